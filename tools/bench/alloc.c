@@ -17,11 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #include "core/weir.h"
 #include "tests/memory/fake.h"
+#include "tools/bench/timing.h"
 
 typedef struct library {
   void *(*get)(size_t bytes);
@@ -31,30 +30,10 @@ typedef struct library {
 static fake device;
 static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 
-static double now_ns(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double rank(double *values, size_t count, double share)
 {
   qsort(values, count, sizeof *values, by_value);
   return values[(size_t)((double)(count - 1) * share)];
-}
-
-/* Times this thread had to make room for another. */
-static long interruptions(void)
-{
-  struct rusage u;
-  return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nivcsw;
 }
 
 static void *weir_get(size_t bytes)

@@ -14,75 +14,23 @@
 #include <time.h>
 #include <unistd.h>
 #include "core/base/clock.h"
+#include "tools/bench/timing.h"
 
 const char *bench_build, *bench_scratch;
 
-const row bench_rows[] = {
-    {"call", "observed call, no stack, in bursts", "ns added", 40, false, measure_call},
-    {"call-sustained", "observed call, no stack, 1 M at once", "ns added", 40, false,
-     measure_call_sustained},
-    {"stack", "observed call, 32-frame cached stack", "ns added", 400, false, measure_call_stack},
-    {"pair-4k", "malloc + free beside two calls, 4 KiB", "ns added", 120, false, measure_pair_4k},
-    {"pair-1m", "malloc + free beside two calls, 1 MiB", "ns added", 120, false, measure_pair_1m},
-    {"pair-64m", "malloc + free beside two calls, 64 MiB", "ns added", 120, false,
-     measure_pair_64m},
-    {"pair-1g", "malloc + free beside two calls, 1 GiB", "ns added", 120, false, measure_pair_1g},
-    {"program", "whole program, 100 k calls/s", "% added", 1, false, measure_program},
-    {"forks", "a fork, 1 at once, over 2 x bare", "ms", 0.2, false, measure_forks},
-    {"forks-64", "a fork, 64 at once, over 2 x bare", "ms", 0.2, false, measure_forks_64},
-    {"dlsym", "dlsym of a name that isn't ours", "ns added", 20, false, measure_dlsym},
-    {"reroute-alloc", "rerouted hit: malloc", "ns", 60, false, measure_reroute_alloc},
-    {"reroute-free", "rerouted hit: free, relaxed", "ns", 80, false, measure_reroute_free},
-    {"reroute-strict", "rerouted hit: free, strict, idle device", "ns", 80, false,
-     measure_reroute_free_strict},
-    {"launch-track", "launch tracking: strict, relaxed", "ns added", 5, false,
-     measure_launch_track},
-    {"staging", "staged / pageable copy, slow host", "x", 2, true, measure_staging},
-    {"staging-peer", "staged / the driver's copy between devices", "x", 1.6, true,
-     measure_staging_peer},
-    {"sigkill", "committed events lost by SIGKILL", "events", 0, false, measure_sigkill},
-    {"import", "import, one core", "events/s", 700e3, true, measure_import},
-    {"report", "report on 10 M events", "s", 30, false, measure_report_time},
-    {"report-rss", "report on 10 M events", "GiB", 2, false, measure_report_memory},
-    {"alloc-hit", "allocator hit, malloc + free", "ns", 15, false, measure_alloc_hit},
-    {"alloc-ratio", "the same / mimalloc's", "x", 1.5, false, measure_alloc_ratio},
-    {"alloc-p99", "allocator hit, 99th percentile", "ns", 100, false, measure_alloc_p99},
-    {"alloc-pinned", "pinned hit, malloc + free", "ns", 30, false, measure_alloc_pinned},
-    {"alloc-remote", "free on another thread", "ns", 60, false, measure_alloc_remote},
-    {"alloc-random", "100 k live blocks, random sizes", "ns", 120, false, measure_alloc_random},
-    {"alloc-tail", "the same, 99.9th percentile", "ns", 1000, false, measure_alloc_random_tail},
-    {"alloc-random-ratio", "100 k live: median / mimalloc's", "x", 1, false,
-     measure_alloc_random_ratio},
-    {"alloc-flat", "1 M live blocks / 1 k live blocks", "x", 1.3, false, measure_alloc_flat},
-    {"alloc-victims", "its growth at random / mimalloc's", "x", 1, false, measure_alloc_victims},
-    {"stream-guard", "a stream guard, there and back", "ns", 50, false, measure_stream_guard},
-    {"tensor-add", "add of one element, cpu", "ns", 100, false, measure_tensor_add},
-    {"tensor-view", "a view", "ns", 50, false, measure_tensor_view},
-    {"tensor-copy", "copy_ of 64 MiB / memcpy", "x", 0.9, true, measure_tensor_copy},
-    {"tensor-stream", "add of 64 MiB / a loop in C", "x", 0.9, true, measure_tensor_stream},
-    {"tensor-blas", "matmul / OpenBLAS called directly", "x", 0.95, true, measure_tensor_blas},
-    {"tensor-builtin", "matmul, built in / OpenBLAS", "x", 0.4, true, measure_tensor_builtin},
-    {"tensor-first", "a program's first tensor", "ms", 5, false, measure_tensor_first},
-    {"tensor-size", "the library", "MiB", 2, false, measure_tensor_size},
-    {"gpu-hit", "GPU: hit, malloc + free", "ns", 15, false, measure_gpu_hit},
-    {"gpu-async", "GPU: hit / cudaMallocAsync + FreeAsync", "x", 1, false, measure_gpu_async},
-    {"gpu-malloc", "GPU: 32 MiB / cudaMalloc + cudaFree", "x", 1, false, measure_gpu_malloc},
-    {"gpu-pinned", "GPU: pinned hit, malloc + free", "ns", 30, false, measure_gpu_pinned},
-    {"gpu-dispatch", "GPU: add of 1 element / a launch", "x", 1.5, false, measure_gpu_dispatch},
-    {"gpu-add", "GPU: add of 64 MiB / copy there", "x", 0.9, true, measure_gpu_add},
-    {"gpu-sum", "GPU: sum of 64 MiB / copy there", "x", 0.9, true, measure_gpu_sum},
-    {"gpu-gemm", "GPU: matmul, built in / cuBLAS", "x", 0.4, true, measure_gpu_gemm},
-    {"gpu-gemv", "GPU: vector-matrix, built in / copy", "x", 0.5, true, measure_gpu_gemv},
-    {NULL, NULL, NULL, 0, false, NULL},
-};
+static const row *const tables[] = {rows_calls,  rows_trace, rows_memory,
+                                    rows_tensor, rows_gpu,   NULL};
+
+/* NULL: there are fewer. */
+static const row *row_at(size_t n)
+{
+  for (const row *const *table = tables; *table; table++)
+    for (const row *r = *table; r->name; r++)
+      if (!n--) return r;
+  return NULL;
+}
 
 /* ---- helpers --------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 double bench_median(double *values, size_t count)
 {
@@ -92,9 +40,7 @@ double bench_median(double *values, size_t count)
 
 double bench_now(void)
 {
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+  return now_ns() / 1e9;
 }
 
 const char *bench_text(const char *format, ...)
@@ -146,6 +92,43 @@ bool bench_run(double *number, double *seconds, long *kib, const char *const *ar
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+bool bench_children(measured *m, size_t count, const char *const *argv)
+{
+  double *each = calloc(count, sizeof *each);
+  m->failed = !each;
+  for (size_t i = 0; i < count && !m->failed; i++)
+    m->failed = !bench_run(&each[i], NULL, NULL, argv);
+  if (!m->failed) m->value = bench_median(each, count);
+  free(each);
+  return !m->failed;
+}
+
+bool bench_turns(measured *m, size_t count, const char *const *with, const char *const *without)
+{
+  double *each = calloc(3 * count, sizeof *each);
+  m->failed = !each;
+  if (!each) return false;
+  double *other = each + count, *ratio = other + count;
+  for (size_t i = 0; i < count && !m->failed; i++) {
+    m->failed =
+        !bench_run(&each[i], NULL, NULL, with) || !bench_run(&other[i], NULL, NULL, without);
+    ratio[i] = m->failed ? 0 : each[i] / other[i];
+  }
+  if (!m->failed) {
+    m->with = bench_median(each, count);
+    m->without = bench_median(other, count);
+    m->value = bench_median(ratio, count);
+  }
+  free(each);
+  return !m->failed;
+}
+
+void bench_give_up(measured *m, const char *why)
+{
+  m->failed = true;
+  (void)snprintf(m->note, sizeof m->note, "%s", why);
+}
+
 /* ---- output ---------------------------------------------------------------------------------- */
 
 static bool met(const row *r, const measured *m)
@@ -194,13 +177,13 @@ static bool asked(const char *name, int count, char **names)
 
 static int known(int count, char **names)
 {
+  const row *r;
   for (int i = 0; i < count; i++) {
-    const row *r = bench_rows;
-    while (r->name && strcmp(r->name, names[i]) != 0)
-      r++;
-    if (r->name) continue;
+    for (size_t n = 0; (r = row_at(n)) && strcmp(r->name, names[i]) != 0;)
+      n++;
+    if (r) continue;
     (void)fprintf(stderr, "bench: there is no row '%s'; rows:", names[i]);
-    for (r = bench_rows; r->name; r++)
+    for (size_t n = 0; (r = row_at(n)); n++)
       (void)fprintf(stderr, " %s", r->name);
     (void)fprintf(stderr, "\n");
     return 0;
@@ -248,14 +231,20 @@ static int run_rows(FILE *json, int count, char **names)
 {
   bool first = true;
   int failed = 0;
+  const row *r;
   (void)fprintf(json, "{\"schema\": \"weir-bench/1\", ");
   say_machine(json);
   printf("%-38s %-9s %10s %10s\n", "what", "unit", "target", "measured");
   (void)fprintf(json, "\"rows\": [");
-  for (const row *r = bench_rows; r->name; r++) {
+  for (size_t n = 0; (r = row_at(n)); n++) {
     measured m = {0};
     if (!asked(r->name, count, names)) continue;
-    r->measure(&m);
+    r->measure(&m, r);
+    if (!*m.note)
+      (void)snprintf(m.note, sizeof m.note, "%s",
+                     m.failed  ? "a child failed"
+                     : r->note ? r->note
+                               : "");
     print_row(r, &m);
     print_json(json, r, &m, first);
     failed += m.failed;

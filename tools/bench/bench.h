@@ -18,79 +18,41 @@ typedef struct measured {
   char note[200]; /* how it was measured, in a few words */
 } measured;
 
-typedef struct row {
+typedef struct row row;
+struct row {
   const char *name; /* for ROWS=... */
   const char *what; /* for the table */
   const char *unit;
   double target;
   bool at_least; /* target is a lower bound */
-  void (*measure)(measured *m);
-} row;
+  void (*measure)(measured *m, const row *r);
+  const char *note;    /* how it is measured; NULL: measure() says it */
+  const char *args[6]; /* for measure(), most often a child's arguments; NULL ends */
+};
 
-extern const row bench_rows[];
+/* A row; the arguments come last, NULL where there are none. */
+#define AT_MOST(name, what, unit, target, measure, note, ...)                                      \
+  {                                                                                                \
+    name, what, unit, target, false, measure, note,                                                \
+    {                                                                                              \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+  }
+#define AT_LEAST(name, what, unit, target, measure, note, ...)                                     \
+  {                                                                                                \
+    name, what, unit, target, true, measure, note,                                                 \
+    {                                                                                              \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+  }
+
+/* A file each; a row without name ends them. */
+extern const row rows_calls[], rows_trace[], rows_memory[], rows_tensor[], rows_gpu[];
 
 /* build/, absolute: where weir, the preload library and the software device are. */
 extern const char *bench_build;
 /* A folder for what rows write; removed at the end. */
 extern const char *bench_scratch;
-
-/* rows_calls.c */
-void measure_call(measured *m);
-void measure_call_sustained(measured *m);
-void measure_call_stack(measured *m);
-void measure_pair_4k(measured *m);
-void measure_pair_1m(measured *m);
-void measure_pair_64m(measured *m);
-void measure_pair_1g(measured *m);
-void measure_program(measured *m);
-void measure_reroute_alloc(measured *m);
-void measure_reroute_free(measured *m);
-void measure_reroute_free_strict(measured *m);
-void measure_launch_track(measured *m);
-void measure_staging(measured *m);
-void measure_staging_peer(measured *m);
-void measure_forks(measured *m);
-void measure_forks_64(measured *m);
-void measure_dlsym(measured *m);
-/* rows_trace.c */
-void measure_sigkill(measured *m);
-void measure_import(measured *m);
-void measure_report_time(measured *m);
-void measure_report_memory(measured *m);
-
-/* rows_memory.c */
-void measure_alloc_hit(measured *m);
-void measure_stream_guard(measured *m);
-void measure_alloc_ratio(measured *m);
-void measure_alloc_p99(measured *m);
-void measure_alloc_pinned(measured *m);
-void measure_alloc_remote(measured *m);
-void measure_alloc_random(measured *m);
-void measure_alloc_random_tail(measured *m);
-void measure_alloc_random_ratio(measured *m);
-void measure_alloc_flat(measured *m);
-void measure_alloc_victims(measured *m);
-
-/* rows_tensor.c */
-void measure_tensor_add(measured *m);
-void measure_tensor_view(measured *m);
-void measure_tensor_copy(measured *m);
-void measure_tensor_stream(measured *m);
-void measure_tensor_blas(measured *m);
-void measure_tensor_builtin(measured *m);
-void measure_tensor_first(measured *m);
-void measure_tensor_size(measured *m);
-
-/* rows_gpu.c */
-void measure_gpu_hit(measured *m);
-void measure_gpu_async(measured *m);
-void measure_gpu_malloc(measured *m);
-void measure_gpu_pinned(measured *m);
-void measure_gpu_dispatch(measured *m);
-void measure_gpu_add(measured *m);
-void measure_gpu_sum(measured *m);
-void measure_gpu_gemm(measured *m);
-void measure_gpu_gemv(measured *m);
 
 /* helpers (bench.c) */
 double bench_median(double *values, size_t count);
@@ -100,6 +62,12 @@ double bench_now(void); /* seconds, CLOCK_MONOTONIC */
 bool bench_run(double *number, double *seconds, long *kib, const char *const *argv);
 /* Processor seconds (user and system) of the last program that bench_run() ran to its end. */
 extern double bench_cpu_seconds;
+/* The median of the numbers of `count` children becomes the row's value; false: one failed. */
+bool bench_children(measured *m, size_t count, const char *const *argv);
+/* The same of two programs in turns: each one's median, and as the value that of the quotients. */
+bool bench_turns(measured *m, size_t count, const char *const *with, const char *const *without);
+/* The row cannot be measured: why. */
+void bench_give_up(measured *m, const char *why);
 /* sprintf into one of a few static buffers. */
 const char *bench_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -27,17 +27,11 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "tools/bench/timing.h"
 
 typedef int (*query_fn)(void *);
 static query_fn query;
 static void *event;
-
-static double now_ns(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static void *find(void *library, const char *name)
 {
@@ -62,16 +56,9 @@ static void set_up(void)
   if (init(0) || retain(&context, 0) || current(context) || create(&event, 0)) exit(1);
 }
 
-static int by_value(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static void print_median(double *values, int count)
 {
-  qsort(values, (size_t)count, sizeof *values, by_value);
-  printf("%.6f\n", values[count / 2]);
+  printf("%.6f\n", median_of(values, (size_t)count));
 }
 
 /* ---- query ----------------------------------------------------------------------------------- */

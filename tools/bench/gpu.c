@@ -14,11 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include "core/weir.h"
+#include "tools/bench/timing.h"
 
 enum { BURSTS = 2000, BURST = 64, SLOW_BURSTS = 50, SLOW_BURST = 8, NO_GPU = 3 };
 
@@ -158,19 +158,6 @@ static void marker(int i)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-static double now_ns(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double burst(void (*one)(int), int count)
 {
   double begin = now_ns();
@@ -186,8 +173,7 @@ static double pairs(void (*one)(int), bool slow)
   (void)burst(one, SLOW_BURST); /* the first pays for what is kept afterwards */
   for (int b = 0; b < bursts; b++)
     each[b] = burst(one, slow ? SLOW_BURST : BURST);
-  qsort(each, (size_t)bursts, sizeof *each, by_value);
-  return each[bursts / 2];
+  return median_of(each, (size_t)bursts);
 }
 
 /* One step of the pages' way, which is gone whole every time. */
@@ -200,8 +186,7 @@ static double step_of_page(void (*wanted)(int))
       double ns = burst(way[s], SLOW_BURST);
       if (way[s] == wanted) each[b] = ns;
     }
-  qsort(each, SLOW_BURSTS, sizeof *each, by_value);
-  return each[SLOW_BURSTS / 2];
+  return median_of(each, SLOW_BURSTS);
 }
 
 static const struct what {

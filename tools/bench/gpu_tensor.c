@@ -20,8 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "core/weir.h"
+#include "tools/bench/timing.h"
 
 enum { BURSTS = 11, NO_GPU = 3, MIB = 1 << 20 };
 
@@ -40,19 +40,6 @@ static void must(weir_status st, const char *what)
 static int64_t scaled(int64_t n)
 {
   return n / scale > 0 ? n / scale : 1;
-}
-
-static double now_ns(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-  double p = *(const double *)a, q = *(const double *)b;
-  return (p > q) - (p < q);
 }
 
 /* ns of the device's for one of `count` calls. */
@@ -77,8 +64,7 @@ static double device_ns(void (*one)(void), int count)
   }
   weir_event_release(start);
   weir_event_release(end);
-  qsort(each, BURSTS, sizeof *each, by_value);
-  return each[BURSTS / 2];
+  return median_of(each, BURSTS);
 }
 
 /* ns of the host's for one of `count` calls; what they enqueued is waited for behind them. */
@@ -95,8 +81,7 @@ static double host_ns(void (*one)(void), int count)
     each[b] = (now_ns() - begin) / count;
   }
   MUST(weir_synchronize(gpu));
-  qsort(each, BURSTS, sizeof *each, by_value);
-  return each[BURSTS / 2];
+  return median_of(each, BURSTS);
 }
 
 static void drop(void)
@@ -142,8 +127,7 @@ static double copies(weir_device to, weir_device from, bool pinned)
     each[b] = bytes / (now_ns() - begin);
   }
   drop();
-  qsort(each, BURSTS, sizeof *each, by_value);
-  return each[BURSTS / 2];
+  return median_of(each, BURSTS);
 }
 
 static double h2d_pinned(void)

@@ -4,7 +4,7 @@
 
 #include "tools/bench/bench.h"
 
-enum { PAIRS = 9 };
+enum { PAIRS = 9 }; /* the rows' notes say it */
 
 /* What children run with beside their arguments. */
 static const char *mode = "observe", *const *extra; /* extra: NAME=VALUE words, NULL ends */
@@ -46,7 +46,6 @@ static bool compare(measured *m, const char *stacks, const char *const *args, do
     if (!run_calls(first ? &with[i] : &without[i], first, stacks, args) ||
         !run_calls(first ? &without[i] : &with[i], !first, stacks, args)) {
       m->failed = true;
-      (void)snprintf(m->note, sizeof m->note, "a child failed");
       return false;
     }
     added[i] = with[i] - without[i];
@@ -57,99 +56,49 @@ static bool compare(measured *m, const char *stacks, const char *const *args, do
   return true;
 }
 
-void measure_call(measured *m)
+static void added(measured *m, const row *r)
 {
-  const char *const args[] = {"query", "100", "2000", "0", "20000", NULL};
-  if (compare(m, "off", args, &m->value))
-    (void)snprintf(m->note, sizeof m->note, "ns a cuEventQuery, bursts of 2000, %d pairs", PAIRS);
+  (void)compare(m, "off", r->args, &m->value);
 }
 
-/* With the collector at work at the same time, on a core of its own where there is one. */
-void measure_call_sustained(measured *m)
+static void added_with_stacks(measured *m, const row *r)
 {
-  const char *const args[] = {"query", "3", "1000000", "0", "0", NULL};
-  if (compare(m, "off", args, &m->value))
-    (void)snprintf(m->note, sizeof m->note,
-                   "ns a cuEventQuery, 3 times 1 M, collector beside, %d pairs", PAIRS);
+  (void)compare(m, "32", r->args, &m->value);
 }
 
 /* What an allocation with its free takes more than two calls: what is remembered of the block, and
  * which context it is in. */
-static void measure_pair(measured *m, const char *bytes)
+static void pair(measured *m, const row *r)
 {
   const char *const call[] = {"query", "60", "2000", "0", "3000", NULL};
-  const char *const pair[] = {"pair", "60", "3000", bytes, NULL};
+  const char *const both_calls[] = {"pair", "60", "3000", r->args[0], NULL};
   measured calls = *m;
   double each, both;
   m->failed = !compare(&calls, "off", call, &each);
-  if (m->failed || !compare(m, "off", pair, &both)) return;
+  if (m->failed || !compare(m, "off", both_calls, &both)) return;
   m->value = both - 2 * each;
   (void)snprintf(m->note, sizeof m->note,
                  "ns a cuMemAlloc with its cuMemFree; an observed call adds %.0f, %d pairs", each,
                  PAIRS);
 }
 
-void measure_pair_4k(measured *m)
-{
-  measure_pair(m, "4096");
-}
-
-void measure_pair_1m(measured *m)
-{
-  measure_pair(m, "1048576");
-}
-
-void measure_pair_64m(measured *m)
-{
-  measure_pair(m, "67108864");
-}
-
-void measure_pair_1g(measured *m)
-{
-  measure_pair(m, "1073741824");
-}
-
-void measure_call_stack(measured *m)
-{
-  /* 32 frames: main, run_query, deep x 28 and what is below main */
-  const char *const args[] = {"query", "100", "2000", "28", "20000", NULL};
-  if (compare(m, "32", args, &m->value))
-    (void)snprintf(m->note, sizeof m->note, "the same from 32 frames down, %d pairs", PAIRS);
-}
-
 /* The call's whole time when it is served from a cache, and what the device below takes. */
-static void rerouted(measured *m, const char *what, const char *how)
+static void rerouted(measured *m, const row *r)
 {
-  const char *const args[] = {what, "100", "10000", NULL};
-  double added;
-  mode = how;
-  if (compare(m, "off", args, &added)) {
+  const char *const args[] = {r->args[0], "100", "10000", NULL};
+  double difference;
+  mode = r->args[1];
+  if (compare(m, "off", args, &difference)) {
     m->value = m->with;
     (void)snprintf(m->note, sizeof m->note,
                    "ns a call, all of it, event included; %s; the software device's own beside",
-                   how);
+                   mode);
   }
   mode = "observe";
 }
 
-void measure_reroute_alloc(measured *m)
-{
-  rerouted(m, "alloc", "relaxed");
-}
-
-void measure_reroute_free(measured *m)
-{
-  rerouted(m, "free", "relaxed");
-}
-
-/* What is left of a strict free when there is nothing to wait for: the driver is asked to wait. */
-void measure_reroute_free_strict(measured *m)
-{
-  rerouted(m, "free", "strict");
-}
-
 /* What `other` adds to a call that queues work against observe: all of it is the tracking. */
-static bool tracked(measured *m, const char *other, double *added)
+static bool tracking(measured *m, const char *other, double *difference)
 {
   const char *const args[] = {"work", "100", "2000", "20000", NULL};
   double without[PAIRS], with[PAIRS], each[PAIRS];
@@ -162,20 +111,18 @@ static bool tracked(measured *m, const char *other, double *added)
   mode = "observe";
   for (int i = 0; i < PAIRS && !m->failed; i++)
     each[i] = with[i] - without[i];
-  if (m->failed) {
-    (void)snprintf(m->note, sizeof m->note, "a child failed");
-    return false;
-  }
+  if (m->failed) return false;
   m->without = bench_median(without, PAIRS);
   m->with = bench_median(with, PAIRS);
-  *added = bench_median(each, PAIRS);
+  *difference = bench_median(each, PAIRS);
   return true;
 }
 
-void measure_launch_track(measured *m)
+static void tracked(measured *m, const row *r)
 {
+  (void)r;
   double strict, relaxed;
-  if (!tracked(m, "strict", &strict) || !tracked(m, "relaxed", &relaxed)) return;
+  if (!tracking(m, "strict", &strict) || !tracking(m, "relaxed", &relaxed)) return;
   m->value = strict > relaxed ? strict : relaxed;
   (void)snprintf(m->note, sizeof m->note,
                  "ns a call that queues nothing in a stream: observe, relaxed; added: strict %.1f, "
@@ -183,62 +130,48 @@ void measure_launch_track(measured *m)
                  strict, relaxed);
 }
 
+/* Copies in `strict` on links of that kind. */
+static void staged(measured *m, const row *r, const char *const *links)
+{
+  double difference;
+  mode = "strict";
+  extra = links;
+  if (compare(m, "off", r->args, &difference)) m->value = m->with / m->without;
+  extra = NULL;
+  mode = "observe";
+}
+
 /* A link as PCIe 4's behind a host that copies slowly. */
-void measure_staging(measured *m)
+static void staging(measured *m, const row *r)
 {
   static const char *const slow[] = {"WEIR_SIM_LINK=h2d:25G,pageable:1500M", "WEIR_STAGING=on",
                                      NULL};
-  const char *const args[] = {"copy", "9", "67108864", NULL};
-  double added;
-  mode = "strict";
-  extra = slow;
-  if (compare(m, "off", args, &added)) {
-    m->value = m->with / m->without;
-    (void)snprintf(m->note, sizeof m->note,
-                   "GB/s staged / the software device's pageable copy, whose host copies 1.5 GB/s");
-  }
-  extra = NULL;
-  mode = "observe";
+  staged(m, r, slow);
 }
 
 /* Two links alike, of which a driver that cannot reach from one device to the other uses one after
  * the other: half their speed. Slow ones, so that they are what takes the time, and not the memory
  * of this machine, where the software device's memory is. */
-void measure_staging_peer(measured *m)
+static void staging_peer(measured *m, const row *r)
 {
   static const char *const slow[] = {"WEIR_SIM_LINK=h2d:800M,d2h:800M,p2p:400M",
                                      "WEIR_SIM_DEVICES=2", "WEIR_STAGING=on", NULL};
-  const char *const args[] = {"peer", "3", "134217728", NULL};
-  double added;
-  mode = "strict";
-  extra = slow;
-  if (compare(m, "off", args, &added)) {
-    m->value = m->with / m->without;
-    (void)snprintf(m->note, sizeof m->note,
-                   "GB/s staged, both links of 0.8 GB/s at once / one after the other");
-  }
-  extra = NULL;
-  mode = "observe";
+  staged(m, r, slow);
 }
 
-void measure_program(measured *m)
+static void program(measured *m, const row *r)
 {
-  double rounds;
+  double rounds, difference;
+  (void)r;
   const char *const ask[] = {bench_text("%s/bench/calls", bench_build), "rounds", "10000", NULL};
   if (!bench_run(&rounds, NULL, NULL, ask)) {
-    m->failed = true;
-    (void)snprintf(m->note, sizeof m->note, "calibration failed");
+    bench_give_up(m, "calibration failed");
     return;
   }
   char rounds_text[32]; /* lives through all pairs, which a bench_text() would not */
   (void)snprintf(rounds_text, sizeof rounds_text, "%.0f", rounds);
   const char *const args[] = {"program", "100000", rounds_text, NULL};
-  double added;
-  if (!compare(m, "32", args, &added)) return;
-  m->value = 100 * added / m->without;
-  (void)snprintf(
-      m->note, sizeof m->note,
-      "s for 100 k calls, 10 us of work after each, stacks on, collector beside, %d pairs", PAIRS);
+  if (compare(m, "32", args, &difference)) m->value = 100 * difference / m->without;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -262,8 +195,9 @@ static bool run_forks(fork_cost *cost, bool under, const char *at_once)
 
 /* Forked children that call CUDA and are gone: each has a spool of its own, which is opened,
  * imported and removed. What is more than twice the time without Weir. */
-static void measure_forks_at_once(measured *m, const char *at_once)
+static void forks(measured *m, const row *r)
 {
+  const char *at_once = r->args[0];
   double without[FORK_PAIRS], with[FORK_PAIRS], over[FORK_PAIRS], cpu[2][FORK_PAIRS];
   for (int i = 0; i < FORK_PAIRS; i++)
     for (int k = 0; k < 2; k++) {
@@ -271,7 +205,6 @@ static void measure_forks_at_once(measured *m, const char *at_once)
       fork_cost cost;
       if (!run_forks(&cost, under, at_once)) {
         m->failed = true;
-        (void)snprintf(m->note, sizeof m->note, "a child failed");
         return;
       }
       (under ? with : without)[i] = cost.wall;
@@ -289,20 +222,43 @@ static void measure_forks_at_once(measured *m, const char *at_once)
                  FORK_PAIRS);
 }
 
-void measure_forks(measured *m)
-{
-  measure_forks_at_once(m, "1");
-}
-
-void measure_forks_64(measured *m)
-{
-  measure_forks_at_once(m, "64");
-}
-
-void measure_dlsym(measured *m)
-{
-  const char *const args[] = {"dlsym", "200", "5000", NULL};
-  if (compare(m, "off", args, &m->value))
-    (void)snprintf(m->note, sizeof m->note,
-                   "ns a dlsym of qsort, printf, cuserid, getpid, %d pairs", PAIRS);
-}
+const row rows_calls[] = {
+    AT_MOST("call", "observed call, no stack, in bursts", "ns added", 40, added,
+            "ns a cuEventQuery, bursts of 2000, 9 pairs", "query", "100", "2000", "0", "20000"),
+    /* with the collector at work at the same time, on a core of its own where there is one */
+    AT_MOST("call-sustained", "observed call, no stack, 1 M at once", "ns added", 40, added,
+            "ns a cuEventQuery, 3 times 1 M, collector beside, 9 pairs", "query", "3", "1000000",
+            "0", "0"),
+    /* 32 frames: main, run_query, deep x 28 and what is below main */
+    AT_MOST("stack", "observed call, 32-frame cached stack", "ns added", 400, added_with_stacks,
+            "the same from 32 frames down, 9 pairs", "query", "100", "2000", "28", "20000"),
+    AT_MOST("pair-4k", "malloc + free beside two calls, 4 KiB", "ns added", 120, pair, NULL,
+            "4096"),
+    AT_MOST("pair-1m", "malloc + free beside two calls, 1 MiB", "ns added", 120, pair, NULL,
+            "1048576"),
+    AT_MOST("pair-64m", "malloc + free beside two calls, 64 MiB", "ns added", 120, pair, NULL,
+            "67108864"),
+    AT_MOST("pair-1g", "malloc + free beside two calls, 1 GiB", "ns added", 120, pair, NULL,
+            "1073741824"),
+    AT_MOST("program", "whole program, 100 k calls/s", "% added", 1, program,
+            "s for 100 k calls, 10 us of work after each, stacks on, collector beside, 9 pairs",
+            NULL),
+    AT_MOST("forks", "a fork, 1 at once, over 2 x bare", "ms", 0.2, forks, NULL, "1"),
+    AT_MOST("forks-64", "a fork, 64 at once, over 2 x bare", "ms", 0.2, forks, NULL, "64"),
+    AT_MOST("dlsym", "dlsym of a name that isn't ours", "ns added", 20, added,
+            "ns a dlsym of qsort, printf, cuserid, getpid, 9 pairs", "dlsym", "200", "5000"),
+    AT_MOST("reroute-alloc", "rerouted hit: malloc", "ns", 60, rerouted, NULL, "alloc", "relaxed"),
+    AT_MOST("reroute-free", "rerouted hit: free, relaxed", "ns", 80, rerouted, NULL, "free",
+            "relaxed"),
+    /* what is left of a strict free when there is nothing to wait for: the driver is asked to wait */
+    AT_MOST("reroute-strict", "rerouted hit: free, strict, idle device", "ns", 80, rerouted, NULL,
+            "free", "strict"),
+    AT_MOST("launch-track", "launch tracking: strict, relaxed", "ns added", 5, tracked, NULL, NULL),
+    AT_LEAST("staging", "staged / pageable copy, slow host", "x", 2, staging,
+             "GB/s staged / the software device's pageable copy, whose host copies 1.5 GB/s",
+             "copy", "9", "67108864"),
+    AT_LEAST("staging-peer", "staged / the driver's copy between devices", "x", 1.6, staging_peer,
+             "GB/s staged, both links of 0.8 GB/s at once / one after the other", "peer", "3",
+             "134217728"),
+    {0},
+};

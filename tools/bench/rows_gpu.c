@@ -33,87 +33,39 @@ static bool gpu_there(measured *m)
   return status == 0 && !m->absent;
 }
 
-static const char *program = "gpu"; /* which of the two */
-
-static bool run(double *value, const char *what)
+/* args: which of the two programs, and what of it. */
+static void alone(measured *m, const row *r)
 {
-  const char *const argv[] = {bench_text("%s/bench/%s", bench_build, program), what, NULL};
-  return bench_run(value, NULL, NULL, argv);
+  const char *const argv[] = {bench_text("%s/bench/%s", bench_build, r->args[0]), r->args[1], NULL};
+  if (gpu_there(m)) (void)bench_children(m, CHILDREN, argv);
 }
 
-static void one(measured *m, const char *what)
+/* args: the same, and what of it beside. */
+static void beside(measured *m, const row *r)
 {
-  double each[CHILDREN];
-  if (!gpu_there(m)) return;
-  for (int i = 0; i < CHILDREN && !m->failed; i++)
-    m->failed = !run(&each[i], what);
-  if (!m->failed) m->value = bench_median(each, CHILDREN);
+  const char *const with[] = {bench_text("%s/bench/%s", bench_build, r->args[0]), r->args[1], NULL};
+  const char *const without[] = {with[0], r->args[2], NULL};
+  if (gpu_there(m)) (void)bench_turns(m, CHILDREN, with, without);
 }
 
-static void quotient(measured *m, const char *ours, const char *theirs)
-{
-  double with[CHILDREN] = {0}, without[CHILDREN] = {0}, ratio[CHILDREN];
-  if (!gpu_there(m)) return;
-  for (int i = 0; i < CHILDREN && !m->failed; i++) {
-    m->failed = !run(&with[i], ours) || !run(&without[i], theirs);
-    ratio[i] = m->failed ? 0 : with[i] / without[i];
-  }
-  if (m->failed) return;
-  m->with = bench_median(with, CHILDREN);
-  m->without = bench_median(without, CHILDREN);
-  m->value = bench_median(ratio, CHILDREN);
-}
-
-void measure_gpu_hit(measured *m)
-{
-  one(m, "hit");
-}
-
-void measure_gpu_async(measured *m)
-{
-  quotient(m, "hit", "async");
-}
-
-void measure_gpu_malloc(measured *m)
-{
-  quotient(m, "large", "malloc");
-}
-
-void measure_gpu_pinned(measured *m)
-{
-  one(m, "pinned");
-}
-
-static void of_tensors(measured *m, const char *ours, const char *theirs)
-{
-  program = "gpu_tensor";
-  quotient(m, ours, theirs);
-  program = "gpu";
-}
-
-/* What is moved a second, by what a copy within the device moves. */
-void measure_gpu_add(measured *m)
-{
-  of_tensors(m, "add", "d2d");
-}
-
-void measure_gpu_sum(measured *m)
-{
-  of_tensors(m, "sum", "d2d");
-}
-
-void measure_gpu_dispatch(measured *m)
-{
-  of_tensors(m, "dispatch", "launch");
-}
-
-/* The engine's kernels by cuBLAS. */
-void measure_gpu_gemm(measured *m)
-{
-  of_tensors(m, "gemm-float32-builtin", "gemm-float32");
-}
-
-void measure_gpu_gemv(measured *m)
-{
-  of_tensors(m, "gemv-builtin", "d2d");
-}
+const row rows_gpu[] = {
+    AT_MOST("gpu-hit", "GPU: hit, malloc + free", "ns", 15, alone, NULL, "gpu", "hit"),
+    AT_MOST("gpu-async", "GPU: hit / cudaMallocAsync + FreeAsync", "x", 1, beside, NULL, "gpu",
+            "hit", "async"),
+    AT_MOST("gpu-malloc", "GPU: 32 MiB / cudaMalloc + cudaFree", "x", 1, beside, NULL, "gpu",
+            "large", "malloc"),
+    AT_MOST("gpu-pinned", "GPU: pinned hit, malloc + free", "ns", 30, alone, NULL, "gpu", "pinned"),
+    AT_MOST("gpu-dispatch", "GPU: add of 1 element / a launch", "x", 1.5, beside, NULL,
+            "gpu_tensor", "dispatch", "launch"),
+    /* What is moved a second, by what a copy within the device moves. */
+    AT_LEAST("gpu-add", "GPU: add of 64 MiB / copy there", "x", 0.9, beside, NULL, "gpu_tensor",
+             "add", "d2d"),
+    AT_LEAST("gpu-sum", "GPU: sum of 64 MiB / copy there", "x", 0.9, beside, NULL, "gpu_tensor",
+             "sum", "d2d"),
+    /* The engine's kernels by cuBLAS. */
+    AT_LEAST("gpu-gemm", "GPU: matmul, built in / cuBLAS", "x", 0.4, beside, NULL, "gpu_tensor",
+             "gemm-float32-builtin", "gemm-float32"),
+    AT_LEAST("gpu-gemv", "GPU: vector-matrix, built in / copy", "x", 0.5, beside, NULL,
+             "gpu_tensor", "gemv-builtin", "d2d"),
+    {0},
+};

@@ -5,111 +5,33 @@
 
 enum { CHILDREN = 9 };
 
-/* The median of some children's numbers. */
-static bool median_of(double *value, const char *what, const char *argument, const char *how)
+static void child(measured *m, const row *r)
 {
-  double each[CHILDREN];
-  const char *argv[5] = {bench_text("%s/bench/alloc", bench_build), what};
-  int n = 2;
-  if (argument) argv[n++] = argument;
-  if (how) argv[n++] = how;
-  for (int i = 0; i < CHILDREN; i++)
-    if (!bench_run(&each[i], NULL, NULL, argv)) return false;
-  *value = bench_median(each, CHILDREN);
-  return true;
+  const char *const argv[] = {bench_text("%s/bench/alloc", bench_build), r->args[0], r->args[1],
+                              r->args[2], NULL};
+  (void)bench_children(m, CHILDREN, argv);
 }
 
-static void note(measured *m, const char *text)
+/* A million blocks against a thousand, in turns. */
+static bool growth(measured *m, const char *what, const char *how)
 {
-  (void)snprintf(m->note, sizeof m->note, "%s", m->failed ? "a child failed" : text);
+  const char *const many[] = {bench_text("%s/bench/alloc", bench_build), what, "1000000", how,
+                              NULL};
+  const char *const few[] = {many[0], what, "1000", how, NULL};
+  return bench_turns(m, CHILDREN, many, few);
 }
 
-static void one(measured *m, const char *what, const char *argument, const char *text)
+static void flat(measured *m, const row *r)
 {
-  m->failed = !median_of(&m->value, what, argument, NULL);
-  note(m, text);
-}
-
-/* The quotient of two children that take turns. */
-static bool quotient(measured *m, const char *what, const char *above, const char *below,
-                     const char *how)
-{
-  double with[CHILDREN], without[CHILDREN], ratio[CHILDREN];
-  const char *const a[] = {bench_text("%s/bench/alloc", bench_build), what, above, how, NULL};
-  const char *const b[] = {a[0], what, below, how, NULL};
-  for (int i = 0; i < CHILDREN; i++) {
-    if (!bench_run(&with[i], NULL, NULL, a) || !bench_run(&without[i], NULL, NULL, b)) return false;
-    ratio[i] = with[i] / without[i];
-  }
-  m->with = bench_median(with, CHILDREN);
-  m->without = bench_median(without, CHILDREN);
-  m->value = bench_median(ratio, CHILDREN);
-  return true;
-}
-
-void measure_alloc_hit(measured *m)
-{
-  one(m, "hit", NULL, "ns a pair of 1 KiB, bursts of 64, median of 9 children");
-}
-
-void measure_stream_guard(measured *m)
-{
-  one(m, "guard", NULL, "ns a stream guard, the current stream asked for, and back; bursts of 64");
-}
-
-void measure_alloc_ratio(measured *m)
-{
-  m->failed = !median_of(&m->value, "hit", "ratio", NULL);
-  note(m, "Weir / mimalloc, a pair of 1 KiB, bursts of 64 in turn in one process");
-}
-
-void measure_alloc_p99(measured *m)
-{
-  one(m, "p99", NULL, "ns a pair, 99th percentile of bursts of 16");
-}
-
-void measure_alloc_pinned(measured *m)
-{
-  one(m, "pinned", NULL, "ns a pair of 1 KiB of pinned host memory, bursts of 64");
-}
-
-void measure_alloc_remote(measured *m)
-{
-  one(m, "remote", NULL, "ns a free of what another thread allocated, batches of 512");
-}
-
-void measure_alloc_random(measured *m)
-{
-  one(m, "random", "500", "ns a free + malloc, 16 B to 64 KiB, bursts of 64");
-}
-
-void measure_alloc_random_tail(measured *m)
-{
-  one(m, "random", "999", "mean of the burst of 64 at the 99.9th percentile");
-}
-
-void measure_alloc_random_ratio(measured *m)
-{
-  m->failed = !median_of(&m->value, "random", "500", "ratio");
-  note(m, "Weir / mimalloc, the medians of bursts in turn in one process");
-}
-
-void measure_alloc_flat(measured *m)
-{
-  m->failed = !quotient(m, "churn", "1000000", "1000", NULL);
-  note(m, "1 k -> 1 M blocks at rest; ns a free + malloc among 1000 more, of 16 sizes");
+  (void)growth(m, r->args[0], NULL);
 }
 
 /* At random among all blocks an operation meets a record that no cache holds, in any allocator. */
-void measure_alloc_victims(measured *m)
+static void victims(measured *m, const row *r)
 {
   measured theirs = {0};
-  m->failed = !quotient(m, "victims", "1000000", "1000", NULL) ||
-              !quotient(&theirs, "victims", "1000000", "1000", "mimalloc");
-  if (m->failed) {
-    note(m, "");
-    return;
-  }
+  m->failed = !growth(m, r->args[0], NULL) || !growth(&theirs, r->args[0], "mimalloc");
+  if (m->failed) return;
   (void)snprintf(
       m->note, sizeof m->note,
       "1 k -> 1 M live, ns a free + malloc at random among all: grows x %.2f; mimalloc's "
@@ -117,3 +39,30 @@ void measure_alloc_victims(measured *m)
       m->value, theirs.without, theirs.with, theirs.value);
   m->value /= theirs.value;
 }
+
+const row rows_memory[] = {
+    AT_MOST("alloc-hit", "allocator hit, malloc + free", "ns", 15, child,
+            "ns a pair of 1 KiB, bursts of 64, median of 9 children", "hit"),
+    AT_MOST("alloc-ratio", "the same / mimalloc's", "x", 1.5, child,
+            "Weir / mimalloc, a pair of 1 KiB, bursts of 64 in turn in one process", "hit",
+            "ratio"),
+    AT_MOST("alloc-p99", "allocator hit, 99th percentile", "ns", 100, child,
+            "ns a pair, 99th percentile of bursts of 16", "p99"),
+    AT_MOST("alloc-pinned", "pinned hit, malloc + free", "ns", 30, child,
+            "ns a pair of 1 KiB of pinned host memory, bursts of 64", "pinned"),
+    AT_MOST("alloc-remote", "free on another thread", "ns", 60, child,
+            "ns a free of what another thread allocated, batches of 512", "remote"),
+    AT_MOST("alloc-random", "100 k live blocks, random sizes", "ns", 120, child,
+            "ns a free + malloc, 16 B to 64 KiB, bursts of 64", "random", "500"),
+    AT_MOST("alloc-tail", "the same, 99.9th percentile", "ns", 1000, child,
+            "mean of the burst of 64 at the 99.9th percentile", "random", "999"),
+    AT_MOST("alloc-random-ratio", "100 k live: median / mimalloc's", "x", 1, child,
+            "Weir / mimalloc, the medians of bursts in turn in one process", "random", "500",
+            "ratio"),
+    AT_MOST("alloc-flat", "1 M live blocks / 1 k live blocks", "x", 1.3, flat,
+            "1 k -> 1 M blocks at rest; ns a free + malloc among 1000 more, of 16 sizes", "churn"),
+    AT_MOST("alloc-victims", "its growth at random / mimalloc's", "x", 1, victims, NULL, "victims"),
+    AT_MOST("stream-guard", "a stream guard, there and back", "ns", 50, child,
+            "ns a stream guard, the current stream asked for, and back; bursts of 64", "guard"),
+    {0},
+};

@@ -3,36 +3,12 @@
 #include <stdio.h>
 #include "tools/bench/bench.h"
 
-enum { CHILDREN = 5 };
+enum { CHILDREN = 5, STARTS = 9 };
 
-static void child(measured *m, const char *what, const char *text)
+static void child(measured *m, const row *r)
 {
-  double each[CHILDREN];
-  const char *const argv[] = {bench_text("%s/bench/tensor", bench_build), what, NULL};
-  for (int i = 0; i < CHILDREN && !m->failed; i++)
-    m->failed = !bench_run(&each[i], NULL, NULL, argv);
-  if (!m->failed) m->value = bench_median(each, CHILDREN);
-  (void)snprintf(m->note, sizeof m->note, "%s", m->failed ? "a child failed" : text);
-}
-
-void measure_tensor_add(measured *m)
-{
-  child(m, "add", "weir_add of one float32 and its release, bursts of 200");
-}
-
-void measure_tensor_view(measured *m)
-{
-  child(m, "view", "weir_view and its release, bursts of 200");
-}
-
-void measure_tensor_copy(measured *m)
-{
-  child(m, "copy", "64 MiB of float32, one thread, in turn");
-}
-
-void measure_tensor_stream(measured *m)
-{
-  child(m, "stream", "a += b of 64 MiB, the same loop in C, one thread, in turn");
+  const char *const argv[] = {bench_text("%s/bench/tensor", bench_build), r->args[0], NULL};
+  (void)bench_children(m, CHILDREN, argv);
 }
 
 static bool has_openblas(measured *m)
@@ -46,37 +22,48 @@ static bool has_openblas(measured *m)
   return !m->absent;
 }
 
-void measure_tensor_blas(measured *m)
+static void beside_openblas(measured *m, const row *r)
 {
-  if (has_openblas(m)) child(m, "blas", "weir_matmul, float32, 128 to 1024, the worst; one thread");
-}
-
-void measure_tensor_builtin(measured *m)
-{
-  if (has_openblas(m))
-    child(m, "builtin", "float32, 128 to 1024, the worst; OpenBLAS told this processor's kernels");
+  if (has_openblas(m)) child(m, r);
 }
 
 /* With the program's own start, of which that is most. */
-void measure_tensor_first(measured *m)
+static void start(measured *m, const row *r)
 {
-  double each[9];
-  const char *const argv[] = {bench_text("%s/bench/tensor", bench_build), "first", NULL};
-  for (int i = 0; i < 9 && !m->failed; i++)
+  double each[STARTS];
+  const char *const argv[] = {bench_text("%s/bench/tensor", bench_build), r->args[0], NULL};
+  for (int i = 0; i < STARTS && !m->failed; i++)
     m->failed = !bench_run(NULL, &each[i], NULL, argv);
-  if (!m->failed) m->value = bench_median(each, 9) * 1e3;
-  (void)snprintf(m->note, sizeof m->note, "a program's start, three tensors, a sum, its end");
+  if (!m->failed) m->value = bench_median(each, STARTS) * 1e3;
 }
 
-void measure_tensor_size(measured *m)
+static void size(measured *m, const row *r)
 {
   const char *const argv[] = {
       "sh", "-c",
       bench_text("strip -o %s/stripped %s/lib/libweir.so.0 && stat -c %%s %s/stripped",
                  bench_scratch, bench_build, bench_scratch),
       NULL};
-  m->failed = !bench_run(&m->value, NULL, NULL, argv);
+  (void)r;
+  if (!bench_run(&m->value, NULL, NULL, argv)) bench_give_up(m, "strip failed");
   m->value /= 1 << 20;
-  (void)snprintf(m->note, sizeof m->note, "%s",
-                 m->failed ? "strip failed" : "libweir.so, stripped");
 }
+
+const row rows_tensor[] = {
+    AT_MOST("tensor-add", "add of one element, cpu", "ns", 100, child,
+            "weir_add of one float32 and its release, bursts of 200", "add"),
+    AT_MOST("tensor-view", "a view", "ns", 50, child, "weir_view and its release, bursts of 200",
+            "view"),
+    AT_LEAST("tensor-copy", "copy_ of 64 MiB / memcpy", "x", 0.9, child,
+             "64 MiB of float32, one thread, in turn", "copy"),
+    AT_LEAST("tensor-stream", "add of 64 MiB / a loop in C", "x", 0.9, child,
+             "a += b of 64 MiB, the same loop in C, one thread, in turn", "stream"),
+    AT_LEAST("tensor-blas", "matmul / OpenBLAS called directly", "x", 0.95, beside_openblas,
+             "weir_matmul, float32, 128 to 1024, the worst; one thread", "blas"),
+    AT_LEAST("tensor-builtin", "matmul, built in / OpenBLAS", "x", 0.4, beside_openblas,
+             "float32, 128 to 1024, the worst; OpenBLAS told this processor's kernels", "builtin"),
+    AT_MOST("tensor-first", "a program's first tensor", "ms", 5, start,
+            "a program's start, three tensors, a sum, its end", "first"),
+    AT_MOST("tensor-size", "the library", "MiB", 2, size, "libweir.so, stripped", NULL),
+    {0},
+};

@@ -21,12 +21,6 @@
 
 enum { KILLS = 20, SITES = 200, SPOOL_EVENTS = 1000000 };
 
-static void give_up(measured *m, const char *why)
-{
-  m->failed = true;
-  (void)snprintf(m->note, sizeof m->note, "%s", why);
-}
-
 /* ---- SIGKILL --------------------------------------------------------------------------------- */
 
 static long long ask(const char *trace, const char *query)
@@ -84,18 +78,17 @@ static long long kill_once(int round)
   return seen < committed ? committed - seen : 0;
 }
 
-void measure_sigkill(measured *m)
+static void sigkill(measured *m, const row *r)
 {
+  (void)r;
   for (int i = 0; i < KILLS; i++) {
     long long lost = kill_once(i);
     if (lost < 0) {
-      give_up(m, "a round failed");
+      bench_give_up(m, "a round failed");
       return;
     }
     m->value += (double)lost;
   }
-  (void)snprintf(m->note, sizeof m->note,
-                 "%d programs killed in full flight, each counting its own calls", KILLS);
 }
 
 /* ---- spools ---------------------------------------------------------------------------------- */
@@ -193,13 +186,14 @@ static bool write_spools(const char *folder, int count)
 
 /* ---- import, report -------------------------------------------------------------------------- */
 
-void measure_import(measured *m)
+static void import(measured *m, const row *r)
 {
+  (void)r;
   const char *folder = bench_text("%s/spools", bench_scratch),
              *trace = bench_text("%s/import.db", bench_scratch);
   double rates[3], wall[3];
   if (!write_spools(folder, 2)) {
-    give_up(m, "the spools could not be written");
+    bench_give_up(m, "the spools could not be written");
     return;
   }
   const char *const argv[] = {"taskset", "-c",      "0",    bench_text("%s/bin/weir", bench_build),
@@ -207,7 +201,7 @@ void measure_import(measured *m)
                               trace,     NULL};
   for (int i = 0; i < 3; i++) {
     if (!bench_run(NULL, &wall[i], NULL, argv)) {
-      give_up(m, "weir import failed");
+      bench_give_up(m, "weir import failed");
       return;
     }
     rates[i] = 2.0 * SPOOL_EVENTS / bench_cpu_seconds; /* one core's time, whoever else has it */
@@ -231,31 +225,42 @@ static bool report_10m(measured *m, double *seconds, long *kib)
     if (!write_spools(folder, 10) ||
         !bench_run(NULL, NULL, NULL,
                    (const char *[]){weir, "import", "--force", folder, "-o", trace, NULL})) {
-      give_up(m, "the trace could not be made");
+      bench_give_up(m, "the trace could not be made");
       return false;
     }
     (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, NULL});
     if (!bench_run(NULL, &took, &peak, (const char *[]){weir, "report", trace, NULL})) {
-      give_up(m, "weir report failed");
+      bench_give_up(m, "weir report failed");
       return false;
     }
   }
   *seconds = took;
   *kib = peak;
-  (void)snprintf(m->note, sizeof m->note,
-                 "weir report of a trace of 10 processes, 1 M events each");
   return true;
 }
 
-void measure_report_time(measured *m)
+static void report_time(measured *m, const row *r)
 {
   long kib;
+  (void)r;
   (void)report_10m(m, &m->value, &kib);
 }
 
-void measure_report_memory(measured *m)
+static void report_memory(measured *m, const row *r)
 {
   double seconds;
   long kib = 0;
+  (void)r;
   if (report_10m(m, &seconds, &kib)) m->value = (double)kib / (1 << 20);
 }
+
+const row rows_trace[] = {
+    AT_MOST("sigkill", "committed events lost by SIGKILL", "events", 0, sigkill,
+            "20 programs killed in full flight, each counting its own calls", NULL),
+    AT_LEAST("import", "import, one core", "events/s", 700e3, import, NULL, NULL),
+    AT_MOST("report", "report on 10 M events", "s", 30, report_time,
+            "weir report of a trace of 10 processes, 1 M events each", NULL),
+    AT_MOST("report-rss", "report on 10 M events", "GiB", 2, report_memory,
+            "weir report of a trace of 10 processes, 1 M events each", NULL),
+    {0},
+};

@@ -13,9 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include "core/weir.h"
+#include "tools/bench/timing.h"
 
 enum { BURSTS = 31, LARGE = 16 << 20 };
 
@@ -26,25 +25,6 @@ static float *raw_a, *raw_b, *raw_c;
 static int n;
 static void (*sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int,
                      float, float *, int);
-
-static double now_ns(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *x, const void *y)
-{
-  double p = *(const double *)x, q = *(const double *)y;
-  return (p > q) - (p < q);
-}
-
-static long interruptions(void)
-{
-  struct rusage u;
-  return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nivcsw;
-}
 
 /* ns of `count` calls, undisturbed where that can be had in a few tries. */
 static double burst(work f, int count)
@@ -66,8 +46,7 @@ static double median_ns(work f, int count)
   double each[BURSTS];
   for (int i = 0; i < BURSTS; i++)
     each[i] = burst(f, count) / count;
-  qsort(each, BURSTS, sizeof *each, by_value);
-  return each[BURSTS / 2];
+  return median_of(each, BURSTS);
 }
 
 /* Speed of f / speed of g. */
@@ -78,8 +57,7 @@ static double quotient(work f, work g, int count, int bursts)
     double ours = burst(f, count), theirs = burst(g, count);
     each[i] = theirs / ours;
   }
-  qsort(each, (size_t)bursts, sizeof *each, by_value);
-  return each[bursts / 2];
+  return median_of(each, (size_t)bursts);
 }
 
 static void add_one(void)

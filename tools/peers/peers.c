@@ -20,11 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cuda_runtime_api.h>
 #include "tools/peers/peer.h"
 #include "tools/replay/read.h"
 #include "tools/replay/replay.h"
+#include "tools/bench/timing.h"
 
 #define LIMIT 0.01 /* of the model's peak */
 
@@ -189,25 +189,11 @@ typedef struct block {
   uint64_t bytes;
 } block;
 
-static double now_ns(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double median(const double *values)
 {
   double sorted[ROUNDS];
   memcpy(sorted, values, sizeof sorted);
-  qsort(sorted, ROUNDS, sizeof *sorted, by_value);
-  return sorted[ROUNDS / 2];
+  return median_of(sorted, ROUNDS);
 }
 
 static void *take(const peer *p, uint64_t bytes, void *stream)
