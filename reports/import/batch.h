@@ -13,16 +13,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "reports/import/event_columns.h"
 #include "reports/import/schema.h"
 
-#define WR_COLUMNS      15    /* of the widest number row */
+enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
+
 #define WR_BATCH_EVENTS 16384 /* events a transaction */
 
 /* One row a table fed with numbers: identifier, columns, INSERT ... of the SELECT list. Columns are
  * fed in order; where the id is made by SQLite it is a leading NULL. */
 #define WR_TABLE_MAP(X)                                                                            \
-  X(TEMPLATE, 15, "template", false)                                                               \
-  X(EVENT, 6, "event_row", true)                                                                   \
+  X(TEMPLATE, WR_TEMPLATE_COLUMNS, "template", false)                                              \
+  X(EVENT, WR_EVENT_COLUMNS, "event_row", true)                                                    \
   X(BATCH_ITEM, 2, "batch_item", false)                                                            \
   X(THREAD, 5, "thread", false)                                                                    \
   X(FRAME, 5, "frame", false)                                                                      \

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/trace/api.h"
 #include "core/trace/event.h"
+#include "reports/import/event_columns.h"
 
 __asm__(".pushsection .rodata\n"
         ".global wr_schema_sql\n"
@@ -149,11 +150,20 @@ static const char fixed_rows[] =
                                   "device',2),"
                                   "(4,'managed',4),(5,'array',3),(6,'host',7);";
 
+#define TABLE_COLUMN(name, ...)  ", " #name " INTEGER"
+#define COMMON_COLUMN(name, ...) ", t." #name
+#define OWN_COLUMN(name, ...)    ", e." #name
+#define TEMPLATE_TABLE           WR_TEMPLATE_MAP(TABLE_COLUMN) ");"
+#define EVENT_TABLE              WR_EVENT_MAP(TABLE_COLUMN) ");"
+#define EVENT_COLUMNS            WR_TEMPLATE_MAP(COMMON_COLUMN) WR_EVENT_MAP(OWN_COLUMN)
+
+static const char event_tables[] =
+    "CREATE TABLE template(id INTEGER PRIMARY KEY" TEMPLATE_TABLE
+    "CREATE TABLE event_row(id INTEGER PRIMARY KEY, template INTEGER" EVENT_TABLE;
+
 /* Events whole, as they are read. The order of the join is the cheap one whatever is asked. */
 #define EVENTS                                                                                     \
-  "SELECT e.id, t.process, t.thread, t.kind, t.api, e.start, e.start + e.duration AS \"end\","     \
-  " t.status, t.stack, t.context, t.device, t.src_device, t.copy, t.mem, t.src_mem, t.flags,"      \
-  " e.a, e.b, e.bytes, t.stream,"                                                                  \
+  "SELECT e.id" EVENT_COLUMNS ", e.start + e.duration AS \"end\","                                 \
   " CASE WHEN t.flags & 32 THEN (SELECT call FROM batch_item x WHERE x.id = e.id) END AS call"     \
   " FROM event_row e CROSS JOIN template t ON t.id = e.template"
 
@@ -215,6 +225,7 @@ weir_status wr_schema_create(const wr_db *db)
                  WR_APPLICATION_ID, WR_SCHEMA_VERSION);
   weir_status s = wr_db_exec(db, "BEGIN IMMEDIATE");
   if (!s) s = wr_db_exec(db, pragmas);
+  if (!s) s = wr_db_exec(db, event_tables);
   if (!s) s = wr_db_exec(db, wr_schema_sql);
   if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS "; CREATE VIEW block AS " BLOCKS_2);
   if (!s) s = wr_db_exec(db, fixed_rows);

@@ -55,15 +55,8 @@ CREATE TABLE block_end(id INTEGER PRIMARY KEY, name TEXT);
 INSERT INTO block_end VALUES
   (0, 'live'), (1, 'freed'), (2, 'reset'), (3, 'replaced'), (4, 'unknown');
 
--- What repeats stands once (template.h); the view `event`, of both, is in schema.c.
-CREATE TABLE template(
-  id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, kind INTEGER, api INTEGER,
-  status INTEGER, stack INTEGER, context INTEGER, device INTEGER, src_device INTEGER,
-  copy INTEGER, mem INTEGER, src_mem INTEGER, flags INTEGER, stream INTEGER);
-
-CREATE TABLE event_row(
-  id INTEGER PRIMARY KEY, template INTEGER, start INTEGER, duration INTEGER,
-  a INTEGER, b INTEGER, bytes INTEGER);
+-- What repeats stands once (template.h): the tables template and event_row, and the view `event` of
+-- both, are made by schema.c of the lists in event_columns.h.
 
 -- Of the events with flag 32: the first of their call.
 CREATE TABLE batch_item(id INTEGER PRIMARY KEY, call INTEGER);

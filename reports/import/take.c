@@ -59,9 +59,10 @@ static weir_status note_odd_api(weir_importer *im, uint32_t api)
 static void fill_event(wr_row *row, const wr_spool *s, const wr_taken *x, int64_t template)
 {
   const weir_trace_event *e = x->e;
-  int64_t b = e->kind == WEIR_EV_FREE ? (int64_t)wr_length(s, e->b) : (int64_t)e->b;
-  *row =
-      (wr_row){.v = {template, x->start, x->end - x->start, (int64_t)e->a, b, (int64_t)e->bytes}};
+  row->v[WR_EVENT_TEMPLATE] = template;
+#define FILL(name, value) row->v[WR_EVENT_##name] = (int64_t)(value);
+  WR_EVENT_MAP(FILL)
+#undef FILL
 }
 
 /* CUDA_ERROR_STUB_LIBRARY, cudaErrorInsufficientDriver, CUDA_ERROR_NO_DEVICE,

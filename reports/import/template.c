@@ -68,12 +68,10 @@ static weir_status make_room(wr_templates *t)
 
 static void fill_row(wr_row *row, int64_t id, const wr_caller *k, const weir_trace_event *e)
 {
-  int column = 0;
-  row->v[column++] = id;
+  row->v[WR_TEMPLATE_ID] = id;
 #define FILL(name, value, there)                                                                   \
-  row->v[column] = (int64_t)(value);                                                               \
-  if (!(there)) row->nulls |= 1u << column;                                                        \
-  column++;
+  row->v[WR_TEMPLATE_##name] = (int64_t)(value);                                                   \
+  if (!(there)) row->nulls |= 1u << WR_TEMPLATE_##name;
   WR_TEMPLATE_MAP(FILL)
 #undef FILL
 }

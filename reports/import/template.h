@@ -13,24 +13,7 @@
 
 #include "core/trace/event.h"
 #include "reports/import/batch.h"
-
-/* One row a column of the table, its id left out: name, value for a record `e` of a key `k`, and
- * whether it is there. In the table's order. */
-#define WR_TEMPLATE_MAP(X)                                                                         \
-  X(process, k->process, true)                                                                     \
-  X(thread, k->thread, true)                                                                       \
-  X(kind, e->kind, true)                                                                           \
-  X(api, e->api, true)                                                                             \
-  X(status, e->status, true)                                                                       \
-  X(stack, k->stack, k->stack != 0)                                                                \
-  X(context, e->stack >> 24, true)                                                                 \
-  X(device, e->device, e->device != WEIR_DEVICE_NONE)                                              \
-  X(src_device, e->src_device, e->src_device != WEIR_DEVICE_NONE)                                  \
-  X(copy, e->copy, true)                                                                           \
-  X(mem, e->mem & 15, true)                                                                        \
-  X(src_mem, e->mem >> 4, true)                                                                    \
-  X(flags, e->flags, true)                                                                         \
-  X(stream, e->stream, true)
+#include "reports/import/event_columns.h"
 
 /* Who called from where: rows; stack 0: none. */
 typedef struct wr_caller {

@@ -5,14 +5,17 @@
 #include "core/trace/api.h"
 #include "core/trace/event.h"
 #include "reports/model/first.h"
+#include "reports/import/event_columns.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/sites.h"
 
 typedef struct event_row {
-  int64_t process, thread, context, kind, api, start, ns, status, stack, copy, mem, src_mem, flags;
+  int64_t process, thread, kind, api, status, stack, context;
+  int64_t device, src_device; /* WR_HOST: none */
+  int64_t copy, mem, src_mem, flags, stream;
+  int64_t start, ns;
   uint64_t bytes;
-  int device, src_device; /* WR_HOST: none */
-  bool first;             /* of its call */
+  bool first; /* of its call */
 } event_row;
 
 /* Sums that the pass keeps by number and the model gets as lists. */
@@ -54,9 +57,8 @@ static uint64_t number_of(sqlite3_stmt *q, int column)
 
 enum { MOST_TEMPLATES = 1 << 17 }; /* 20 MiB; of a trace with more, events are read whole */
 
-#define COMMON                                                                                     \
-  "SELECT process, kind, api, status, stack, device, src_device, copy, mem, src_mem, flags,"       \
-  " thread, context"
+#define COMMON_COLUMN(name, ...) ", " #name
+#define COMMON                   "SELECT id" WR_TEMPLATE_MAP(COMMON_COLUMN)
 
 static int device_of(sqlite3_stmt *q, int column)
 {
@@ -67,19 +69,13 @@ static int device_of(sqlite3_stmt *q, int column)
 /* What COMMON selects. */
 static event_row read_common(sqlite3_stmt *q)
 {
-  return (event_row){.process = sqlite3_column_int64(q, 0),
-                     .kind = sqlite3_column_int64(q, 1),
-                     .api = sqlite3_column_int64(q, 2) & 0xffff,
-                     .status = sqlite3_column_int64(q, 3),
-                     .stack = sqlite3_column_int64(q, 4),
-                     .device = device_of(q, 5),
-                     .src_device = device_of(q, 6),
-                     .copy = sqlite3_column_int64(q, 7),
-                     .mem = sqlite3_column_int64(q, 8),
-                     .src_mem = sqlite3_column_int64(q, 9),
-                     .flags = sqlite3_column_int64(q, 10),
-                     .thread = sqlite3_column_int64(q, 11),
-                     .context = sqlite3_column_int64(q, 12)};
+#define READ(name, ...) .name = sqlite3_column_int64(q, WR_TEMPLATE_##name),
+  event_row e = {WR_TEMPLATE_MAP(READ)};
+#undef READ
+  e.api &= 0xffff;
+  e.device = device_of(q, WR_TEMPLATE_device);
+  e.src_device = device_of(q, WR_TEMPLATE_src_device);
+  return e;
 }
 
 /* From `column` on: start, duration, bytes. */
@@ -349,8 +345,8 @@ static weir_status take_event(load *l, const event_row *e)
 static weir_status take_whole(void *context, sqlite3_stmt *q)
 {
   event_row e = read_common(q);
-  read_own(&e, q, 13);
-  e.first = sqlite3_column_type(q, 16) == SQLITE_NULL;
+  read_own(&e, q, WR_TEMPLATE_COLUMNS);
+  e.first = sqlite3_column_type(q, WR_TEMPLATE_COLUMNS + 3) == SQLITE_NULL;
   return take_event(context, &e);
 }
 
@@ -367,7 +363,7 @@ static weir_status take_narrow(void *context, sqlite3_stmt *q)
 static weir_status take_template(void *context, sqlite3_stmt *q)
 {
   load *l = context;
-  uint64_t *at = wr_map_put(&l->by_template, number_of(q, 13), NULL);
+  uint64_t *at = wr_map_put(&l->by_template, number_of(q, WR_TEMPLATE_ID), NULL);
   if (!at ||
       !wr_grow(&l->templates, &l->template_capacity, l->template_count + 1, sizeof(event_row)))
     return out_of_memory(l->db);
@@ -393,7 +389,7 @@ static weir_status load_events(load *l)
   if (templates > MOST_TEMPLATES)
     return wr_db_each(l->db, COMMON ", start, \"end\" - start, bytes, call FROM event", take_whole,
                       l);
-  s = wr_db_each(l->db, COMMON ", id FROM template", take_template, l);
+  s = wr_db_each(l->db, COMMON " FROM template", take_template, l);
   if (s) return s;
   return wr_db_each(l->db, "SELECT start, duration, bytes, template FROM event_row", take_narrow,
                     l);
