@@ -377,20 +377,10 @@ SINE(COS, 1)
   X(to, FLOAT32)                                                                                   \
   X(to, FLOAT64)                                                                                   \
   X(to, COMPLEX64)
-#define ALL_CASTS(X)                                                                               \
-  CASTS_TO(X, UINT8)                                                                               \
-  CASTS_TO(X, INT8)                                                                                \
-  CASTS_TO(X, INT16)                                                                               \
-  CASTS_TO(X, INT32)                                                                               \
-  CASTS_TO(X, INT64)                                                                               \
-  CASTS_TO(X, BOOL)                                                                                \
-  CASTS_TO(X, FLOAT16)                                                                             \
-  CASTS_TO(X, BFLOAT16)                                                                            \
-  CASTS_TO(X, FLOAT32)                                                                             \
-  CASTS_TO(X, FLOAT64)                                                                             \
-  CASTS_TO(X, COMPLEX64)
+#define CAST_ROW(to, ...)         CASTS_TO(CAST, to)
+#define CAST_ENTRIES_ROW(to, ...) CASTS_TO(CAST_ENTRY, to)
 
-ALL_CASTS(CAST)
+WEIR_DTYPE_MAP(CAST_ROW)
 
 /* ---- folds -------------------------------------------------------------------------------------
  * Real sums are compensated (Moller, Knuth): what an addition loses is exact and summed beside, so
@@ -620,7 +610,7 @@ static void random_block(double *out, const weir_random *r, int64_t from, int64_
 
 const cpu_level CPU_LEVEL = {
     .op = {WEIR_OPS(OP_ENTRIES) ENTRIES_EVERY(ADD_ALPHA) ENTRIES_EVERY(SUB_ALPHA)},
-    .cast = {ALL_CASTS(CAST_ENTRY)},
+    .cast = {WEIR_DTYPE_MAP(CAST_ENTRIES_ROW)},
     .fold = {WEIR_REDUCE_OPS(FOLD_ENTRY)},
     .add_row = add_row,
     .random = random_block};

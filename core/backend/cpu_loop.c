@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/backend/cpu.h"
 #include "core/backend/half.h"
+#include "core/backend/scalar_type.h"
 #include "core/backend/threads.h"
 
 typedef struct input {
@@ -37,17 +38,9 @@ static const struct op {
 #undef ROW
 };
 
-static const char *const scalar_types[WEIR_DTYPES] = {
-    [WEIR_UINT8] = "Byte",       [WEIR_INT8] = "Char",
-    [WEIR_INT16] = "Short",      [WEIR_INT32] = "Int",
-    [WEIR_INT64] = "Long",       [WEIR_FLOAT16] = "Half",
-    [WEIR_FLOAT32] = "Float",    [WEIR_FLOAT64] = "Double",
-    [WEIR_BOOL] = "Bool",        [WEIR_COMPLEX64] = "ComplexFloat",
-    [WEIR_BFLOAT16] = "BFloat16"};
-
 weir_status weir_cpu_not_for(const char *what, weir_dtype dtype)
 {
-  return weir_fail(WEIR_ENOTSUP, "\"%s_cpu\" not implemented for '%s'", what, scalar_types[dtype]);
+  return weir_fail(WEIR_ENOTSUP, "\"%s_cpu\" not implemented for '%s'", what, scalar_type(dtype));
 }
 
 static bool takes_parameters(const weir_loop *l)

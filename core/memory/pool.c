@@ -324,21 +324,25 @@ weir_status weir_pool_new_host(weir_pool **out, const weir_backend *backend,
   return st;
 }
 
+/* The stream's heap, or one whose stream is gone that serves it from now on. Lock held. */
+static weir_heap *heap_of_stream(const weir_pool *p, void *stream)
+{
+  for (unsigned i = 0; i < p->heap_count; i++) {
+    weir_heap *h = weir_heaps[p->numbers[i]];
+    if (h->stream == stream && !h->left) return h;
+  }
+  for (unsigned i = 0; i < p->heap_count; i++)
+    if (weir_epoch_return(weir_heaps[p->numbers[i]], stream)) return weir_heaps[p->numbers[i]];
+  return NULL;
+}
+
 weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
 {
   pthread_mutex_lock(&p->lock);
-  for (unsigned i = 0; i < p->heap_count; i++)
-    if (weir_heaps[p->numbers[i]]->stream == stream && !weir_heaps[p->numbers[i]]->left) {
-      *out = weir_heaps[p->numbers[i]];
-      pthread_mutex_unlock(&p->lock);
-      return WEIR_OK;
-    }
-  for (unsigned i = 0; i < p->heap_count; i++)
-    if (weir_epoch_return(weir_heaps[p->numbers[i]], stream)) {
-      *out = weir_heaps[p->numbers[i]];
-      pthread_mutex_unlock(&p->lock);
-      return WEIR_OK;
-    }
+  if ((*out = heap_of_stream(p, stream))) {
+    pthread_mutex_unlock(&p->lock);
+    return WEIR_OK;
+  }
   weir_heap *h = calloc(1, sizeof *h);
   uint64_t *known = calloc(HEAPS, sizeof *known);
   weir_status st =

@@ -283,8 +283,7 @@ static weir_status run_images(const weir_target *t, const conv *c, double beta)
   if (!chunk) chunk = 1;
   if (!needs_columns(c) || (fits && !each)) return multiply(t, c, c->a->data, 0, c->n, beta);
   if (!fits) return weir_fail(WEIR_ENOMEM, "conv2d: the windows of an image overflow in bytes");
-  st = weir_tensor_new(&columns, (weir_dtype)c->a->dtype, weir_device_of(c->a), false,
-                       weir_shape(chunk, each));
+  st = tensor_new_beside(&columns, c->a, weir_shape(chunk, each));
   for (int64_t i = 0; i < c->n && !st; i += chunk) {
     int64_t count = c->n - i < chunk ? c->n - i : chunk;
     st = unfold(t, c, columns, i, count);
@@ -322,7 +321,7 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   if (st) return st;
   weir_shape batched = weir_shape(c.n, c.outs, c.size[0], c.size[1]);
   weir_shape shape = a->dims == 4 ? batched : weir_shape(c.outs, c.size[0], c.size[1]);
-  st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
+  st = tensor_new_beside(out, a, shape);
   if (!st) st = weir_target_of(&t, weir_device_of(a));
   if (!st) st = dense(&input, a);
   if (!st) st = dense(&kernel, weight);
@@ -507,7 +506,7 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
   weir_shape shape = weir_shape_of(a->dims, a->size);
   shape.size[a->dims - 2] = p.size[0];
   shape.size[a->dims - 1] = p.size[1];
-  st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
+  st = tensor_new_beside(out, a, shape);
   if (!st) st = weir_fill_(*out, lowest((weir_dtype)a->dtype));
   places(&p, 0, &first[0], &last[0]);
   places(&p, 1, &first[1], &last[1]);

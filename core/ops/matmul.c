@@ -288,7 +288,7 @@ static weir_status check_bmm(const weir_shape *batch, const weir_tensor *a, cons
 static weir_status product_of(weir_tensor **out, weir_shape shape, const weir_tensor *a,
                               const weir_tensor *b, const weir_shape *batch)
 {
-  weir_status st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
+  weir_status st = tensor_new_beside(out, a, shape);
   if (!st) st = multiply(*out, a, b, batch, 1, 0);
   if (st) weir_tensor_drop(out);
   return st;
@@ -378,7 +378,7 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
   weir_shape shape = weir_shape(a->size[0], b->size[1]);
   st = weir_expand(&wide, c, shape);
   if (!st) st = check_mm_dtypes(a, b);
-  if (!st) st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
+  if (!st) st = tensor_new_beside(out, a, shape);
   if (!st && beta != 0) st = weir_loop_copy(*out, wide);
   if (!st && (*out)->numel) st = multiply(*out, a, b, &no_batch, alpha, beta);
   if (st) weir_tensor_drop(out);

@@ -234,8 +234,7 @@ static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
   if (!st) st = weir_overlap_check(&copy, t, NULL);
   if (st || !g || !t->numel) return st;
   if (t->dense) return run(r, t, g);
-  st = weir_tensor_new(&dense, (weir_dtype)t->dtype, weir_device_of(t), false,
-                       weir_shape_of(t->dims, t->size));
+  st = tensor_new_beside(&dense, t, weir_shape_of(t->dims, t->size));
   if (!st) st = run(r, dense, g);
   return st ? st : weir_loop_copy(t, dense);
 }

@@ -334,8 +334,7 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
     return weir_not_implemented(softmax_kernels[logarithm][at >= a->dims - 1], weir_device_of(a),
                                 (weir_dtype)a->dtype);
   return a->numel ? softmax(out, a, dim, logarithm)
-                  : weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false,
-                                    weir_shape_of(a->dims, a->size));
+                  : tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
 }
 
 weir_status weir_softmax(weir_tensor **out, const weir_tensor *a, int dim)

@@ -135,7 +135,6 @@ weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *ty
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t, type);
-  WEIR_REQUIRE(t);
   weir_options o = {.non_blocking = non_blocking};
   weir_status st = weir_type_parse(&o.dtype, &o.device, type);
   if (st) return st;
@@ -155,8 +154,7 @@ weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
   if (t->dense) return itself(out, t);
-  weir_status st =
-      weir_tensor_new(out, (weir_dtype)t->dtype, weir_device_of(t), false, weir_tensor_shape(t));
+  weir_status st = tensor_new_beside(out, t, weir_tensor_shape(t));
   if (!st && (st = weir_copy_(*out, t, false))) weir_tensor_drop(out);
   return st;
 }

@@ -239,8 +239,7 @@ weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking
     return copy_between(t, src, non_blocking);
   if (!twice) return copy_within(t, src);
   WEIR_TENSOR copy = NULL;
-  st = weir_tensor_new(&copy, (weir_dtype)src->dtype, weir_device_of(src), false,
-                       weir_tensor_shape(src));
+  st = tensor_new_beside(&copy, src, weir_tensor_shape(src));
   if (!st) st = copy_within(copy, src);
   return st ? st : copy_within(t, copy);
 }

@@ -217,8 +217,7 @@ weir_status weir_loop_copy(const weir_tensor *to, const weir_tensor *from)
 
 weir_status weir_loop_dense(weir_tensor **out, const weir_tensor *t)
 {
-  weir_status st = weir_tensor_new(out, (weir_dtype)t->dtype, weir_device_of(t), false,
-                                   weir_shape_of(t->dims, t->size));
+  weir_status st = tensor_new_beside(out, t, weir_shape_of(t->dims, t->size));
   if (!st && (st = weir_loop_copy(*out, t))) weir_tensor_drop(out);
   return st;
 }

@@ -6,6 +6,7 @@
  * its kind: int64, the default floating-point dtype, complex64. */
 #include <math.h>
 #include <stdio.h>
+#include "core/backend/scalar_type.h"
 #include "core/base/require.h"
 #include "core/tensor/loop.h"
 
@@ -109,12 +110,7 @@ void weir_dtype_range(weir_dtype d, double *least, double *most)
 
 const char *weir_dtype_title(weir_dtype dtype)
 {
-  static const char *const titles[WEIR_DTYPES] = {
-      [WEIR_UINT8] = "Byte",    [WEIR_INT8] = "Char",        [WEIR_INT16] = "Short",
-      [WEIR_INT32] = "Int",     [WEIR_INT64] = "Long",       [WEIR_FLOAT16] = "Half",
-      [WEIR_FLOAT32] = "Float", [WEIR_FLOAT64] = "Double",   [WEIR_COMPLEX64] = "ComplexFloat",
-      [WEIR_BOOL] = "Bool",     [WEIR_BFLOAT16] = "BFloat16"};
-  return titles[dtype];
+  return scalar_type(dtype);
 }
 
 const char *weir_dtype_cxx(weir_dtype dtype)

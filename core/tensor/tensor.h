@@ -99,6 +99,12 @@ weir_status weir_tensor_make(weir_tensor **out, weir_storage *storage, weir_dtyp
  * Errors: EINVAL (shape, overflow), ENOMEM, EOOM. */
 weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
                             weir_shape shape);
+/* The same, of t's dtype on t's device. */
+static inline weir_status tensor_new_beside(weir_tensor **out, const weir_tensor *t,
+                                            weir_shape shape)
+{
+  return weir_tensor_new(out, (weir_dtype)t->dtype, weir_device_of(t), false, shape);
+}
 /* The same, its sizes and strides being those of `like`, which is dense, and its device. dtype:
  * like's or a shorter one. Nothing of it is a struct on the way: what is written in halves and read
  * whole costs as much as all the rest. */

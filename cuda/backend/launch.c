@@ -9,6 +9,7 @@
  * business; the launch is the program's work, which the preload library sees. */
 #include <pthread.h>
 #include <stdint.h>
+#include "core/backend/scalar_type.h"
 #include "cuda/backend/launch.h"
 
 /* Made by the build from what nvcc gave (cuda/rules.mk). */
@@ -160,12 +161,7 @@ weir_k_number weir_k_number_of(const weir_number *n, weir_dtype compute)
 
 weir_status weir_cuda_not_for(const char *what, weir_dtype dtype)
 {
-  static const char *const names[WEIR_DTYPES] = {
-      [WEIR_UINT8] = "Byte",    [WEIR_INT8] = "Char",        [WEIR_INT16] = "Short",
-      [WEIR_INT32] = "Int",     [WEIR_INT64] = "Long",       [WEIR_FLOAT16] = "Half",
-      [WEIR_FLOAT32] = "Float", [WEIR_FLOAT64] = "Double",   [WEIR_COMPLEX64] = "ComplexFloat",
-      [WEIR_BOOL] = "Bool",     [WEIR_BFLOAT16] = "BFloat16"};
-  const char *name = (unsigned)dtype < WEIR_DTYPES ? names[dtype] : NULL;
+  const char *name = (unsigned)dtype < WEIR_DTYPES ? scalar_type(dtype) : NULL;
   return weir_cuda_fail_as(WEIR_ENOTSUP, "\"%s\" not implemented for '%s'", what,
                            name ? name : "unknown dtype");
 }
