@@ -6,9 +6,9 @@
 #include "tests/level.h"
 #include "tests/memory/rig.h"
 
-enum { STEPS = AT_LEVEL(SANITIZED ? 300 : 2000, 40000, 160000) };
-enum { FUZZ = AT_LEVEL(SANITIZED ? 4000 : 40000, 2500000, 10000000) };
-enum { FUZZ_CHECK = AT_LEVEL(10, 2500, 5000) };
+enum { STEPS = AT_LEVEL(SANITIZED ? 300 : 2000, 20000, 160000) };
+enum { FUZZ = AT_LEVEL(SANITIZED ? 4000 : 40000, 1000000, 10000000) };
+enum { FUZZ_CHECK = AT_LEVEL(10, 1000, 5000) };
 
 enum { THREADS = 64, STREAMS = 12, LIVE = 12, SHARED = 64 };
 

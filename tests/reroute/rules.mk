@@ -37,7 +37,7 @@ $(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^
 
-REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked behind captures captures_all captures_long thrash thrash_all)
+REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked behind captures captures_all captures_long thrash thrash_all thrash_long)
 
 $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
@@ -46,7 +46,7 @@ $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 
 TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked behind captures thrash)
 TESTS_ALL  += $(REROUTE)/test_differ_all $(REROUTE)/test_captures_all $(REROUTE)/test_thrash_all
-TESTS_LONG += $(REROUTE)/test_differ_long $(REROUTE)/test_captures_long
+TESTS_LONG += $(REROUTE)/test_differ_long $(REROUTE)/test_captures_long $(REROUTE)/test_thrash_long
 NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_captures tests/reroute/test_thrash
 NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_captures tests/reroute/test_thrash
 SAME_PLAIN += $(REROUTE_OBJ)/kernels.o

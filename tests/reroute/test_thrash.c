@@ -3,13 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/level.h"
 #include "tests/tools/command.h"
 
-#if TEST_LEVEL
-enum { SEEDS = 10, OPERATIONS = 4000 };
-#else
-enum { SEEDS = 1, OPERATIONS = 1500 };
-#endif
+enum { SEEDS = AT_LEVEL(1, 4, 25), OPERATIONS = AT_LEVEL(1500, 4000, 4000) };
 enum { WEIR_MODES = 2, COUNTS = 2 };
 
 static const char *const modes[WEIR_MODES] = {"strict", "relaxed"};
