@@ -14,9 +14,13 @@ TEST_TOOLS := # built before any suite runs: victims, plug-ins, examples
 # lies); make targets that fuzz for FUZZ_SECONDS.
 NOT_ASAN       :=
 NOT_TSAN       :=
-# Suites that start no thread: ThreadSanitizer has nothing to look for. Suites of the preload library
-# alone: with another weir around it they would try the same again.
+# Suites that start no thread: ThreadSanitizer has nothing to look for. Slow ones whose threads meet in
+# places where those of other suites meet too: ThreadSanitizer has them in make test-long. weir starts
+# no thread either: with it alone instrumented, the suite of its signal handlers is run. Suites of the
+# preload library alone: with another weir around it they would try the same again.
 ONE_THREAD     :=
+TSAN_AGAIN     := tests/gpu/test_gpu tests/cuda/test_faults tests/cuda/test_compute tests/examples/test_examples
+AROUND_TSAN    := tests/tools/test_run
 NOT_AROUND     :=
 VALGRIND_TESTS :=
 FUZZ_TARGETS   :=
@@ -53,11 +57,12 @@ test-all: ## test, and: slow suites, ASan/UBSan/TSan builds, fuzzing, valgrind, 
 	@tools/scripts/deps.sh install all "$(CUDA_HOME)" "$(TOOLKIT)"
 	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" tests/all
 
-test-long: ## the repetition: more seeds, every byte, longer stress; ten minutes of fuzzing a target (an hour or two)
+test-long: ## the repetition: more seeds, every byte, longer stress, deep static analysis; ten minutes of fuzzing a target (an hour or two)
 	@tools/scripts/deps.sh install all "$(CUDA_HOME)" "$(TOOLKIT)"
 	@$(MAKE) test-build $(TESTS_LONG)
 	@WEIR_TEST_HANG=7200 WEIR_BUILD="$(abspath $(O))" WEIR_SOURCE="$(CURDIR)" CUDA_HOME="$(CUDA_HOME)" tests/run $(TESTS_LONG)
-	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" ONLY=fuzz FUZZ_SECONDS=600 tests/all
+	@$(MAKE) -k lint-tidy TIDY_DEPTH=deep
+	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" LONG=1 ONLY="tsan fuzz" FUZZ_SECONDS=600 tests/all
 
 check-gpu: all ## on a machine with a GPU: examples with and without Weir, calls counted against CUPTI; the allocator
 	@O="$(abspath $(O))" CUDA_HOME="$(CUDA_HOME)" tests/gpu/check-gpu.sh
