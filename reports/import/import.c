@@ -74,7 +74,7 @@ static void close_and_leave(weir_importer *im, bool remove)
   wr_map_free(&im->texts);
   wr_batch_close(&im->batch);
   wr_memory_drop(&im->memory);
-  wr_templates_free(&im->templates);
+  wr_map_free(&im->templates.known);
   sqlite3_close(im->db.handle);
   wr_trace_file_leave(&im->file, remove);
   free(im->command);

@@ -12,6 +12,7 @@
 #define WEIR_REPORTS_TEMPLATE_H
 
 #include "core/trace/event.h"
+#include "reports/base/util.h"
 #include "reports/import/batch.h"
 #include "reports/import/event_columns.h"
 
@@ -21,16 +22,13 @@ typedef struct wr_caller {
 } wr_caller;
 
 typedef struct wr_templates {
-  struct wr_template_slot *slots; /* open addressing, linear probing */
-  size_t mask, used;              /* slots - 1, 0 while there are none */
-  int64_t count;                  /* templates in the trace: the last number, its sign apart */
+  wr_map known;  /* hash of what a template has -> its number */
+  int64_t count; /* templates in the trace: the last number, its sign apart */
 } wr_templates;
 
 /* The number of the template of `e`, made (with its row) where it is not known.
  * Errors: ENOMEM. */
 weir_status wr_template_of(wr_templates *t, wr_batch *batch, const wr_caller *who,
                            const weir_trace_event *e, int64_t *id);
-
-void wr_templates_free(wr_templates *t);
 
 #endif
