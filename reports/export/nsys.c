@@ -109,24 +109,16 @@ static weir_status copy_all(copying *x)
   return s ? s : wr_db_exec(&x->to, "COMMIT");
 }
 
-static weir_status take_finished(void *context, sqlite3_stmt *q)
-{
-  *(bool *)context = sqlite3_column_int(q, 0) == 1;
-  return WEIR_OK;
-}
-
 weir_status weir_export_nsys(const char *trace, const char *output)
 {
   wr_input in;
-  bool finished = false;
+  int64_t finished = 0;
   weir_status s = wr_input_open(&in, trace);
   if (s) return s;
   copying x = {.from = in.db, .to = {.path = output}};
   s = check_own_tables(&in.db);
-  if (!s)
-    s = wr_db_each(&in.db, "SELECT value FROM meta WHERE key = 'finished'", take_finished,
-                   &finished);
-  if (!s && !finished) s = wr_lifetimes_temporary(&in.db);
+  if (!s) s = wr_db_number(&in.db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
+  if (!s && finished != 1) s = wr_lifetimes_temporary(&in.db);
   if (!s) s = wr_schema_nsys_views(&in.db);
   if (!s && sqlite3_open_v2(output, &x.to.handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL))
     s = wr_db_fail(&x.to, "creating");

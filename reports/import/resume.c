@@ -79,26 +79,10 @@ weir_status wr_resume_positions(weir_importer *im)
 
 /* ---- a trace --------------------------------------------------------------------------------- */
 
-/* The one number of a query; 0 for NULL and for no row. */
-static weir_status number(const wr_db *db, const char *sql, int64_t *out)
-{
-  sqlite3_stmt *q = NULL;
-  weir_status s = wr_db_prepare(db, sql, &q);
-  *out = 0;
-  if (s) return s;
-  int code = sqlite3_step(q);
-  if (code == SQLITE_ROW)
-    *out = sqlite3_column_int64(q, 0);
-  else if (code != SQLITE_DONE)
-    s = wr_db_fail(db, "reading");
-  sqlite3_finalize(q);
-  return s;
-}
-
 weir_status wr_resume_begun(weir_importer *im)
 {
   int64_t tables = 0;
-  weir_status s = number(&im->db, "SELECT count(*) FROM sqlite_schema", &tables);
+  weir_status s = wr_db_number(&im->db, "SELECT count(*) FROM sqlite_schema", &tables);
   if (!s && !tables) {
     im->merging = false;
     s = wr_db_exec(&im->db, WR_SET_ID WR_SET_WAL);
@@ -109,13 +93,13 @@ weir_status wr_resume_begun(weir_importer *im)
 static weir_status check_schema(const weir_importer *im)
 {
   int64_t version = 0, there = 0;
-  weir_status s = number(&im->db, "PRAGMA user_version", &version);
+  weir_status s = wr_db_number(&im->db, "PRAGMA user_version", &version);
   if (!s)
-    s = number(&im->db,
-               "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
-               " AND name IN ('resume', 'event_row', 'template', 'block_row', 'batch_item')"
-               " AND sql NOT LIKE 'CREATE VIRTUAL%'",
-               &there);
+    s = wr_db_number(&im->db,
+                     "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
+                     " AND name IN ('resume', 'event_row', 'template', 'block_row', 'batch_item')"
+                     " AND sql NOT LIKE 'CREATE VIRTUAL%'",
+                     &there);
   if (!s && (version != WR_SCHEMA_VERSION || there < 5))
     s = weir_fail(WEIR_EVERSION, "%s was written by another version of Weir: it cannot be added to",
                   im->file.path);
@@ -157,7 +141,7 @@ static weir_status find_counters(weir_importer *im)
   weir_status s = WEIR_OK;
   int64_t first_string = im->strings;
   for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && !s; i++)
-    s = number(&im->db, counters[i].sql, counters[i].to);
+    s = wr_db_number(&im->db, counters[i].sql, counters[i].to);
   if (im->strings < first_string) im->strings = first_string;
   if (im->least > 0) im->least = 0;
   im->latest += im->least;
@@ -167,14 +151,16 @@ static weir_status find_counters(weir_importer *im)
 static weir_status find_origin(weir_importer *im)
 {
   int64_t mono = 0, real = 0, boot[2] = {0, 0};
-  weir_status s = number(&im->db, "SELECT value FROM meta WHERE key = 'start_monotonic_ns'", &mono);
-  if (!s) s = number(&im->db, "SELECT value FROM meta WHERE key = 'start_realtime_ns'", &real);
+  weir_status s =
+      wr_db_number(&im->db, "SELECT value FROM meta WHERE key = 'start_monotonic_ns'", &mono);
   if (!s)
-    s = number(&im->db, "SELECT value FROM resume WHERE process = 0 AND what = 0 AND key = 6",
-               &boot[0]);
+    s = wr_db_number(&im->db, "SELECT value FROM meta WHERE key = 'start_realtime_ns'", &real);
   if (!s)
-    s = number(&im->db, "SELECT value FROM resume WHERE process = 0 AND what = 0 AND key = 7",
-               &boot[1]);
+    s = wr_db_number(&im->db, "SELECT value FROM resume WHERE process = 0 AND what = 0 AND key = 6",
+                     &boot[0]);
+  if (!s)
+    s = wr_db_number(&im->db, "SELECT value FROM resume WHERE process = 0 AND what = 0 AND key = 7",
+                     &boot[1]);
   if (s || !im->processes) return s;
   im->origin_known = im->boot_kept = true;
   im->origin = (uint64_t)mono;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/trace/api.h"
 #include "core/trace/event.h"
+#include "reports/base/util.h"
 #include "reports/import/event_columns.h"
 
 __asm__(".pushsection .rodata\n"
@@ -76,6 +77,32 @@ weir_status wr_db_each(const wr_db *db, const char *sql,
   if (!s && code != SQLITE_DONE) s = wr_db_fail(db, "reading");
   sqlite3_finalize(q);
   return s;
+}
+
+weir_status wr_db_number(const wr_db *db, const char *sql, int64_t *out)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(db, sql, &q);
+  *out = 0;
+  if (s) return s;
+  int code = sqlite3_step(q);
+  if (code == SQLITE_ROW)
+    *out = sqlite3_column_int64(q, 0);
+  else if (code != SQLITE_DONE)
+    s = wr_db_fail(db, "reading");
+  sqlite3_finalize(q);
+  return s;
+}
+
+char *wr_db_text(sqlite3_stmt *q, int column)
+{
+  const char *text = (const char *)sqlite3_column_text(q, column);
+  return wr_text(text, text ? strlen(text) : 0, true);
+}
+
+weir_status wr_db_out_of_memory(const wr_db *db)
+{
+  return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", db->path);
 }
 
 bool wr_db_has_column(const wr_db *db, const char *table, const char *column)

@@ -37,6 +37,15 @@ weir_status wr_db_run(const wr_db *db, sqlite3_stmt *statement);
 weir_status wr_db_each(const wr_db *db, const char *sql,
                        weir_status (*row)(void *context, sqlite3_stmt *q), void *context);
 
+/* The one number of a query; 0 for NULL and for no row. */
+weir_status wr_db_number(const wr_db *db, const char *sql, int64_t *out);
+
+/* A new copy of a column's text, printable. NULL: out of memory. */
+char *wr_db_text(sqlite3_stmt *q, int column);
+
+/* The failure of a report for want of memory. */
+weir_status wr_db_out_of_memory(const wr_db *db);
+
 /* Whether a table of the trace has a column: one of an older Weir may lack what came later. */
 bool wr_db_has_column(const wr_db *db, const char *table, const char *column);
 

@@ -38,11 +38,6 @@ typedef struct pass {
   int64_t settling;         /* end of the latest free into a cache */
 } pass;
 
-static weir_status out_of_memory(const wr_db *db)
-{
-  return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", db->path);
-}
-
 const char *wr_reason_name(unsigned reason)
 {
   static const char *const names[WR_REASONS] = {"none",
@@ -109,7 +104,7 @@ static void settle(pass *p, int64_t until)
 static weir_status enter(pass *p, const fact *e, int state)
 {
   place *x = place_of(p, e, true);
-  if (!x) return out_of_memory(p->db);
+  if (!x) return wr_db_out_of_memory(p->db);
   bool host = state == CACHED && x->state != NOTHING ? x->host : e->mem == WEIR_MEM_PINNED;
   int device = x->state != NOTHING && e->device < 0 ? x->device : e->device;
   leave(p, x);
@@ -295,12 +290,6 @@ static weir_status take_mode(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-static weir_status take_end(void *context, sqlite3_stmt *q)
-{
-  ((wr_cache *)context)->end_ns = (uint64_t)sqlite3_column_int64(q, 0);
-  return WEIR_OK;
-}
-
 /* ---- poison ---------------------------------------------------------------------------------- */
 
 typedef struct namer {
@@ -361,10 +350,12 @@ weir_status wr_cache_load(wr_cache *c, const wr_db *db)
       take_mode, c);
   if (!s) s = wr_pools_load(c, db);
   if (s || !c->rerouted) return s;
-  s = wr_db_each(db,
-                 db->schema < 2 ? "SELECT max(\"end\") FROM event"
-                                : "SELECT max(start + duration) FROM event_row",
-                 take_end, c);
+  int64_t end = 0;
+  s = wr_db_number(db,
+                   db->schema < 2 ? "SELECT max(\"end\") FROM event"
+                                  : "SELECT max(start + duration) FROM event_row",
+                   &end);
+  c->end_ns = (uint64_t)end;
   if (!s) s = walk(&p);
   if (!s) s = wr_db_each(db, copies_sql, take_copies, c);
   if (!s) s = load_unwritten(c, db);

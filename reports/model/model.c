@@ -37,17 +37,6 @@ typedef struct load {
   wr_device_totals nowhere; /* of events without a device: counted and forgotten */
 } load;
 
-static weir_status out_of_memory(const wr_db *db)
-{
-  return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", db->path);
-}
-
-static char *text_of(sqlite3_stmt *q, int column)
-{
-  const char *text = (const char *)sqlite3_column_text(q, column);
-  return wr_text(text, text ? strlen(text) : 0, true);
-}
-
 static uint64_t number_of(sqlite3_stmt *q, int column)
 {
   return (uint64_t)sqlite3_column_int64(q, column);
@@ -266,7 +255,7 @@ static weir_status count_site(load *l, const event_row *e, bool init)
   if (!alloc && !copy && !wait && !implicit) return WEIR_OK;
   uint32_t kind = copy ? WR_SITE_COPY(e->copy, e->mem, e->src_mem) : 0;
   wr_site_sum *s = wr_site_sum_of(&l->sums, e->stack, (uint32_t)e->api, kind);
-  if (!s) return out_of_memory(l->db);
+  if (!s) return wr_db_out_of_memory(l->db);
   if (alloc) s->alloc_calls++, s->alloc_bytes += e->bytes, s->alloc_ns += ns;
   if (copy) s->copy_calls++, s->copy_bytes += e->bytes, s->copy_ns += ns;
   if (wait || implicit) s->sync_calls++, s->sync_ns += (uint64_t)e->ns, s->implicit |= implicit;
@@ -308,10 +297,10 @@ static weir_status take_call(load *l, const event_row *e)
 {
   wr_first_call c = first_call(e);
   bool maybe = false;
-  if (!wr_firsts_take(&l->firsts, &c, &maybe)) return out_of_memory(l->db);
+  if (!wr_firsts_take(&l->firsts, &c, &maybe)) return wr_db_out_of_memory(l->db);
   if (!maybe) return count_time(l, e, false);
   if (!wr_grow(&l->undecided, &l->undecided_capacity, l->undecided_count + 1, sizeof(*e)))
-    return out_of_memory(l->db);
+    return wr_db_out_of_memory(l->db);
   l->undecided[l->undecided_count++] = *e;
   return WEIR_OK;
 }
@@ -329,7 +318,7 @@ static weir_status decide(load *l)
 static weir_status take_event(load *l, const event_row *e)
 {
   uint64_t *events = wr_map_put(&l->per_process, (uint64_t)e->process, NULL);
-  if (!events) return out_of_memory(l->db);
+  if (!events) return wr_db_out_of_memory(l->db);
   ++*events;
   l->m->total.events++;
   if (!e->stack) l->m->coverage.stackless++;
@@ -366,16 +355,10 @@ static weir_status take_template(void *context, sqlite3_stmt *q)
   uint64_t *at = wr_map_put(&l->by_template, number_of(q, WR_TEMPLATE_ID), NULL);
   if (!at ||
       !wr_grow(&l->templates, &l->template_capacity, l->template_count + 1, sizeof(event_row)))
-    return out_of_memory(l->db);
+    return wr_db_out_of_memory(l->db);
   event_row *common = &l->templates[ *at = l->template_count++];
   *common = read_common(q);
   common->first = !(common->flags & WEIR_EVF_BATCH);
-  return WEIR_OK;
-}
-
-static weir_status count_templates(void *context, sqlite3_stmt *q)
-{
-  *(int64_t *)context = sqlite3_column_int64(q, 0);
   return WEIR_OK;
 }
 
@@ -383,8 +366,7 @@ static weir_status load_events(load *l)
 {
   int64_t templates = MOST_TEMPLATES + 1;
   weir_status s = WEIR_OK;
-  if (l->db->schema >= 2)
-    s = wr_db_each(l->db, "SELECT count(*) FROM template", count_templates, &templates);
+  if (l->db->schema >= 2) s = wr_db_number(l->db, "SELECT count(*) FROM template", &templates);
   if (s) return s;
   if (templates > MOST_TEMPLATES)
     return wr_db_each(l->db, COMMON ", start, \"end\" - start, bytes, call FROM event", take_whole,
@@ -437,11 +419,11 @@ static weir_status take_block(void *context, sqlite3_stmt *q)
   }
   if (how == WR_BLOCK_UNKNOWN || !device_side) return WEIR_OK;
   if (how == WR_BLOCK_LIVE && !wr_block_sum_add(&l->sums, stack, WR_HOST, bytes))
-    return out_of_memory(l->db);
+    return wr_db_out_of_memory(l->db);
   if (device == WR_HOST) return WEIR_OK;
   int64_t peak = l->m->devices[device].peak_place;
   bool there = peak && born <= peak && (!dead || died > peak);
-  if (there && !wr_block_sum_add(&l->sums, stack, device, bytes)) return out_of_memory(l->db);
+  if (there && !wr_block_sum_add(&l->sums, stack, device, bytes)) return wr_db_out_of_memory(l->db);
   return WEIR_OK;
 }
 
@@ -476,8 +458,8 @@ static weir_status take_meta(void *context, sqlite3_stmt *q)
                 : !strcmp(key, "no_gpu")       ? &m->no_gpu
                                                : NULL;
   if (!text || *text) return WEIR_OK;
-  *text = text_of(q, 1);
-  return *text ? WEIR_OK : out_of_memory(l->db);
+  *text = wr_db_text(q, 1);
+  return *text ? WEIR_OK : wr_db_out_of_memory(l->db);
 }
 
 static weir_status take_process(void *context, sqlite3_stmt *q)
@@ -486,25 +468,25 @@ static weir_status take_process(void *context, sqlite3_stmt *q)
   wr_model *m = l->m;
   size_t capacity = m->process_count ? (m->process_count + 15) / 16 * 16 : 0;
   if (!wr_grow(&m->processes, &capacity, m->process_count + 1, sizeof(*m->processes)))
-    return out_of_memory(l->db);
+    return wr_db_out_of_memory(l->db);
   wr_process_row *p = &m->processes[m->process_count++];
   *p = (wr_process_row){
       .id = sqlite3_column_int64(q, 0),
       .pid = sqlite3_column_int64(q, 1),
-      .exe = text_of(q, 2),
-      .command = text_of(q, 3),
+      .exe = wr_db_text(q, 2),
+      .command = wr_db_text(q, 3),
       .start = sqlite3_column_int64(q, 4),
       .end = sqlite3_column_int64(q, 5),
-      .end_reason = text_of(q, 6),
+      .end_reason = wr_db_text(q, 6),
       .end_detail = sqlite3_column_type(q, 7) == SQLITE_NULL ? -1 : sqlite3_column_int64(q, 7),
-      .mode = text_of(q, 8),
+      .mode = wr_db_text(q, 8),
       .dropped = number_of(q, 9),
       .drop_errno = number_of(q, 10),
       .damaged_chunks = number_of(q, 11),
       .torn = number_of(q, 12),
       .bytes_cut = number_of(q, 13),
       .ended = sqlite3_column_type(q, 6) != SQLITE_NULL};
-  if (!p->exe || !p->command || !p->end_reason || !p->mode) return out_of_memory(l->db);
+  if (!p->exe || !p->command || !p->end_reason || !p->mode) return wr_db_out_of_memory(l->db);
   const uint64_t *events = wr_map_get(&l->per_process, (uint64_t)p->id);
   p->events = events ? *events : 0;
   m->total.dropped += p->dropped;
@@ -513,8 +495,8 @@ static weir_status take_process(void *context, sqlite3_stmt *q)
   c->unknown_lookups += number_of(q, 14);
   c->dropped_extended += number_of(q, 16);
   if (c->unknown_name || sqlite3_column_type(q, 15) == SQLITE_NULL) return WEIR_OK;
-  c->unknown_name = text_of(q, 15);
-  return c->unknown_name ? WEIR_OK : out_of_memory(l->db);
+  c->unknown_name = wr_db_text(q, 15);
+  return c->unknown_name ? WEIR_OK : wr_db_out_of_memory(l->db);
 }
 
 static weir_status take_device_name(void *context, sqlite3_stmt *q)
@@ -522,17 +504,17 @@ static weir_status take_device_name(void *context, sqlite3_stmt *q)
   load *l = context;
   int device = device_of(q, 0);
   if (device == WR_HOST || l->m->devices[device].name) return WEIR_OK;
-  l->m->devices[device].name = text_of(q, 1);
-  return l->m->devices[device].name ? WEIR_OK : out_of_memory(l->db);
+  l->m->devices[device].name = wr_db_text(q, 1);
+  return l->m->devices[device].name ? WEIR_OK : wr_db_out_of_memory(l->db);
 }
 
 /* Appends the text of column 0 to a list. */
 static weir_status take_string(const wr_db *db, sqlite3_stmt *q, char ***list, size_t *count)
 {
   size_t capacity = *count ? (*count + 15) / 16 * 16 : 0;
-  if (!wr_grow(list, &capacity, *count + 1, sizeof(char *))) return out_of_memory(db);
-  (*list)[*count] = text_of(q, 0);
-  return (*list)[(*count)++] ? WEIR_OK : out_of_memory(db);
+  if (!wr_grow(list, &capacity, *count + 1, sizeof(char *))) return wr_db_out_of_memory(db);
+  (*list)[*count] = wr_db_text(q, 0);
+  return (*list)[(*count)++] ? WEIR_OK : wr_db_out_of_memory(db);
 }
 
 static weir_status take_passed(void *context, sqlite3_stmt *q)
@@ -559,12 +541,6 @@ static weir_status take_coverage(void *context, sqlite3_stmt *q)
   l->m->coverage.looked_up = number_of(q, 0);
   l->m->coverage.passed = number_of(q, 1);
   l->m->coverage.called = number_of(q, 2);
-  return WEIR_OK;
-}
-
-static weir_status take_nested(void *context, sqlite3_stmt *q)
-{
-  ((load *)context)->m->coverage.nested = number_of(q, 0);
   return WEIR_OK;
 }
 
@@ -622,10 +598,12 @@ static weir_status load_tables(load *l)
        take_embedding},
       {"SELECT DISTINCT text FROM note ORDER BY id", take_note}};
   weir_status s = WEIR_OK;
+  int64_t nested = 0;
   for (size_t i = 0; !s && i < sizeof(tables) / sizeof(tables[0]); i++)
     s = wr_db_each(l->db, tables[i].sql, tables[i].row, l);
   if (!s && wr_db_has_column(l->db, "process", "nested_calls")) /* else of an older Weir */
-    s = wr_db_each(l->db, "SELECT sum(nested_calls) FROM process", take_nested, l);
+    s = wr_db_number(l->db, "SELECT sum(nested_calls) FROM process", &nested);
+  l->m->coverage.nested = (uint64_t)nested;
   return s ? s : wr_unseen_load(&l->m->coverage, l->db);
 }
 
@@ -643,14 +621,14 @@ static weir_status take_api_name(void *context, sqlite3_stmt *q)
   load *l = context;
   int64_t api = sqlite3_column_int64(q, 0);
   if (api < 0 || api > 0xffff || !l->by_api[api].calls || l->by_api[api].name) return WEIR_OK;
-  l->by_api[api].name = text_of(q, 1);
+  l->by_api[api].name = wr_db_text(q, 1);
   const char *layer = (const char *)sqlite3_column_text(q, 2);
   const char *category = (const char *)sqlite3_column_text(q, 3);
   l->by_api[api].layer = layer && !strcmp(layer, "runtime") ? "runtime" : "driver";
   for (uint32_t c = 0; category && c <= WEIR_API_OTHER; c++)
     if (!strcmp(category, wr_api_category_name(c)))
       l->by_api[api].category = wr_api_category_name(c);
-  return l->by_api[api].name ? WEIR_OK : out_of_memory(l->db);
+  return l->by_api[api].name ? WEIR_OK : wr_db_out_of_memory(l->db);
 }
 
 static weir_status list_apis(load *l)
@@ -661,10 +639,10 @@ static weir_status list_apis(load *l)
     wr_api_row *a = &l->by_api[i];
     if (!a->calls) continue;
     if (!wr_grow(&l->m->apis, &capacity, l->m->api_count + 1, sizeof(*a)))
-      return out_of_memory(l->db);
+      return wr_db_out_of_memory(l->db);
     a->api = i;
     if (!a->name) a->name = i ? wr_format("api #%u", i) : wr_format("(no function)");
-    if (!a->name) return out_of_memory(l->db);
+    if (!a->name) return wr_db_out_of_memory(l->db);
     if (!a->layer) a->layer = "driver";
     if (!a->category) a->category = "other";
     l->m->apis[l->m->api_count++] = *a;
@@ -683,7 +661,7 @@ static weir_status list_routes(load *l)
     if (!r->calls) continue;
     r->src = src, r->dst = i % WR_PLACES;
     if (!wr_grow(&l->m->routes, &capacity, l->m->route_count + 1, sizeof(*r)))
-      return out_of_memory(l->db);
+      return wr_db_out_of_memory(l->db);
     l->m->routes[l->m->route_count++] = *r;
   }
   return WEIR_OK;
@@ -745,7 +723,7 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
   for (int i = 0; i < 4; i++)
     l.graph_launch[i] = weir_api_find_name(launches[i]);
   weir_status s = WEIR_OK;
-  if (!m->path || !m->devices || !l.by_api || !l.by_route) s = out_of_memory(db);
+  if (!m->path || !m->devices || !l.by_api || !l.by_route) s = wr_db_out_of_memory(db);
   if (!s) s = run(&l, top);
   for (int i = 0; l.by_api && i < 65536; i++)
     free(l.by_api[i].name);

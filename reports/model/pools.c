@@ -59,7 +59,7 @@ static weir_status take(void *context, sqlite3_stmt *q)
     return WEIR_OK;
   }
   wr_pool *x = pool_of(p, process, handle);
-  if (!x) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", p->db->path);
+  if (!x) return wr_db_out_of_memory(p->db);
   x->pid = sqlite3_column_int64(q, 1);
   if (sqlite3_column_type(q, 7) != SQLITE_NULL) x->device = sqlite3_column_int(q, 7);
   if (fact == WEIR_CACHE_POOL) {

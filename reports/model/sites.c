@@ -157,11 +157,6 @@ typedef struct maker {
   size_t path_count, path_capacity, place_count, place_capacity, frame_capacity;
 } maker;
 
-static weir_status out_of_memory(const maker *k)
-{
-  return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", k->db->path);
-}
-
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
   for (; text && *text; text++)
@@ -234,11 +229,11 @@ static weir_status name_frame(maker *k, const wr_frame *f, uint32_t *out)
   bool added;
   wr_model *m = k->m;
   uint64_t *known = wr_map_put(&k->by_frame, frame_key(f), &added);
-  if (!known) return out_of_memory(k);
+  if (!known) return wr_db_out_of_memory(k->db);
   *out = (uint32_t)*known;
   if (!added) return WEIR_OK;
   if (!wr_grow(&m->frames, &k->frame_capacity, m->frame_count + 1, sizeof(*m->frames)))
-    return out_of_memory(k);
+    return wr_db_out_of_memory(k->db);
   *out = (uint32_t)(*known = m->frame_count);
   wr_frame_name *n = &m->frames[m->frame_count++];
   *n = (wr_frame_name){.function = function_of(f),
@@ -246,20 +241,20 @@ static weir_status name_frame(maker *k, const wr_frame *f, uint32_t *out)
                        .file = f->file ? clean(f->file) : NULL,
                        .line = f->line,
                        .known = f->function != NULL};
-  return n->function && n->module && (n->file || !f->file) ? WEIR_OK : out_of_memory(k);
+  return n->function && n->module && (n->file || !f->file) ? WEIR_OK : wr_db_out_of_memory(k->db);
 }
 
 static weir_status place_of(maker *k, const wr_frame *f, size_t *out)
 {
   bool added;
   uint64_t *known = wr_map_put(&k->by_place, f ? frame_key(f) : 7, &added);
-  if (!known) return out_of_memory(k);
+  if (!known) return wr_db_out_of_memory(k->db);
   if (added) {
     if (!wr_grow(&k->places, &k->place_capacity, k->place_count + 1, sizeof(wr_site)))
-      return out_of_memory(k);
+      return wr_db_out_of_memory(k->db);
     *known = k->place_count;
     k->places[k->place_count] = (wr_site){0};
-    if (!fill_place(&k->places[k->place_count++], f)) return out_of_memory(k);
+    if (!fill_place(&k->places[k->place_count++], f)) return wr_db_out_of_memory(k->db);
   }
   *out = (size_t)*known;
   return WEIR_OK;
@@ -269,7 +264,7 @@ static weir_status name_frames(maker *k, const wr_frame *frames, size_t count, p
 {
   weir_status s = WEIR_OK;
   x->frames = calloc(count ? count : 1, sizeof(*x->frames));
-  if (!x->frames) return out_of_memory(k);
+  if (!x->frames) return wr_db_out_of_memory(k->db);
   for (; !s && x->count < count; x->count++)
     s = name_frame(k, &frames[x->count], &x->frames[x->count]);
   return s;
@@ -295,10 +290,10 @@ static weir_status path_of(maker *k, int64_t stack, size_t *out)
     key = wr_mix(key, frame_key(&frames[i]));
   uint64_t *by_path = wr_map_put(&k->by_path, key, &added);
   uint64_t *by_stack = wr_map_put(&k->by_stack, (uint64_t)stack, NULL);
-  if (!by_path || !by_stack) return out_of_memory(k);
+  if (!by_path || !by_stack) return wr_db_out_of_memory(k->db);
   if (added) {
     if (!wr_grow(&k->paths, &k->path_capacity, k->path_count + 1, sizeof(path)))
-      return out_of_memory(k);
+      return wr_db_out_of_memory(k->db);
     path *x = &k->paths[k->path_count];
     *by_path = k->path_count++;
     *x = (path){.at = (uint32_t)at};
@@ -341,10 +336,10 @@ static weir_status draft_stack_add(maker *k, draft *d, size_t site, size_t at, c
 {
   bool added;
   uint64_t *slot = wr_map_put(&d->stack_index, wr_mix(wr_mix(4, site), at), &added);
-  if (!slot) return out_of_memory(k);
+  if (!slot) return wr_db_out_of_memory(k->db);
   if (added) {
     if (!wr_grow(&d->stack, &d->stack_capacity, d->stack_count + 1, sizeof(*d->stack)))
-      return out_of_memory(k);
+      return wr_db_out_of_memory(k->db);
     *slot = d->stack_count++;
     d->stack[*slot] = (struct draft_stack){.site = site, .path = at};
   }
@@ -373,9 +368,10 @@ static weir_status draft_add(maker *k, draft *d, const share *x)
   size_t place = k->paths[at].place;
   uint64_t key = wr_mix(wr_mix(3, place), (uint64_t)x->kind << 32 | x->api);
   uint64_t *slot = wr_map_put(&d->index, key, &added);
-  if (!slot) return out_of_memory(k);
+  if (!slot) return wr_db_out_of_memory(k->db);
   if (added) {
-    if (!wr_grow(&d->site, &d->capacity, d->count + 1, sizeof(*d->site))) return out_of_memory(k);
+    if (!wr_grow(&d->site, &d->capacity, d->count + 1, sizeof(*d->site)))
+      return wr_db_out_of_memory(k->db);
     *slot = d->count++;
     d->site[*slot] = (struct draft_site){
         .place = place, .number = (size_t)*slot, .api = x->api, .kind = x->kind};
@@ -425,7 +421,7 @@ static weir_status keep_stacks(const maker *k, const draft *d, size_t number, wr
   for (high = low; high < d->stack_count && d->stack[high].site == number;)
     high++;
   to->stacks = calloc(high - low + 1, sizeof(*to->stacks));
-  if (!to->stacks) return out_of_memory(k);
+  if (!to->stacks) return wr_db_out_of_memory(k->db);
   for (size_t i = low; i < high; i++) {
     const struct draft_stack *from = &d->stack[i];
     const path *x = &k->paths[from->path];
@@ -433,7 +429,7 @@ static weir_status keep_stacks(const maker *k, const draft *d, size_t number, wr
     *stack = (wr_site_stack){
         .count = x->count, .at = x->at, .implicit = from->implicit, .sums = from->sums};
     stack->frames = calloc(x->count + 1, sizeof(*stack->frames));
-    if (!stack->frames) return out_of_memory(k);
+    if (!stack->frames) return wr_db_out_of_memory(k->db);
     memcpy(stack->frames, x->frames, x->count * sizeof(*stack->frames));
   }
   return WEIR_OK;
@@ -458,7 +454,7 @@ static weir_status keep_site(const maker *k, const draft *d, const struct draft_
                   .ns = from->sums.ns,
                   .implicit = from->implicit};
   bool whole = to->function && to->module && (to->file || !at->file) && (to->api || !d->of_calls);
-  return whole ? keep_stacks(k, d, from->number, to) : out_of_memory(k);
+  return whole ? keep_stacks(k, d, from->number, to) : wr_db_out_of_memory(k->db);
 }
 
 /* The heaviest sites of a draft, which is freed. */
@@ -470,7 +466,7 @@ static weir_status draft_finish(maker *k, draft *d, int top, wr_sites *out)
   size_t keep = d->count < (size_t)top ? d->count : (size_t)top;
   out->all = d->count;
   out->site = calloc(keep ? keep : 1, sizeof(wr_site));
-  if (!out->site) s = out_of_memory(k);
+  if (!out->site) s = wr_db_out_of_memory(k->db);
   for (size_t i = 0; !s && i < keep; i++)
     s = keep_site(k, d, &d->site[i], &out->site[out->count++]);
   for (size_t i = keep; d->site && i < d->count; i++)

@@ -33,11 +33,6 @@ typedef struct pass {
   size_t facts;
 } pass;
 
-static weir_status out_of_memory(const pass *p)
-{
-  return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", p->db->path);
-}
-
 /* SIZE_MAX: out of memory. */
 static size_t keep_text(pass *p, const char *text, size_t bytes)
 {
@@ -121,14 +116,14 @@ static weir_status made(pass *p, sqlite3_stmt *q, uint64_t key)
   size_t dtype = column_text(p, q, 7), shape = column_text(p, q, 8), module = column_text(p, q, 10);
   if (place == SIZE_MAX || dtype == SIZE_MAX || shape == SIZE_MAX || module == SIZE_MAX ||
       !wr_grow(&p->lives, &p->life_room, p->life_count + 1, sizeof(life)))
-    return out_of_memory(p);
+    return wr_db_out_of_memory(p->db);
   int64_t process = sqlite3_column_int64(q, 0);
   uint64_t *live = wr_map_put(&p->per_process, (uint64_t)process, NULL);
   uint64_t *slot = wr_map_put(&p->live, key, NULL);
-  if (!slot || !live) return out_of_memory(p);
+  if (!slot || !live) return wr_db_out_of_memory(p->db);
   if (*slot) { /* its end went unseen */
     gone(p, slot, key);
-    if (!(slot = wr_map_put(&p->live, key, NULL))) return out_of_memory(p);
+    if (!(slot = wr_map_put(&p->live, key, NULL))) return wr_db_out_of_memory(p->db);
   }
   uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 4);
   p->lives[p->life_count++] = (life){.bytes = bytes,
@@ -173,7 +168,7 @@ static weir_status take(void *context, sqlite3_stmt *q)
   if (fact == WEIR_TENSOR_GONE) gone(p, slot, key);
   if (fact != WEIR_TENSOR_NAMED) return WEIR_OK;
   size_t name = column_text(p, q, 9);
-  if (name == SIZE_MAX) return out_of_memory(p);
+  if (name == SIZE_MAX) return wr_db_out_of_memory(p->db);
   p->lives[*slot - 1].name = (uint32_t)name;
   return WEIR_OK;
 }
@@ -188,7 +183,7 @@ static weir_status name_modules(pass *p)
     const char *name = p->t->text[l->name], *dot = strrchr(name, '.');
     if (*p->t->text[l->module] || !dot) continue;
     size_t module = keep_text(p, name, (size_t)(dot - name));
-    if (module == SIZE_MAX) return out_of_memory(p);
+    if (module == SIZE_MAX) return wr_db_out_of_memory(p->db);
     l->module = (uint32_t)module;
   }
   return WEIR_OK;
@@ -256,7 +251,7 @@ static weir_status sum_place(pass *p, size_t place, int top)
   }
   t->all_modules = end_sums(&modules, &t->modules, &t->module_count, top);
   t->all_tensors = end_sums(&tensors, &t->tensors, &t->tensor_count, top);
-  return good ? WEIR_OK : out_of_memory(p);
+  return good ? WEIR_OK : wr_db_out_of_memory(p->db);
 }
 
 /* Devices first, by number; then what is page-locked, then the host's other memory. */
@@ -289,7 +284,7 @@ weir_status wr_tensors_load(wr_tensors *t, const wr_db *db, int top)
   bool there = false;
   weir_status s = there_is(db, &there);
   if (s || !there) return s;
-  if (keep_text(&p, "", 0) == SIZE_MAX) s = out_of_memory(&p);
+  if (keep_text(&p, "", 0) == SIZE_MAX) s = wr_db_out_of_memory(db);
   if (!s)
     s = wr_db_each(db,
                    "SELECT process, time, fact, storage, bytes, mem, device, dtype, shape, name,"

@@ -12,22 +12,16 @@ typedef struct unseen_load {
   size_t capacity;
 } unseen_load;
 
-static char *column_text(sqlite3_stmt *q, int column)
-{
-  const char *text = (const char *)sqlite3_column_text(q, column);
-  return wr_text(text, text ? strlen(text) : 0, true);
-}
-
 static weir_status take_unseen(void *context, sqlite3_stmt *q)
 {
   unseen_load *l = context;
   wr_coverage *c = l->coverage;
   if (!wr_grow(&c->unseen, &l->capacity, c->unseen_count + 1, sizeof(wr_unseen)))
-    return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", l->db->path);
+    return wr_db_out_of_memory(l->db);
   wr_unseen *u = &c->unseen[c->unseen_count++];
-  *u = (wr_unseen){column_text(q, 0), column_text(q, 1), (uint64_t)sqlite3_column_int64(q, 2)};
+  *u = (wr_unseen){wr_db_text(q, 0), wr_db_text(q, 1), (uint64_t)sqlite3_column_int64(q, 2)};
   if (u->path && u->why) return WEIR_OK;
-  return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", l->db->path);
+  return wr_db_out_of_memory(l->db);
 }
 
 weir_status wr_unseen_load(wr_coverage *c, const wr_db *db)
