@@ -19,9 +19,11 @@ typedef struct walker {
 /* *out is new. */
 static weir_status join_path(char **out, const char *path, const char *name)
 {
-  if (asprintf(out, "%s%s%s", path, *path && *name ? "." : "", name) >= 0) return WEIR_OK;
-  *out = NULL;
-  return weir_fail(WEIR_ENOMEM, "no host memory for the name %s.%s", path, name);
+  size_t length = strlen(path) + strlen(name) + 2;
+  *out = malloc(length);
+  if (!*out) return weir_fail(WEIR_ENOMEM, "no host memory for the name %s.%s", path, name);
+  (void)snprintf(*out, length, "%s%s%s", path, *path && *name ? "." : "", name);
+  return WEIR_OK;
 }
 
 static weir_status put(walker *w, const char *path, const char *name, weir_slot *slot,
