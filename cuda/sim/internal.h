@@ -70,6 +70,16 @@
 #define SIM_NEED_DEVICE(ordinal)                                                                   \
   if (!sim_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE
 
+/* Holds the lock until the function ends, what it returns worked out. */
+#define SIM_HOLD(mutex)                                                                            \
+  pthread_mutex_t *lock_held __attribute__((cleanup(sim_let_go_lock), unused)) = &(mutex);         \
+  pthread_mutex_lock(lock_held)
+
+static inline void sim_let_go_lock(pthread_mutex_t **held)
+{
+  pthread_mutex_unlock(*held);
+}
+
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 

@@ -150,15 +150,14 @@ static CUresult spoil_context(CUcontext context, bool only_blocking, CUresult er
 
 static CUresult bar(CUstream s)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);
   if (c)
-    return sim_graph_result(c->status == CU_STREAM_CAPTURE_STATUS_ACTIVE
-                                ? spoil(c, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
-                                : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  if (s != s->context->legacy || !atomic_load(&s->context->captures))
-    return sim_graph_result(CUDA_SUCCESS);
-  return sim_graph_result(spoil_context(s->context, true, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT));
+    return c->status == CU_STREAM_CAPTURE_STATUS_ACTIVE
+               ? spoil(c, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+               : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (s != s->context->legacy || !atomic_load(&s->context->captures)) return CUDA_SUCCESS;
+  return spoil_context(s->context, true, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 }
 
 /* "If the context passed to hCtx has a stream in the capture mode ... the call will invalidate all
@@ -166,8 +165,8 @@ static CUresult bar(CUstream s)
 static CUresult bar_record(CUcontext context)
 {
   if (!atomic_load(&sim_captures)) return CUDA_SUCCESS;
-  sim_graph_enter();
-  return sim_graph_result(spoil_context(context, false, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
+  SIM_GRAPH_HOLD();
+  return spoil_context(context, false, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
 CUresult sim_capture_bar_context(CUcontext context)
@@ -184,22 +183,22 @@ static CUresult unsafe(void)
   CUresult error = CUDA_SUCCESS;
   struct sim_thread *t = sim_self;
   if (t->capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   for (struct sim_capture *c = live; c; c = c->next) {
     bool mine = c->thread == t->number && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     bool others = c->thread != t->number && c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
                   t->capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (mine || others) error = spoil(c, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   }
-  return sim_graph_result(error);
+  return error;
 }
 
 static CUresult event_barred(CUevent e)
 {
   if (!e->taken) return sim_unsafe();
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   if (e->taken) spoil(e->taken->capture, CUDA_SUCCESS);
-  return sim_graph_result(CUDA_ERROR_CAPTURED_EVENT);
+  return CUDA_ERROR_CAPTURED_EVENT;
 }
 
 /* A stream that is destroyed ends what it began. One that had joined only leaves: nothing says that
@@ -208,7 +207,7 @@ static CUresult event_barred(CUevent e)
  * nodes would run in. */
 static void stream_ends(CUstream s)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);
   if (c && c->origin == s) {
     spoil(c, CUDA_SUCCESS);
@@ -218,30 +217,29 @@ static void stream_ends(CUstream s)
       spoil(c, CUDA_SUCCESS);
     leave(c, s->place);
   }
-  sim_graph_leave();
 }
 
 /* ---- adding nodes ---------------------------------------------------------------------------- */
 
 static CUresult add(CUstream s, CUgraphNodeParams *params)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);
   if (!c || c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-    return sim_graph_result(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   CUgraphNode n;
   CUresult error = sim_node_add(c->graph, &s->place->after, params, &n);
-  if (error) return sim_graph_result(error);
+  if (error) return error;
   sim_nodes_clear(&s->place->after);
   if (!sim_nodes_add(&s->place->after, n)) error = spoil(c, CUDA_ERROR_OUT_OF_MEMORY);
-  return sim_graph_result(error);
+  return error;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static void forget(CUevent e)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   struct sim_taken *t = e->taken;
   e->taken = NULL;
   if (t) {
@@ -249,7 +247,6 @@ static void forget(CUevent e)
     capture_unref(t->capture);
     free(t);
   }
-  sim_graph_leave();
 }
 
 static CUresult take(struct sim_capture *c, CUstream s, CUevent e)
@@ -271,11 +268,11 @@ static CUresult record(CUstream s, CUevent e, bool external)
 {
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {e}};
   if (external) return add(s, &p);
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);
   if (!c || c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-    return sim_graph_result(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  return sim_graph_result(take(c, s, e));
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  return take(c, s, e);
 }
 
 /* A wait for an event that a capture has: the stream joins it, or already is of it. */
@@ -305,16 +302,16 @@ static CUresult wait_for(CUstream s, CUevent e, bool external)
 {
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {e}};
   if (external) return sim_capturing(s) ? add(s, &p) : CUDA_ERROR_INVALID_VALUE;
-  sim_graph_enter();
-  if (e->taken) return sim_graph_result(wait_taken(s, e->taken));
+  SIM_GRAPH_HOLD();
+  if (e->taken) return wait_taken(s, e->taken);
   struct sim_capture *c = capture_of(s);
   if (!c || c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-    return sim_graph_result(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   pthread_mutex_lock(&e->lock);
   bool recorded = e->mark != NULL;
   pthread_mutex_unlock(&e->lock);
   /* an event never recorded is waited for by nobody */
-  return sim_graph_result(recorded ? spoil(c, CUDA_ERROR_STREAM_CAPTURE_ISOLATION) : CUDA_SUCCESS);
+  return recorded ? spoil(c, CUDA_ERROR_STREAM_CAPTURE_ISOLATION) : CUDA_SUCCESS;
 }
 
 static const struct sim_capture_ops ops = {bar,      unsafe, bar_record,   stream_ends, record,
@@ -369,9 +366,9 @@ CUresult sim_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (error) return error;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   error = may_begin(s, mode);
-  return sim_graph_result(error ? error : begin(s, NULL, &none, mode));
+  return error ? error : begin(s, NULL, &none, mode);
 }
 
 SIM_ENTRY(cuStreamBeginCapture, sim_cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL))
@@ -398,13 +395,13 @@ CUresult sim_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph g, const CUgra
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (error) return error;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   error = may_begin(s, mode);
   if (!error && (!sim_graph_is(g) || g->capture)) error = CUDA_ERROR_INVALID_VALUE;
   if (!error) error = named_nodes(g, list, data, count, &after);
   if (!error) error = begin(s, g, &after, mode);
   sim_nodes_clear(&after);
-  return sim_graph_result(error);
+  return error;
 }
 
 /* Marks what leads to the nodes that are marked. Nodes come in an order that keeps the edges, but
@@ -465,11 +462,11 @@ CUresult sim_cuStreamEndCapture(CUstream stream, CUgraph *graph)
   CUresult error = sim_stream_find(stream, &s);
   if (error) return error;
   *graph = NULL;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);
   error = may_end(c, s);
   if (error == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) spoil(c, error);
-  if (error) return sim_graph_result(error);
+  if (error) return error;
   if (c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
     error = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   else if (!joined(c))
@@ -480,7 +477,7 @@ CUresult sim_cuStreamEndCapture(CUstream stream, CUgraph *graph)
     c->graph = NULL;
   }
   end(c);
-  return sim_graph_result(error);
+  return error;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -506,10 +503,10 @@ CUresult sim_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *s
   if (!status || (data && !list)) return CUDA_ERROR_INVALID_VALUE;
   CUresult error = ask(stream, &s);
   if (error) return error;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);
   *status = c ? c->status : CU_STREAM_CAPTURE_STATUS_NONE;
-  if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return sim_graph_result(CUDA_SUCCESS);
+  if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
   if (id) *id = c->id;
   if (graph) *graph = c->graph;
   if (list) *list = s->place->after.list;
@@ -518,7 +515,7 @@ CUresult sim_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *s
   else if (data)
     error = CUDA_ERROR_NOT_SUPPORTED; /* more edges than there is data for */
   if (count) *count = s->place->after.count;
-  return sim_graph_result(error);
+  return error;
 }
 
 SIM_ENTRY(cuStreamGetCaptureInfo_v2,
@@ -535,11 +532,10 @@ CUresult sim_cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
   CUresult error = ask(stream, &s);
   if (error) return error;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);
-  if (!c) return sim_graph_result(CUDA_ERROR_ILLEGAL_STATE);
-  if (c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-    return sim_graph_result(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  if (!c) return CUDA_ERROR_ILLEGAL_STATE;
+  if (c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   struct sim_nodes after = {0};
   if (flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES && !sim_nodes_copy(&after, &s->place->after))
     error = CUDA_ERROR_OUT_OF_MEMORY;
@@ -550,7 +546,7 @@ CUresult sim_cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *
   } else {
     sim_nodes_clear(&after);
   }
-  return sim_graph_result(error);
+  return error;
 }
 
 SIM_ENTRY(cuStreamUpdateCaptureDependencies,

@@ -52,10 +52,10 @@ CUresult sim_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle, CU
   if (!handle || flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
   if (!context) context = sim_current();
   if (!context || sim_context_check(context)) return CUDA_ERROR_INVALID_VALUE;
-  sim_graph_enter();
-  if (!sim_graph_is(g)) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  SIM_GRAPH_HOLD();
+  if (!sim_graph_is(g)) return CUDA_ERROR_INVALID_VALUE;
   struct sim_condition *c = sim_arena_new(&conditions);
-  if (!c) return sim_graph_result(CUDA_ERROR_OUT_OF_MEMORY);
+  if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
   atomic_store(&c->refs, 1);
   c->graph = g;
   c->context = context;
@@ -64,7 +64,7 @@ CUresult sim_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle, CU
   c->next = g->conditions;
   g->conditions = c;
   *handle = (CUgraphConditionalHandle)(uintptr_t)c;
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */

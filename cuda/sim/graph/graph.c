@@ -48,12 +48,6 @@ void sim_graph_leave(void)
   destroy_users(list);
 }
 
-CUresult sim_graph_result(CUresult result)
-{
-  sim_graph_leave();
-  return result;
-}
-
 /* ---- user objects ---------------------------------------------------------------------------- */
 
 static void user_unref(CUuserObject o, unsigned count)
@@ -103,38 +97,38 @@ static bool user_is(CUuserObject o, unsigned count)
 
 CUresult sim_cuUserObjectRetain(CUuserObject o, unsigned int count)
 {
-  sim_graph_enter();
-  if (!user_is(o, count)) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  SIM_GRAPH_HOLD();
+  if (!user_is(o, count)) return CUDA_ERROR_INVALID_VALUE;
   o->refs += count;
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 CUresult sim_cuUserObjectRelease(CUuserObject o, unsigned int count)
 {
-  sim_graph_enter();
-  if (!user_is(o, count) || count > o->refs) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  SIM_GRAPH_HOLD();
+  if (!user_is(o, count) || count > o->refs) return CUDA_ERROR_INVALID_VALUE;
   user_unref(o, count);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 CUresult sim_cuGraphRetainUserObject(CUgraph g, CUuserObject o, unsigned int count,
                                      unsigned int flags)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   if (!sim_graph_is(g) || !user_is(o, count) || flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
-    return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+    return CUDA_ERROR_INVALID_VALUE;
   CUresult error = user_ref(g, o, count);
   if (!error && flags) user_unref(o, count);
-  return sim_graph_result(error);
+  return error;
 }
 
 CUresult sim_cuGraphReleaseUserObject(CUgraph g, CUuserObject o, unsigned int count)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   struct sim_user_reference **r = sim_graph_is(g) ? &g->users : NULL;
   while (r && *r && (*r)->object != o)
     r = &(*r)->next;
-  if (!r || !*r || !count || count > (*r)->count) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  if (!r || !*r || !count || count > (*r)->count) return CUDA_ERROR_INVALID_VALUE;
   struct sim_user_reference *found = *r;
   found->count -= count;
   if (!found->count) {
@@ -142,7 +136,7 @@ CUresult sim_cuGraphReleaseUserObject(CUgraph g, CUuserObject o, unsigned int co
     free(found);
   }
   user_unref(o, count);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -219,29 +213,27 @@ CUresult sim_graph_clone(CUgraph from, bool exec, CUgraph *to)
 CUresult sim_cuGraphCreate(CUgraph *graph, unsigned int flags)
 {
   if (!graph || flags) return CUDA_ERROR_INVALID_VALUE;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   CUgraph g = sim_graph_new();
   if (g) *graph = g;
-  return sim_graph_result(g ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+  return g ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* A child graph is its node's, and one that is captured into its stream's. */
 CUresult sim_cuGraphDestroy(CUgraph g)
 {
-  sim_graph_enter();
-  if (!sim_graph_is(g) || g->parent || g->capture)
-    return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  SIM_GRAPH_HOLD();
+  if (!sim_graph_is(g) || g->parent || g->capture) return CUDA_ERROR_INVALID_VALUE;
   sim_graph_end(g);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 CUresult sim_cuGraphClone(CUgraph *clone, CUgraph from)
 {
-  sim_graph_enter();
-  if (!clone || !sim_graph_is(from)) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
-  if (sim_graph_has_memory(from) || sim_graph_has_conditions(from))
-    return sim_graph_result(CUDA_ERROR_NOT_SUPPORTED);
-  return sim_graph_result(sim_graph_clone(from, false, clone));
+  SIM_GRAPH_HOLD();
+  if (!clone || !sim_graph_is(from)) return CUDA_ERROR_INVALID_VALUE;
+  if (sim_graph_has_memory(from) || sim_graph_has_conditions(from)) return CUDA_ERROR_NOT_SUPPORTED;
+  return sim_graph_clone(from, false, clone);
 }
 
 static CUgraphNode clone_of(CUgraph g, CUgraphNode original)
@@ -256,20 +248,20 @@ static CUgraphNode clone_of(CUgraph g, CUgraphNode original)
 
 CUresult sim_cuGraphNodeFindInClone(CUgraphNode *node, CUgraphNode original, CUgraph clone)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   CUgraphNode found = NULL;
   if (node && sim_node_is(original) && sim_graph_is(clone)) found = clone_of(clone, original);
   if (found) *node = found;
-  return sim_graph_result(found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+  return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- nodes and edges ------------------------------------------------------------------------- */
 
 CUresult sim_cuGraphDestroyNode(CUgraphNode node)
 {
-  sim_graph_enter();
-  if (!sim_node_is(node) || node->graph->capture) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
-  if (node->graph->owns_memory) return sim_graph_result(CUDA_ERROR_NOT_SUPPORTED);
+  SIM_GRAPH_HOLD();
+  if (!sim_node_is(node) || node->graph->capture) return CUDA_ERROR_INVALID_VALUE;
+  if (node->graph->owns_memory) return CUDA_ERROR_NOT_SUPPORTED;
   for (CUgraphNode n = node->graph->first; n; n = n->next) {
     size_t kept = 0;
     for (size_t i = 0; i < n->after.count; i++)
@@ -277,16 +269,11 @@ CUresult sim_cuGraphDestroyNode(CUgraphNode node)
     n->after.count = kept;
   }
   sim_node_end(node);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
-CUresult sim_cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
-{
-  sim_graph_enter();
-  bool is = type && sim_node_is(node);
-  if (is) *type = node->params.type;
-  return sim_graph_result(is ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-}
+SIM_ASSIGN(cuGraphNodeGetType, SIM_GRAPH_HOLD();
+           SIM_NEED(type && sim_node_is(hNode)), *type, hNode->params.type)
 
 /* A list as CUDA gives it: the first *count of `all`, the rest of the room NULL; the count becomes
  * what there was. */
@@ -310,13 +297,13 @@ static void put_end(struct out *o, size_t *count)
 
 static CUresult list_nodes(CUgraph g, CUgraphNode *nodes, size_t *count, bool roots)
 {
-  sim_graph_enter();
-  if (!count || !sim_graph_is(g)) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  SIM_GRAPH_HOLD();
+  if (!count || !sim_graph_is(g)) return CUDA_ERROR_INVALID_VALUE;
   struct out o = {nodes, *count, 0};
   for (CUgraphNode n = g->first; n; n = n->next)
     if (!roots || !n->after.count) put(&o, n);
   put_end(&o, count);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 SIM_ENTRY(cuGraphGetNodes, list_nodes(hGraph, nodes, numNodes, false))
@@ -330,9 +317,9 @@ static void clear_data(CUgraphEdgeData *data, size_t count)
 CUresult sim_cuGraphGetEdges_v2(CUgraph g, CUgraphNode *from, CUgraphNode *to,
                                 CUgraphEdgeData *data, size_t *count)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   if (!count || !sim_graph_is(g) || !from != !to || (data && !from))
-    return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+    return CUDA_ERROR_INVALID_VALUE;
   struct out a = {from, *count, 0}, b = {to, *count, 0};
   for (CUgraphNode n = g->first; n; n = n->next)
     for (size_t i = 0; i < n->after.count; i++) {
@@ -342,7 +329,7 @@ CUresult sim_cuGraphGetEdges_v2(CUgraph g, CUgraphNode *from, CUgraphNode *to,
   put_end(&a, count);
   put_end(&b, count);
   clear_data(data, *count);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 SIM_ENTRY(cuGraphGetEdges, sim_cuGraphGetEdges_v2(hGraph, from, to, NULL, numEdges))
@@ -350,15 +337,14 @@ SIM_ENTRY(cuGraphGetEdges, sim_cuGraphGetEdges_v2(hGraph, from, to, NULL, numEdg
 CUresult sim_cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *list,
                                            CUgraphEdgeData *data, size_t *count)
 {
-  sim_graph_enter();
-  if (!count || !sim_node_is(node) || (data && !list))
-    return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  SIM_GRAPH_HOLD();
+  if (!count || !sim_node_is(node) || (data && !list)) return CUDA_ERROR_INVALID_VALUE;
   struct out o = {list, *count, 0};
   for (size_t i = 0; i < node->after.count; i++)
     put(&o, node->after.list[i]);
   put_end(&o, count);
   clear_data(data, *count);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 SIM_ENTRY(cuGraphNodeGetDependencies,
@@ -367,15 +353,14 @@ SIM_ENTRY(cuGraphNodeGetDependencies,
 CUresult sim_cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *list,
                                              CUgraphEdgeData *data, size_t *count)
 {
-  sim_graph_enter();
-  if (!count || !sim_node_is(node) || (data && !list))
-    return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  SIM_GRAPH_HOLD();
+  if (!count || !sim_node_is(node) || (data && !list)) return CUDA_ERROR_INVALID_VALUE;
   struct out o = {list, *count, 0};
   for (CUgraphNode n = node->graph->first; n; n = n->next)
     if (sim_nodes_has(&n->after, node)) put(&o, n);
   put_end(&o, count);
   clear_data(data, *count);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 SIM_ENTRY(cuGraphNodeGetDependentNodes,
@@ -406,11 +391,11 @@ CUresult sim_cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const
                                        const CUgraphEdgeData *data, size_t count)
 {
   if (!data_is_plain(data, count)) return CUDA_ERROR_NOT_SUPPORTED;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   CUresult error = check_edges(g, from, to, count, false);
   for (size_t i = 0; i < count && !error; i++)
     if (!sim_nodes_add(&to[i]->after, from[i])) error = CUDA_ERROR_OUT_OF_MEMORY;
-  return sim_graph_result(error);
+  return error;
 }
 
 SIM_ENTRY(cuGraphAddDependencies,
@@ -420,7 +405,7 @@ CUresult sim_cuGraphRemoveDependencies_v2(CUgraph g, const CUgraphNode *from, co
                                           const CUgraphEdgeData *data, size_t count)
 {
   if (!data_is_plain(data, count)) return CUDA_ERROR_INVALID_VALUE; /* no such edge */
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   CUresult error = check_edges(g, from, to, count, true);
   if (!error && g->owns_memory) error = CUDA_ERROR_NOT_SUPPORTED;
   for (size_t i = 0; i < count && !error; i++) {
@@ -431,7 +416,7 @@ CUresult sim_cuGraphRemoveDependencies_v2(CUgraph g, const CUgraphNode *from, co
     if (at < set->count)
       memmove(&set->list[at], &set->list[at + 1], (--set->count - at) * sizeof(void *));
   }
-  return sim_graph_result(error);
+  return error;
 }
 
 SIM_ENTRY(cuGraphRemoveDependencies,
@@ -470,12 +455,12 @@ static void dot_graph(FILE *f, CUgraph g)
 CUresult sim_cuGraphDebugDotPrint(CUgraph g, const char *path, unsigned int flags)
 {
   (void)flags;
-  sim_graph_enter();
-  if (!sim_graph_is(g) || !path) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  SIM_GRAPH_HOLD();
+  if (!sim_graph_is(g) || !path) return CUDA_ERROR_INVALID_VALUE;
   FILE *f = fopen(path, "we");
-  if (!f) return sim_graph_result(CUDA_ERROR_OPERATING_SYSTEM);
+  if (!f) return CUDA_ERROR_OPERATING_SYSTEM;
   (void)fprintf(f, "digraph dot {\n");
   dot_graph(f, g);
   (void)fprintf(f, "}\n");
-  return sim_graph_result(fclose(f) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS);
+  return fclose(f) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }

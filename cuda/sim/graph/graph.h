@@ -80,7 +80,16 @@ extern struct sim_arena sim_graphs, sim_graph_nodes, sim_graph_execs, sim_user_o
  * destructors of user objects that ended under it. */
 void sim_graph_enter(void);
 void sim_graph_leave(void);
-CUresult sim_graph_result(CUresult result); /* leaves, and passes the result on */
+
+/* Holds it until the function ends, what it returns worked out. */
+#define SIM_GRAPH_HOLD()                                                                           \
+  bool held_graphs __attribute__((cleanup(sim_graph_let_go), unused)) = (sim_graph_enter(), true)
+
+static inline void sim_graph_let_go(bool *held)
+{
+  (void)held;
+  sim_graph_leave();
+}
 
 bool sim_nodes_add(struct sim_nodes *set, CUgraphNode node); /* once; false: no memory */
 bool sim_nodes_has(const struct sim_nodes *set, CUgraphNode node);

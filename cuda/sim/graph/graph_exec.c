@@ -93,11 +93,11 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph g, unsigned long long fla
 {
   *bad = NULL;
   if (!exec) return CUDA_ERROR_INVALID_VALUE;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   CUresult error = check_instantiate(g, flags);
-  if (error) return sim_graph_result(error);
+  if (error) return error;
   CUgraphExec e = sim_arena_new(&sim_graph_execs);
-  if (!e) return sim_graph_result(CUDA_ERROR_OUT_OF_MEMORY);
+  if (!e) return CUDA_ERROR_OUT_OF_MEMORY;
   error = sim_graph_clone(g, true, &e->graph);
   if (!error && !sort(e->graph, bad)) {
     error = CUDA_ERROR_INVALID_VALUE;
@@ -106,7 +106,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph g, unsigned long long fla
   }
   if (error) {
     sim_arena_free(&sim_graph_execs, e);
-    return sim_graph_result(error);
+    return error;
   }
   e->refs = 1;
   e->source = g;
@@ -114,7 +114,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph g, unsigned long long fla
   e->flags = flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
   g->instances++;
   *exec = e;
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 CUresult sim_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph g, unsigned long long flags)
@@ -147,26 +147,20 @@ CUresult sim_cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph g,
   return sim_cuGraphUpload(*exec, p->hUploadStream ? p->hUploadStream : default_stream);
 }
 
-#define NEED_EXEC(e)                                                                               \
-  if (!sim_arena_has(&sim_graph_execs, e)) return sim_graph_result(CUDA_ERROR_INVALID_VALUE)
+#define NEED_EXEC(e) SIM_NEED(sim_arena_has(&sim_graph_execs, e))
 
 /* Launches that are queued are done all the same. */
 CUresult sim_cuGraphExecDestroy(CUgraphExec e)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   NEED_EXEC(e);
   __atomic_store_n(&e->magic, 0, __ATOMIC_RELEASE);
   exec_unref(e);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
-CUresult sim_cuGraphExecGetFlags(CUgraphExec e, cuuint64_t *flags)
-{
-  sim_graph_enter();
-  NEED_EXEC(e);
-  if (flags) *flags = e->flags;
-  return sim_graph_result(flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
-}
+SIM_ASSIGN(cuGraphExecGetFlags, SIM_GRAPH_HOLD(); NEED_EXEC(hGraphExec);
+           SIM_NEED(flags), *flags, hGraphExec->flags)
 
 /* ---- launching ------------------------------------------------------------------------------- */
 
@@ -280,9 +274,8 @@ static bool add_maps(struct chain *c, CUgraph g)
 
 static void drop_end(struct sim_op *op)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   exec_unref(((struct end_op *)op)->exec);
-  sim_graph_leave();
 }
 
 static bool add_end(struct chain *c, CUgraphExec e)
@@ -351,9 +344,9 @@ CUresult sim_cuGraphLaunch(CUgraphExec e, CUstream stream)
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (error) return error;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   NEED_EXEC(e);
-  return sim_graph_result(sim_capturing(s) ? capture_launch(e, s) : launch(e, s, false));
+  return sim_capturing(s) ? capture_launch(e, s) : launch(e, s, false);
 }
 
 /* All an upload does here is to give the graph its memory. */
@@ -362,9 +355,9 @@ CUresult sim_cuGraphUpload(CUgraphExec e, CUstream stream)
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (error) return error;
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   NEED_EXEC(e);
-  return sim_graph_result(launch(e, s, true));
+  return launch(e, s, true);
 }
 
 /* ---- updating -------------------------------------------------------------------------------- */
@@ -455,9 +448,9 @@ static bool update(CUgraph exec, CUgraph g, struct update *u)
 
 CUresult sim_cuGraphExecUpdate_v2(CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *info)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   NEED_EXEC(e);
-  if (!sim_graph_is(g) || !info || g->capture) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  if (!sim_graph_is(g) || !info || g->capture) return CUDA_ERROR_INVALID_VALUE;
   struct update u = {0};
   bool fits = update(e->graph, g, &u);
   *info = (CUgraphExecUpdateResultInfo){0};
@@ -465,7 +458,7 @@ CUresult sim_cuGraphExecUpdate_v2(CUgraphExec e, CUgraph g, CUgraphExecUpdateRes
     info->result = u.result;
     info->errorNode = u.node;
   }
-  return sim_graph_result(fits ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+  return fits ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
 CUresult sim_cuGraphExecUpdate(CUgraphExec e, CUgraph g, CUgraphNode *bad,
@@ -480,14 +473,13 @@ CUresult sim_cuGraphExecUpdate(CUgraphExec e, CUgraph g, CUgraphNode *bad,
 
 CUresult sim_cuGraphExecChildGraphNodeSetParams(CUgraphExec e, CUgraphNode node, CUgraph child)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   NEED_EXEC(e);
-  if (!sim_node_is(node) || !node->child || !sim_graph_is(child))
-    return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  if (!sim_node_is(node) || !node->child || !sim_graph_is(child)) return CUDA_ERROR_INVALID_VALUE;
   CUgraphNode mine = e->graph->first;
   while (mine && mine->origin != node)
     mine = mine->next;
   struct update u;
-  if (!mine || !update(mine->child, child, &u)) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
-  return sim_graph_result(CUDA_SUCCESS);
+  if (!mine || !update(mine->child, child, &u)) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
 }

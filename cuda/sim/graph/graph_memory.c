@@ -285,25 +285,21 @@ static struct sim_graph_memory *find(uintptr_t p)
 
 struct sim_graph_memory *sim_graph_memory_at(CUdeviceptr p)
 {
-  pthread_mutex_lock(&sim_memory_lock);
-  struct sim_graph_memory *m = find(p);
-  pthread_mutex_unlock(&sim_memory_lock);
-  return m;
+  SIM_HOLD(sim_memory_lock);
+  return find(p);
 }
 
 void sim_graph_memory_ref(struct sim_graph_memory *m)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   m->refs++;
-  pthread_mutex_unlock(&sim_memory_lock);
 }
 
 void sim_graph_memory_unref(struct sim_graph_memory *m)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   m->refs--;
   end_if_unused(m);
-  pthread_mutex_unlock(&sim_memory_lock);
 }
 
 void sim_graph_memory_owner(struct sim_graph_memory *m, CUgraph graph)
@@ -316,20 +312,19 @@ void sim_graph_memory_owner(struct sim_graph_memory *m, CUgraph graph)
 CUresult sim_graph_memory_freed_by(struct sim_graph_memory *m, CUgraph graph)
 {
   CUresult error = CUDA_SUCCESS;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   bool inside = m->owner == graph->id;
   if (m->freed_by && (inside || m->freed_by == m->owner || m->freed_by == graph->id))
     error = CUDA_ERROR_INVALID_VALUE;
   else
     m->freed_by = graph->id;
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 
 bool sim_graph_memory_reuse(struct sim_graph_memory *m, const struct sim_device *d, size_t bytes,
                             CUgraph graph, CUdeviceptr *p)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   bool fits = m->range->device == d && m->range->reserved == rounded(bytes) &&
               m->owner == graph->id && m->freed_by == graph->id;
   if (fits) {
@@ -338,7 +333,6 @@ bool sim_graph_memory_reuse(struct sim_graph_memory *m, const struct sim_device 
     m->refs++;
     *p = m->range->start;
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return fits;
 }
 
@@ -347,7 +341,7 @@ bool sim_graph_memory_reuse(struct sim_graph_memory *m, const struct sim_device 
 CUresult sim_graph_memory_claim(struct sim_graph_memory *m, CUstream s, uint64_t launch)
 {
   bool there = true;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   if (m->launch != launch) {
     there = may_keep(m, s, launch) || choose_pages(m, s, launch);
     for (size_t i = 0; there && i < page_count(m); i++)
@@ -355,7 +349,6 @@ CUresult sim_graph_memory_claim(struct sim_graph_memory *m, CUstream s, uint64_t
     m->launch = there ? launch : 0;
     m->live += there;
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return there ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -369,30 +362,26 @@ static void end_live(struct sim_graph_memory *m)
 
 void sim_graph_memory_claimed(struct sim_graph_memory *m, uint64_t launch)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   if (m->launch == launch) {
     m->launch = 0;
     end_live(m);
   }
-  pthread_mutex_unlock(&sim_memory_lock);
 }
 
 bool sim_graph_memory_is_held(const struct sim_graph_memory *m)
 {
-  pthread_mutex_lock(&sim_memory_lock);
-  bool held = m->held;
-  pthread_mutex_unlock(&sim_memory_lock);
-  return held;
+  SIM_HOLD(sim_memory_lock);
+  return m->held;
 }
 
 void sim_graph_memory_hold(struct sim_graph_memory *m, CUstream s)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   m->held = true;
   m->live++;
   m->stream = s;
   m->range->absent = false;
-  pthread_mutex_unlock(&sim_memory_lock);
 }
 
 /* Neighbours in the file are one mapping. */
@@ -422,14 +411,13 @@ static void run_map(struct sim_op *op, CUstream s)
 
 static void drop_map(struct sim_op *op)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   end_live(((struct map_op *)op)->memory);
-  pthread_mutex_unlock(&sim_memory_lock);
 }
 
 struct sim_op *sim_graph_memory_map_op(struct sim_graph_memory *m)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   size_t count = m->mapped == m->plan ? 0 : page_count(m);
   struct map_op *op = sim_op_new(sizeof *op + count * sizeof(char *), count ? run_map : NULL);
   if (op) {
@@ -440,15 +428,13 @@ struct sim_op *sim_graph_memory_map_op(struct sim_graph_memory *m)
     op->op.drop = drop_map;
     m->live++;
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return op ? &op->op : NULL;
 }
 
 static void drop_free(struct sim_op *op)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   end_live(((struct free_op *)op)->memory);
-  pthread_mutex_unlock(&sim_memory_lock);
 }
 
 /* Dropping the op is the free: it happens when the stream is past it, run or not. */
@@ -458,10 +444,9 @@ struct sim_op *sim_graph_memory_free_op(struct sim_graph_memory *m, CUstream s)
   if (!op) return NULL;
   op->memory = m;
   op->op.drop = drop_free;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   m->held = false;
   m->stream = s;
-  pthread_mutex_unlock(&sim_memory_lock);
   return &op->op;
 }
 
@@ -484,14 +469,13 @@ static CUresult free_now(uintptr_t p)
   SIM_NEED_CONTEXT(c);
   CUresult error = sim_context_wait(c);
   if (error) return error;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_graph_memory *m = find(p);
   bool held = m && m->held;
   if (held) {
     m->held = false;
     end_live(m);
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -508,9 +492,8 @@ CUresult sim_cuDeviceGraphMemTrim(CUdevice dev)
 {
   struct sim_device *d = sim_device(dev);
   if (!d) return CUDA_ERROR_INVALID_DEVICE;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   trim(d);
-  pthread_mutex_unlock(&sim_memory_lock);
   return CUDA_SUCCESS;
 }
 
@@ -520,13 +503,12 @@ CUresult sim_cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute att
   if (!d) return CUDA_ERROR_INVALID_DEVICE;
   if (!value || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
     return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   *(cuuint64_t *)value = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT ? pool_bytes(d, true)
                          : attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH  ? used_high[dev]
                          : attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
                              ? pool_bytes(d, false)
                              : reserved_high[dev];
-  pthread_mutex_unlock(&sim_memory_lock);
   return CUDA_SUCCESS;
 }
 
@@ -537,13 +519,12 @@ CUresult sim_cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute att
   if (!d) return CUDA_ERROR_INVALID_DEVICE;
   if (!value || *(cuuint64_t *)value) return CUDA_ERROR_INVALID_VALUE;
   CUresult error = CUDA_SUCCESS;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
     used_high[dev] = pool_bytes(d, true);
   else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
     reserved_high[dev] = pool_bytes(d, false);
   else
     error = CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }

@@ -26,11 +26,11 @@ static CUresult add(CUgraphNode *node, CUgraph g, const CUgraphNode *list, size_
 {
   if (!node) return CUDA_ERROR_INVALID_VALUE;
   struct sim_nodes after = {0};
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   CUresult error = dependencies(g, list, count, &after);
   if (!error) error = sim_node_add(g, &after, p, node);
   sim_nodes_clear(&after);
-  return sim_graph_result(error);
+  return error;
 }
 
 /* The parameters at `source`, as the union in CUgraphNodeParams has them. */
@@ -116,14 +116,13 @@ SIM_ENTRY(cuGraphAddNode, sim_cuGraphAddNode_v2(phGraphNode, hGraph, dependencie
 /* Copies `bytes` of the node's parameters out, if it is of that type. */
 static CUresult get(CUgraphNode n, CUgraphNodeType type, void *out, size_t bytes)
 {
-  sim_graph_enter();
-  if (!out || !sim_node_is(n) || n->params.type != type)
-    return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  SIM_GRAPH_HOLD();
+  if (!out || !sim_node_is(n) || n->params.type != type) return CUDA_ERROR_INVALID_VALUE;
   const CUgraphNodeParams *p = &n->params;
   const void *from =
       type == CU_GRAPH_NODE_TYPE_MEMCPY ? &p->memcpy.copyParams : (void *)p->reserved1;
   memcpy(out, from, bytes);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 #define GET(which, out) get(hNode, CU_GRAPH_NODE_TYPE_##which, out, sizeof(__typeof__(*(out))))
@@ -157,16 +156,16 @@ static CUgraphNode instance_of(CUgraph g, CUgraphNode original)
 /* In the graph, or in `exec` if `in_exec`. Contexts that are not given stay. */
 static CUresult set(bool in_exec, CUgraphExec exec, CUgraphNode n, CUgraphNodeParams *p)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   if (!sim_node_is(n) || (in_exec && !sim_arena_has(&sim_graph_execs, exec)))
-    return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+    return CUDA_ERROR_INVALID_VALUE;
   CUgraphNode to = in_exec ? instance_of(exec->graph, n) : n;
-  if (!to || to->params.type != p->type) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+  if (!to || to->params.type != p->type) return CUDA_ERROR_INVALID_VALUE;
   if (p->type == CU_GRAPH_NODE_TYPE_MEMSET && !p->memset.ctx) p->memset.ctx = to->params.memset.ctx;
   if (p->type == CU_GRAPH_NODE_TYPE_MEMCPY && !p->memcpy.copyCtx)
     p->memcpy.copyCtx = to->params.memcpy.copyCtx;
   if (p->type == CU_GRAPH_NODE_TYPE_KERNEL && !p->kernel.ctx) p->kernel.ctx = to->params.kernel.ctx;
-  return sim_graph_result(sim_node_set(to, p));
+  return sim_node_set(to, p);
 }
 
 static CUresult set_from(bool in_exec, CUgraphExec exec, CUgraphNode n, CUgraphNodeType type,
@@ -228,18 +227,18 @@ static CUgraphNode switchable(CUgraphExec exec, CUgraphNode node)
 
 CUresult sim_cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   CUgraphNode n = switchable(exec, node);
   if (n) n->disabled = !enabled;
-  return sim_graph_result(n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+  return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sim_cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int *enabled)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   CUgraphNode n = enabled ? switchable(exec, node) : NULL;
   if (n) *enabled = !n->disabled;
-  return sim_graph_result(n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+  return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- a kernel node's attributes -------------------------------------------------------------- */
@@ -258,34 +257,34 @@ static bool make_attributes(CUgraphNode n)
 CUresult sim_cuGraphKernelNodeGetAttribute(CUgraphNode n, CUkernelNodeAttrID id,
                                            CUkernelNodeAttrValue *value)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   if (!value || (unsigned)id >= CU_LAUNCH_ATTRIBUTE_MAX || !is_kernel(n))
-    return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
+    return CUDA_ERROR_INVALID_VALUE;
   memset(value, 0, sizeof *value);
   if (n->attributes) *value = n->attributes[id];
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 CUresult sim_cuGraphKernelNodeSetAttribute(CUgraphNode n, CUkernelNodeAttrID id,
                                            const CUkernelNodeAttrValue *value)
 {
-  sim_graph_enter();
+  SIM_GRAPH_HOLD();
   if (!value || (unsigned)id >= CU_LAUNCH_ATTRIBUTE_MAX || !is_kernel(n))
-    return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
-  if (!make_attributes(n)) return sim_graph_result(CUDA_ERROR_OUT_OF_MEMORY);
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!make_attributes(n)) return CUDA_ERROR_OUT_OF_MEMORY;
   n->attributes[id] = *value;
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }
 
 CUresult sim_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
-  sim_graph_enter();
-  if (!is_kernel(dst) || !is_kernel(src)) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
-  if (!make_attributes(dst)) return sim_graph_result(CUDA_ERROR_OUT_OF_MEMORY);
+  SIM_GRAPH_HOLD();
+  if (!is_kernel(dst) || !is_kernel(src)) return CUDA_ERROR_INVALID_VALUE;
+  if (!make_attributes(dst)) return CUDA_ERROR_OUT_OF_MEMORY;
   size_t bytes = CU_LAUNCH_ATTRIBUTE_MAX * sizeof *dst->attributes;
   if (src->attributes)
     memmove(dst->attributes, src->attributes, bytes);
   else
     memset(dst->attributes, 0, bytes);
-  return sim_graph_result(CUDA_SUCCESS);
+  return CUDA_SUCCESS;
 }

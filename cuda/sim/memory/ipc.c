@@ -84,12 +84,11 @@ CUresult sim_cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
   SIM_NEED_CURRENT();
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   memset(out, 0, sizeof *out);
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
   /* "a pointer to the base of an existing allocation" */
   bool base = r && r->start == p && sim_range_exports(r);
   CUresult error = base ? sim_range_export(r, 0, out) : CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 

@@ -78,10 +78,9 @@ static bool address_is_good(CUdeviceptr p, size_t bytes)
 {
   uint32_t readers, writers;
   if (!p || p % bytes) return false;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_range *r = sim_range_reach(p, bytes, &readers, &writers);
   bool good = r && r->kind != SIM_MANAGED && !r->absent;
-  pthread_mutex_unlock(&sim_memory_lock);
   return good;
 }
 

@@ -100,12 +100,11 @@ void sim_range_remove(struct sim_range *r)
 
 void sim_ranges_free_of(CUcontext c)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   for (struct sim_range *r = c->ranges, *next; r; r = next) {
     next = r->next;
     sim_range_remove(r);
   }
-  pthread_mutex_unlock(&sim_memory_lock);
 }
 
 static struct sim_range *range_new(CUcontext c, enum sim_kind kind, size_t bytes, unsigned flags)
@@ -275,11 +274,10 @@ CUresult sim_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 CUresult sim_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p)
 {
   SIM_NEED_CURRENT();
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
   if (r && base) *base = r->start;
   if (r && bytes) *bytes = r->bytes;
-  pthread_mutex_unlock(&sim_memory_lock);
   return r ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
@@ -339,12 +337,11 @@ CUresult sim_cuMemHostUnregister(void *p)
 
 static CUresult host_range(const void *p, unsigned *flags, CUdeviceptr *device)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_range *r = sim_range_at((uintptr_t)p, 1);
   if (r && r->kind != SIM_PINNED && r->kind != SIM_REGISTERED) r = NULL;
   if (r && flags) *flags = r->flags;
   if (r && device) *device = (CUdeviceptr)(uintptr_t)p; /* addresses are unified */
-  pthread_mutex_unlock(&sim_memory_lock);
   return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -418,12 +415,11 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUd
 
 static CUresult attribute_of(void *data, CUpointer_attribute attribute, CUdeviceptr p, bool strict)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
   bool known = r || sim_reserved_at(p, NULL, NULL);
   CUresult error =
       known || !strict ? pointer_attribute(data, attribute, p, r) : CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 
@@ -445,11 +441,10 @@ CUresult sim_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *att
 CUresult sim_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr p)
 {
   if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
   if (r && r->kind != SIM_DEVICE && r->kind != SIM_MAPPED) r = NULL;
   if (r) r->sync_memops = *(const unsigned *)value != 0;
-  pthread_mutex_unlock(&sim_memory_lock);
   return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -457,10 +452,9 @@ CUresult sim_cuPointerSetAttribute(const void *value, CUpointer_attribute attrib
 
 static bool is_managed(CUdeviceptr p, size_t bytes)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_range *r = sim_range_at(p, bytes);
   bool managed = r && r->kind == SIM_MANAGED;
-  pthread_mutex_unlock(&sim_memory_lock);
   return managed;
 }
 

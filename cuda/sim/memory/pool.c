@@ -307,14 +307,13 @@ static void run_free(struct sim_op *op, CUstream s)
 {
   (void)s;
   struct block *b = ((struct free_op *)op)->block;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   if (b->taken)
     free(b);
   else if (b->listed)
     settle_block(b);
   else
     b->reached = true;
-  pthread_mutex_unlock(&sim_memory_lock);
 }
 
 /* The program's allocation becomes a block, not listed yet; NULL: it is none. */
@@ -368,14 +367,13 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr p, CUstream stream)
   op->op.always = true;
   uint64_t seq = 0;
   error = sim_submit(s, &op->op, SIM_AT_ONCE, &seq);
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   if (error || b->reached) {
     settle_block(b);
   } else {
     b->freed = (struct sim_ticket){s, seq}; /* the op keeps the stream alive */
     link_block(b);
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 
@@ -391,10 +389,9 @@ CUmemoryPool sim_pool_new(struct sim_device *d, const CUmemLocation *place)
   for (int i = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES; i < 4; i++)
     p->policy[i] = 1;
   if (d) p->access[d->ordinal] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   p->next = pools;
   pools = p;
-  pthread_mutex_unlock(&sim_memory_lock);
   return p;
 }
 
@@ -457,23 +454,21 @@ CUresult sim_cuMemPoolDestroy(CUmemoryPool p)
   NEED_POOL(p);
   struct sim_device *d = p->device;
   if ((d && p == d->default_pool) || sim_pool_is_default(p)) return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   if (d && d->pool == p) d->pool = d->default_pool;
   sim_pool_replace(p);
   p->destroyed = true;
   atomic_store(&p->magic, 0); /* the handle is dead, its memory may not be */
   trim(p, 0);
   end_if_empty(p);
-  pthread_mutex_unlock(&sim_memory_lock);
   return CUDA_SUCCESS;
 }
 
 CUresult sim_cuMemPoolTrimTo(CUmemoryPool p, size_t keep)
 {
   NEED_POOL(p);
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   trim(p, keep);
-  pthread_mutex_unlock(&sim_memory_lock);
   return CUDA_SUCCESS;
 }
 
@@ -482,7 +477,7 @@ CUresult sim_cuMemPoolSetAttribute(CUmemoryPool p, CUmemPool_attribute attribute
   NEED_POOL(p);
   if (!value) return CUDA_ERROR_INVALID_VALUE;
   CUresult error = CUDA_SUCCESS;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   switch ((int)attribute) {
   case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
   case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
@@ -504,7 +499,6 @@ CUresult sim_cuMemPoolSetAttribute(CUmemoryPool p, CUmemPool_attribute attribute
   default:
     error = CUDA_ERROR_INVALID_VALUE;
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 
@@ -571,16 +565,8 @@ CUresult sim_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool p, CUmemL
 SIM_ASSIGN(cuDeviceGetDefaultMemPool, SIM_NEED(pool_out);
            SIM_NEED_DEVICE(dev), *pool_out, sim_device(dev)->default_pool)
 
-CUresult sim_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
-{
-  if (!pool) return CUDA_ERROR_INVALID_VALUE;
-  struct sim_device *d = sim_device(dev);
-  if (!d) return CUDA_ERROR_INVALID_DEVICE;
-  pthread_mutex_lock(&sim_memory_lock);
-  *pool = d->pool;
-  pthread_mutex_unlock(&sim_memory_lock);
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuDeviceGetMemPool, SIM_NEED(pool); SIM_NEED_DEVICE(dev);
+           SIM_HOLD(sim_memory_lock), *pool, sim_device(dev)->pool)
 
 CUresult sim_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool p)
 {
@@ -588,8 +574,7 @@ CUresult sim_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool p)
   if (!d) return CUDA_ERROR_INVALID_DEVICE;
   NEED_POOL(p);
   if (p->device != d || p->imported) return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   d->pool = p;
-  pthread_mutex_unlock(&sim_memory_lock);
   return CUDA_SUCCESS;
 }

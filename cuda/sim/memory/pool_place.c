@@ -107,9 +107,8 @@ CUresult sim_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *where, CUmemAllo
   if (where->type == CU_MEM_LOCATION_TYPE_DEVICE) return sim_cuDeviceGetMemPool(pool, where->id);
   if (!pool) return CUDA_ERROR_INVALID_VALUE;
   error = host_pools(where, &number);
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   if (!error) *pool = of_host[number].current;
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 
@@ -123,9 +122,8 @@ CUresult sim_cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type, CUm
       place_number(&pool->place) != place_number(where))
     return CUDA_ERROR_INVALID_VALUE;
   error = host_pools(where, &number);
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   if (!error) of_host[number].current = pool;
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 
@@ -194,11 +192,10 @@ CUresult sim_cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr p)
 {
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   memset(out, 0, sizeof *out);
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
   bool mine = r && r->start == p && r->pool && r->pool->handle_types && !r->import;
   CUresult error = mine ? sim_range_export(r, r->pool->number, out) : CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 

@@ -74,10 +74,8 @@ static int attribute(CUdevice_attribute a)
 static bool is_memory(CUdeviceptr p, size_t bytes)
 {
   uint32_t readers, writers;
-  pthread_mutex_lock(&sim_memory_lock);
-  bool there = bytes && sim_range_reach(p, bytes, &readers, &writers);
-  pthread_mutex_unlock(&sim_memory_lock);
-  return there;
+  SIM_HOLD(sim_memory_lock);
+  return bytes && sim_range_reach(p, bytes, &readers, &writers);
 }
 
 static CUresult behind_memory(struct weir_texture *t, CUdeviceptr p, size_t bytes)

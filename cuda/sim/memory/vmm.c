@@ -126,7 +126,7 @@ CUresult sim_cuMemAddressReserve(CUdeviceptr *p, size_t bytes, size_t alignment,
  * returned"; what is mapped has to be unmapped first. */
 CUresult sim_cuMemAddressFree(CUdeviceptr p, size_t bytes)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_reservation *v = reservation_at(p, 1);
   bool mine = v && v->start == p && v->bytes == bytes && !v->maps;
   if (mine) {
@@ -134,7 +134,6 @@ CUresult sim_cuMemAddressFree(CUdeviceptr p, size_t bytes)
     munmap((void *)p, bytes);
     free(v);
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return mine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -282,13 +281,12 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 
 CUresult sim_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_physical *m = physical_of(handle);
   if (m) {
     m->refs--;
     end_if_unused(m);
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -301,13 +299,12 @@ static struct sim_range *mapping_at(uintptr_t p)
 CUresult sim_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *p)
 {
   if (!handle) return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_range *r = mapping_at((uintptr_t)p);
   if (r) {
     r->physical->refs++;
     *handle = (CUmemGenericAllocationHandle)(uintptr_t)r->physical;
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -315,10 +312,9 @@ CUresult sim_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                                     CUmemGenericAllocationHandle handle)
 {
   if (!prop) return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_physical *m = physical_of(handle);
   if (m) *prop = m->prop;
-  pthread_mutex_unlock(&sim_memory_lock);
   return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -455,7 +451,7 @@ static bool whole_mappings(uintptr_t p, size_t bytes)
 
 CUresult sim_cuMemUnmap(CUdeviceptr p, size_t bytes)
 {
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   CUresult error = whole_mappings(p, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   if (!error && !close_pages(p, bytes)) error = CUDA_ERROR_OPERATING_SYSTEM;
   for (uintptr_t at = p; !error && at < p + bytes;) {
@@ -467,7 +463,6 @@ CUresult sim_cuMemUnmap(CUdeviceptr p, size_t bytes)
     sim_range_detach(r);
     end_if_unused(m);
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 
@@ -533,10 +528,9 @@ CUresult sim_cuMemSetAccess(CUdeviceptr p, size_t bytes, const CUmemAccessDesc *
 {
   CUresult error = check_access(list, count);
   if (error) return error;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   error =
       whole_mappings(p, bytes) ? set_access(p, p + bytes, list, count) : CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 
@@ -545,12 +539,11 @@ CUresult sim_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *wher
   if (!flags || !where) return CUDA_ERROR_INVALID_VALUE;
   CUresult error = check_place(where);
   if (error) return error;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   struct sim_range *r = mapping_at(p);
   if (r)
     *flags = r->writers >> where->id & 1   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
              : r->readers >> where->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
                                            : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  pthread_mutex_unlock(&sim_memory_lock);
   return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
