@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/base/status.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -71,6 +72,12 @@ int cmd_usage(const cmd *c, const char *format, ...)
   else
     cmd_say("%s (see 'weir help').", text);
   return CMD_USAGE;
+}
+
+int cmd_failed(void)
+{
+  cmd_say("%s.", weir_error_message());
+  return CMD_FAILED;
 }
 
 bool cmd_chatty(void)
@@ -229,7 +236,7 @@ static bool take_short(parse *p, const char *word)
 }
 
 int cmd_parse(const cmd *c, int argc, char **argv, bool stop_at_word, cmd_on_option on_option,
-              void *context, bool *helped)
+              void *context)
 {
   parse p = {c, argc, 1, argv, on_option, context, false};
   char **operands = cmd_alloc(((size_t)argc + 1) * sizeof *operands);
@@ -250,12 +257,11 @@ int cmd_parse(const cmd *c, int argc, char **argv, bool stop_at_word, cmd_on_opt
     else
       operands[count++] = word;
   }
-  *helped = p.helped;
   if (p.helped) cmd_print_help(c);
   while (p.at < argc)
     operands[count++] = argv[p.at++];
   for (int i = 0; i < count; i++)
     argv[argc - count + i] = operands[i];
   free(operands);
-  return good ? argc - count : -1;
+  return !good ? -1 : p.helped ? 0 : argc - count;
 }

@@ -54,9 +54,9 @@ const cmd *cmd_find(const char *name);
 
 /* Parses options in front; stops at "--" (skipped) or, with `stop_at_word`, at the first operand;
  * otherwise operands may stand between options and are moved to the end. "--help" prints the help
- * and sets *helped. Returns the index of the first operand, or -1 after a sentence on stderr. */
+ * and gives 0. Else returns the index of the first operand, or -1 after a sentence on stderr. */
 int cmd_parse(const cmd *c, int argc, char **argv, bool stop_at_word, cmd_on_option on_option,
-              void *context, bool *helped);
+              void *context);
 
 /* Prints the help of a command on stdout. */
 void cmd_print_help(const cmd *c);
@@ -69,6 +69,8 @@ int cmd_cannot_run(const char *program, int error);
 
 /* The same, with " (see 'weir help NAME')" behind it; returns CMD_USAGE. */
 int cmd_usage(const cmd *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Says the thread's last error of the library; returns CMD_FAILED. */
+int cmd_failed(void);
 
 /* From now on cmd_say() appends to this file, made at the first sentence (borrowed). */
 void cmd_log_to(const char *path);

@@ -102,10 +102,8 @@ static bool collect_into(collect *o, const char *wanted)
 int collect_main(const cmd *c, int argc, char **argv)
 {
   collect o = {0};
-  bool helped;
-  int at = cmd_parse(c, argc, argv, false, on_option, &o, &helped);
-  if (at < 0) return CMD_USAGE;
-  if (helped) return 0;
+  int at = cmd_parse(c, argc, argv, false, on_option, &o);
+  if (at < 1) return at ? CMD_USAGE : 0;
   if (at < argc) return cmd_usage(c, "weir collect takes options only, not '%s'", argv[at]);
   if (!o.dir) return cmd_usage(c, "--spool-dir is missing");
   if (!o.output && !o.starter) return cmd_usage(c, "--output or --pid is missing");

@@ -397,10 +397,8 @@ static int compare_and_say(work *w)
 int compare_main(const cmd *c, int argc, char **argv)
 {
   work w = {.c.runs = 3};
-  bool helped;
-  int at = cmd_parse(c, argc, argv, true, on_option, &w, &helped);
-  if (at < 0) return CMD_USAGE;
-  if (helped) return 0;
+  int at = cmd_parse(c, argc, argv, true, on_option, &w);
+  if (at < 1) return at ? CMD_USAGE : 0;
   w.c.argv = argv + at; /* NULL-terminated, as argv is */
   if (!argv[at]) return cmd_usage(c, "which program? PROGRAM is missing");
   int status = compare_and_say(&w);

@@ -117,16 +117,13 @@ static weir_status export_nsys(const request *r, const char *input)
 int export_main(const cmd *c, int argc, char **argv)
 {
   request r = {0};
-  bool helped;
-  int at = cmd_parse(c, argc, argv, false, on_option, &r, &helped);
-  if (at < 0) return CMD_USAGE;
-  if (helped) return 0;
+  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  if (at < 1) return at ? CMD_USAGE : 0;
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir export takes one file, not %d", argc - at);
   if (!r.format && !r.nsys) return cmd_usage(c, "in which format? --format FORMAT is missing");
   if (!r.output) return cmd_usage(c, "where to? -o FILE is missing");
   weir_status s = r.nsys ? export_nsys(&r, argv[at]) : export_operations(&r, argv[at]);
   if (!s) return 0;
-  cmd_say("%s.", weir_error_message());
-  return CMD_FAILED;
+  return cmd_failed();
 }

@@ -52,10 +52,7 @@ static int import_all(const target *t, const spool_list *l, bool good)
                              .progress = progress_report,
                              .progress_context = &p};
   char events[32];
-  if (weir_importer_open(&im, t->output, &o) != WEIR_OK) {
-    cmd_say("%s.", weir_error_message());
-    return CMD_FAILED;
-  }
+  if (weir_importer_open(&im, t->output, &o) != WEIR_OK) return cmd_failed();
   if (!same_run(im, t, l)) {
     weir_importer_close(im);
     return CMD_FAILED;
@@ -78,10 +75,8 @@ static int import_all(const target *t, const spool_list *l, bool good)
 int import_main(const cmd *c, int argc, char **argv)
 {
   target t = {0};
-  bool helped;
-  int at = cmd_parse(c, argc, argv, false, on_option, &t, &helped);
-  if (at < 0) return CMD_USAGE;
-  if (helped) return 0;
+  int at = cmd_parse(c, argc, argv, false, on_option, &t);
+  if (at < 1) return at ? CMD_USAGE : 0;
   if (at == argc) return cmd_usage(c, "which spools? SPOOL is missing");
   if (!t.output) return cmd_usage(c, "where to? -o FILE is missing");
   if (!output_may_extend(t.output, t.force)) return CMD_FAILED;

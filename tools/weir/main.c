@@ -85,10 +85,8 @@ static void print_commands(void)
 
 int help_main(const cmd *c, int argc, char **argv)
 {
-  bool helped;
-  int at = cmd_parse(c, argc, argv, false, no_option, NULL, &helped);
-  if (at < 0) return CMD_USAGE;
-  if (helped) return 0;
+  int at = cmd_parse(c, argc, argv, false, no_option, NULL);
+  if (at < 1) return at ? CMD_USAGE : 0;
   if (argc - at > 1) return cmd_usage(c, "weir help takes one command, not %d", argc - at);
   if (argc - at == 0) {
     print_commands();

@@ -131,13 +131,10 @@ static weir_status replay(const char *path, const request *r)
 int replay_main(const cmd *c, int argc, char **argv)
 {
   request r = {0};
-  bool helped;
-  int at = cmd_parse(c, argc, argv, false, on_option, &r, &helped);
-  if (at < 0) return CMD_USAGE;
-  if (helped) return 0;
+  int at = cmd_parse(c, argc, argv, false, on_option, &r);
+  if (at < 1) return at ? CMD_USAGE : 0;
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir replay takes one file, not %d", argc - at);
   if (replay(argv[at], &r) == WEIR_OK) return 0;
-  cmd_say("%s.", weir_error_message());
-  return CMD_FAILED;
+  return cmd_failed();
 }

@@ -87,10 +87,8 @@ static bool is_folder(const char *path)
 int report_main(const cmd *c, int argc, char **argv)
 {
   weir_report_options o = {.format = WEIR_REPORT_TEXT};
-  bool helped;
-  int at = cmd_parse(c, argc, argv, false, on_option, &o, &helped);
-  if (at < 0) return CMD_USAGE;
-  if (helped) return 0;
+  int at = cmd_parse(c, argc, argv, false, on_option, &o);
+  if (at < 1) return at ? CMD_USAGE : 0;
   const struct kind *kind = kinds;
   /* The first word is the kind of report, unless it is all there is: a file of that name. */
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds && argc - at > 1; i++) {

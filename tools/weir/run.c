@@ -436,10 +436,8 @@ static int prepare_and_run(const cmd *c, run *r)
 int run_main(const cmd *c, int argc, char **argv)
 {
   run r = {0};
-  bool helped;
-  int at = cmd_parse(c, argc, argv, true, on_option, &r, &helped);
-  if (at < 0) return CMD_USAGE;
-  if (helped) return 0;
+  int at = cmd_parse(c, argc, argv, true, on_option, &r);
+  if (at < 1) return at ? CMD_USAGE : 0;
   if (r.list_unsupported && !r.env.sim) return cmd_usage(c, "--list-unsupported goes with --sim");
   if (r.env.zero && r.env.poison) return cmd_usage(c, "--zero and --poison exclude each other");
   if ((r.env.zero || r.env.poison) && r.env.mode && !strcmp(r.env.mode, "observe"))

@@ -17,10 +17,8 @@ static bool no_option(const cmd *c, size_t at, const char *value, void *context)
 
 int version_main(const cmd *c, int argc, char **argv)
 {
-  bool helped;
-  int at = cmd_parse(c, argc, argv, false, no_option, NULL, &helped);
-  if (at < 0) return CMD_USAGE;
-  if (helped) return 0;
+  int at = cmd_parse(c, argc, argv, false, no_option, NULL);
+  if (at < 1) return at ? CMD_USAGE : 0;
   if (at < argc) return cmd_usage(c, "weir version takes no argument, not '%s'", argv[at]);
   printf("weir %s\n", WEIR_VERSION);
   printf("spool format %u\n", WEIR_SPOOL_VERSION);
