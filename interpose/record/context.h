@@ -94,6 +94,14 @@ WEIR_INLINE void *weir_helper(enum weir_helper which)
   return __builtin_expect((uintptr_t)p > 1, 1) ? p : weir_helper_find(which);
 }
 
+/* The driver has all of these. */
+static inline bool weir_helpers_there(const enum weir_helper *needed, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    if (!weir_helper(needed[i])) return false;
+  return true;
+}
+
 /* The driver's function, or NULL while no driver is loaded and initialised, or where it is too old
  * to have it. */
 #define WEIR_HELPER(symbol) ((helper_##symbol)(uintptr_t)weir_helper(WEIR_H_##symbol))

@@ -193,8 +193,7 @@ bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned nu
       WEIR_H_cuMemGetInfo_v2,   WEIR_H_cuEventCreate,       WEIR_H_cuEventDestroy_v2,
       WEIR_H_cuEventRecord,     WEIR_H_cuEventQuery,        WEIR_H_cuMemFreeHost,
       WEIR_H_cuEventSynchronize};
-  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-    if (!weir_helper(needed[i])) return false;
+  if (!weir_helpers_there(needed, sizeof needed / sizeof *needed)) return false;
   *d = (weir_route_device){.context = context, .number = number, .host = host};
   d->backend = (weir_backend){.name = "cuda",
                               .index = ordinal,

@@ -14,17 +14,9 @@
 #include <unistd.h>
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
-#include "interpose/record/stats.h"
 #include "interpose/staging/verdict.h"
 
-enum {
-  SLOTS = 6,
-  SLOT_BYTES = 2 << 20,
-  RINGS = 256,
-  TRIAL_BYTES = 16 << 20,
-  TRIALS = 3,
-  WINS_PERCENT = 120
-};
+enum { SLOTS = 6, SLOT_BYTES = 2 << 20, RINGS = 256, TRIAL_BYTES = 16 << 20 };
 
 typedef struct slot {
   char *memory;    /* SLOT_BYTES, page-locked; owned */
@@ -41,14 +33,13 @@ typedef struct ring {
 
 enum verdict { UNKNOWN, TRYING, WORTH, NOT_WORTH };
 
-static weir_stage_options options;
+weir_stage_options staging_options;
 static ring rings[RINGS][2];               /* by number of context; to the device, from it */
 static _Atomic uint8_t verdicts[RINGS][2]; /* by device; enum verdict */
 
 void weir_stage_start(const weir_stage_options *o)
 {
-  options = *o;
-  weir_stage_peer_start(o);
+  staging_options = *o;
 }
 
 /* That copy on the host. Asked for at the first copy: most programs that start never make one. */
@@ -58,7 +49,10 @@ static unsigned copy_threads(void)
   unsigned n = atomic_load_explicit(&known, memory_order_relaxed);
   if (n) return n;
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  n = options.threads ? options.threads : cores > 4 ? 4 : cores > 1 ? (unsigned)cores : 1;
+  n = staging_options.threads ? staging_options.threads
+      : cores > 4             ? 4
+      : cores > 1             ? (unsigned)cores
+                              : 1;
   atomic_store_explicit(&known, n, memory_order_relaxed);
   return n;
 }
@@ -67,11 +61,11 @@ static unsigned copy_threads(void)
 
 static bool driver_has_all(void)
 {
-  return WEIR_HELPER(cuMemHostAlloc) && WEIR_HELPER(cuMemcpyHtoDAsync_v2) &&
-         WEIR_HELPER(cuMemcpyDtoHAsync_v2) && WEIR_HELPER(cuMemcpy2DAsync_v2) &&
-         WEIR_HELPER(cuEventCreate) && WEIR_HELPER(cuEventRecord) &&
-         WEIR_HELPER(cuEventSynchronize) && WEIR_HELPER(cuEventDestroy_v2) &&
-         WEIR_HELPER(cuMemFreeHost);
+  static const enum weir_helper needed[] = {
+      WEIR_H_cuMemHostAlloc,       WEIR_H_cuMemFreeHost,      WEIR_H_cuMemcpyHtoDAsync_v2,
+      WEIR_H_cuMemcpyDtoHAsync_v2, WEIR_H_cuMemcpy2DAsync_v2, WEIR_H_cuEventCreate,
+      WEIR_H_cuEventRecord,        WEIR_H_cuEventSynchronize, WEIR_H_cuEventDestroy_v2};
+  return weir_helpers_there(needed, sizeof needed / sizeof *needed);
 }
 
 static CUresult wait_slot(slot *s)
@@ -252,97 +246,89 @@ static bool run(const weir_stage_copy *c, unsigned number, CUresult *result)
 
 /* ---- is it worth it? ------------------------------------------------------------------------- */
 
-static CUresult plain(const weir_stage_copy *c)
+typedef struct trial { /* a copy that is measured */
+  weir_stage_copy copy;
+  unsigned number, device; /* of the context */
+} trial;
+
+static bool by_driver(void *of)
 {
+  const weir_stage_copy *c = &((const trial *)of)->copy;
   CUresult r = c->to_device
                    ? WEIR_HELPER(cuMemcpyHtoDAsync_v2)(c->device, c->host, c->width, c->stream)
                    : WEIR_HELPER(cuMemcpyDtoHAsync_v2)(c->host, c->device, c->width, c->stream);
-  if (r != CUDA_SUCCESS) return r;
-  return WEIR_HELPER(cuStreamSynchronize)(c->stream);
+  return r == CUDA_SUCCESS && WEIR_HELPER(cuStreamSynchronize)(c->stream) == CUDA_SUCCESS;
 }
 
-/* Ticks of the quickest of some copies, one way and the other in turn; 0: something failed. */
-static bool race(const weir_stage_copy *c, unsigned number, uint64_t *driver, uint64_t *ours)
+static bool by_us(void *of)
 {
-  *driver = *ours = UINT64_MAX;
-  for (int i = 0; i < TRIALS; i++) {
-    CUresult r = CUDA_SUCCESS;
-    uint64_t start = weir_ticks();
-    if (plain(c) != CUDA_SUCCESS) return false;
-    uint64_t middle = weir_ticks();
-    if (!run(c, number, &r) || r != CUDA_SUCCESS) return false;
-    uint64_t end = weir_ticks();
-    if (middle - start < *driver) *driver = middle - start;
-    if (end - middle < *ours) *ours = end - middle;
-  }
-  return true;
+  const trial *t = of;
+  CUresult r = CUDA_SUCCESS;
+  return run(&t->copy, t->number, &r) && r == CUDA_SUCCESS;
 }
 
-/* Ratio in percent of the driver's time to ours; 0: it could not be measured. In a stream that
- * waits for no other: the program's may be held up by what this thread does next. */
-static unsigned measure_in(CUstream stream, unsigned number, unsigned on, bool to)
+static unsigned measure_on(trial *t, char *host)
 {
-  uint64_t driver = 0, ours = 1;
   weir_trial device;
-  char *host = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (host == MAP_FAILED) return 0;
-  memset(host, 1, TRIAL_BYTES);
-  bool good = weir_trial_get(&device, on, TRIAL_BYTES, stream);
-  if (good) {
-    weir_stage_copy c = {.to_device = to,
-                         .wait = true,
-                         .stream = stream,
-                         .host = host,
-                         .device = device.at,
-                         .width = TRIAL_BYTES,
-                         .rows = 1};
-    good = race(&c, number, &driver, &ours);
-    weir_trial_give(&device, stream);
-  }
-  (void)munmap(host, TRIAL_BYTES);
-  return good ? (unsigned)(driver * 100 / (ours ? ours : 1)) : 0;
-}
-
-static unsigned measure(unsigned number, unsigned device, bool to)
-{
-  PFN_cuStreamCreate_v2000 create = WEIR_HELPER(cuStreamCreate);
-  PFN_cuStreamDestroy_v4000 destroy = WEIR_HELPER(cuStreamDestroy_v2);
-  CUstream stream = NULL;
-  if (!create || !destroy || create(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return 0;
-  unsigned percent = measure_in(stream, number, device, to);
-  (void)destroy(stream);
+  if (!weir_trial_get(&device, t->device, TRIAL_BYTES, t->copy.stream)) return 0;
+  t->copy.host = host;
+  t->copy.device = device.at;
+  unsigned percent = staging_race(by_driver, by_us, t);
+  weir_trial_give(&device, t->copy.stream);
   return percent;
 }
 
-static bool worth(unsigned number, unsigned device, bool to)
+/* In a stream that waits for no other: the program's may be held up by what this thread does next.
+ */
+static unsigned measure(void *of)
 {
+  trial *t = of;
+  unsigned percent = 0;
+  PFN_cuStreamCreate_v2000 create = WEIR_HELPER(cuStreamCreate);
+  PFN_cuStreamDestroy_v4000 destroy = WEIR_HELPER(cuStreamDestroy_v2);
+  if (!create || !destroy) return 0;
+  if (create(&t->copy.stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return 0;
+  char *host = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (host != MAP_FAILED) {
+    memset(host, 1, TRIAL_BYTES);
+    percent = measure_on(t, host);
+    (void)munmap(host, TRIAL_BYTES);
+  }
+  (void)destroy(t->copy.stream);
+  return percent;
+}
+
+static bool is_worth(unsigned number, unsigned device, bool to)
+{
+  char key[WEIR_VERDICT_KEY];
   _Atomic uint8_t *v = &verdicts[device][!to];
   uint8_t now = atomic_load_explicit(v, memory_order_acquire);
+  if (staging_options.use != WEIR_STAGE_AUTO) return staging_options.use == WEIR_STAGE_ON;
   if (now != UNKNOWN) return now == WORTH;
-  if (options.use != WEIR_STAGE_AUTO) {
-    atomic_store(v, options.use == WEIR_STAGE_ON ? WORTH : NOT_WORTH);
-    return options.use == WEIR_STAGE_ON;
-  }
   if (!atomic_compare_exchange_strong(v, &now, TRYING)) return false;
-  char key[WEIR_VERDICT_KEY];
-  uint64_t start = weir_ticks();
-  bool keep = weir_verdict_key(key, device, copy_threads());
-  unsigned value = keep ? weir_verdict_read(key, !to) : 0;
-  bool known = value != 0;
-  if (!known && (value = measure(number, device, to)) && keep) weir_verdict_write(key, !to, value);
-  weir_stats_staging(start, device, to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH, value,
-                     known ? 0 : TRIAL_BYTES);
-  atomic_store(v, value >= WINS_PERCENT ? WORTH : NOT_WORTH);
-  return value >= WINS_PERCENT;
+  trial t = {.number = number,
+             .device = device,
+             .copy = {.to_device = to, .wait = true, .width = TRIAL_BYTES, .rows = 1}};
+  const staging_question q = {.key = weir_verdict_key(key, device, copy_threads()) ? key : NULL,
+                              .which = !to,
+                              .device = device,
+                              .kind = to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH,
+                              .bytes = TRIAL_BYTES,
+                              .measure = measure,
+                              .of = &t};
+  bool worth = staging_is_worth(&q);
+  atomic_store(v, worth ? WORTH : NOT_WORTH);
+  return worth;
 }
 
 bool weir_stage(const weir_stage_copy *c, unsigned number, unsigned device, CUresult *result)
 {
-  if ((options.use == WEIR_STAGE_OFF && !c->always) || c->width == 0 || c->rows == 0) return false;
+  if ((staging_options.use == WEIR_STAGE_OFF && !c->always) || c->width == 0 || c->rows == 0)
+    return false;
   if (!flat(c) && c->width > SLOT_BYTES) return false;
   if (!number || number >= RINGS - 1 || device >= RINGS || !driver_has_all()) return false;
   weir_relaxed mode = weir_relax();
-  bool staged = (c->always || worth(number, device, c->to_device)) && run(c, number, result);
+  bool staged = (c->always || is_worth(number, device, c->to_device)) && run(c, number, result);
   weir_relax_end(&mode);
   return staged;
 }

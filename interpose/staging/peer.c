@@ -28,7 +28,6 @@
 #include <string.h>
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
-#include "interpose/record/stats.h"
 #include "interpose/staging/staging.h"
 #include "interpose/staging/verdict.h"
 #include "interpose/record/work.h"
@@ -41,40 +40,32 @@ enum {
   ENDS_BYTES = 4096,      /* that the driver's function copies, twice */
   ENDS_MIN = 2 << 20,     /* bytes that are worth these two calls */
   PAIRS = 64,
-  TRIAL_BYTES = 64 << 20,
-  TRIALS = 3,
-  WINS_PERCENT = 120
+  TRIAL_BYTES = 64 << 20
 };
 
-typedef struct slot {
-  void *memory;          /* page-locked for all contexts; owned */
-  CUevent full, emptied; /* in the source's stream; in the destination's */
-} slot;
+enum { SOURCE, DESTINATION };
 
-enum verdict { UNKNOWN, WORTH, NOT_WORTH };
+typedef struct half { /* of a pair: what is made in one of its contexts */
+  unsigned number;
+  CUcontext context;
+  CUstream stream;       /* of copies out of the source's device, into the destination's; owned */
+  CUevent passed[SLOTS]; /* this half of the slot's turn is over; owned */
+  CUevent last;          /* in `stream`, behind the latest copy; owned */
+} half;
 
 typedef struct pair {
-  unsigned src, dst; /* numbers of contexts; 0: this place is free */
-  CUcontext src_context, dst_context;
-  CUstream out, in; /* of the source's context, of the destination's; owned */
-  slot slots[SLOTS];
+  half half[2];       /* the source's number 0: this place is free */
+  void *slots[SLOTS]; /* page-locked for all contexts; owned */
   size_t slot_bytes;
-  CUevent last;              /* in `in`, behind the latest copy */
-  CUstream programs;         /* the program's stream of that; NULL: none, or one by no name */
+  CUstream programs;         /* the program's stream of the latest copy; NULL: none, or no name */
   unsigned programs_context; /* number, for the default stream of a context */
   bool made, failed;         /* failed: something could not be had, the driver does all */
-  enum verdict worth;
+  bool asked, worth;         /* whether it is worth it was asked; and it is */
 } pair;
 
-static weir_stage_options options;
 static pair pairs[PAIRS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over the pairs, and while one is used */
 static _Atomic bool surplus;                             /* there is a pair that is not worth it */
-
-void weir_stage_peer_start(const weir_stage_options *o)
-{
-  options = *o;
-}
 
 /* ---- the driver ------------------------------------------------------------------------------ */
 
@@ -88,9 +79,7 @@ static bool driver_has_all(void)
       WEIR_H_cuStreamSynchronize,  WEIR_H_cuCtxPushCurrent_v2,   WEIR_H_cuCtxPopCurrent_v2,
       WEIR_H_cuMemcpyPeerAsync,    WEIR_H_cuPointerGetAttribute, WEIR_H_cuMemcpyPeer,
       WEIR_H_cuMemcpyPeer_ptds,    WEIR_H_cuMemcpyDtoDAsync_v2};
-  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-    if (!weir_helper(needed[i])) return false;
-  return true;
+  return weir_helpers_there(needed, sizeof needed / sizeof *needed);
 }
 
 static bool enter(CUcontext context)
@@ -98,11 +87,15 @@ static bool enter(CUcontext context)
   return WEIR_HELPER(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
 }
 
-static void leave(void)
+static CUresult leave(CUresult r)
 {
   CUcontext was;
   (void)WEIR_HELPER(cuCtxPopCurrent_v2)(&was);
+  return r;
 }
+
+/* What the call answers with the context current. */
+#define IN(context, call) (enter(context) ? leave(call) : CUDA_ERROR_INVALID_CONTEXT)
 
 static CUresult record(CUevent event, CUstream stream)
 {
@@ -119,33 +112,32 @@ static CUresult event_make(CUevent *out)
   return WEIR_HELPER(cuEventCreate)(out, CU_EVENT_DISABLE_TIMING);
 }
 
-/* Whether the device of the context that is current now can reach the memory. */
-static bool reaches(CUdeviceptr at)
+/* Success: the device of the context that is current now cannot reach the memory. */
+static CUresult out_of_reach(CUdeviceptr at)
 {
   unsigned flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
   CUresult r = WEIR_HELPER(cuPointerGetAttribute)(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at);
-  return r != CUDA_SUCCESS || flags != CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+  bool out = r == CUDA_SUCCESS && flags == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+  return out ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* Both contexts, one after the other, make what is theirs. */
-static CUresult make_source(pair *p)
+/* In the half's context. */
+static CUresult make_half(half *h)
 {
-  CUresult r = WEIR_HELPER(cuStreamCreate)(&p->out, CU_STREAM_NON_BLOCKING);
-  for (int i = 0; i < SLOTS && r == CUDA_SUCCESS; i++) {
-    r = WEIR_HELPER(cuMemHostAlloc)(&p->slots[i].memory, p->slot_bytes, CU_MEMHOSTALLOC_PORTABLE);
-    if (r == CUDA_SUCCESS) r = event_make(&p->slots[i].full);
-  }
-  return r;
+  CUresult r = WEIR_HELPER(cuStreamCreate)(&h->stream, CU_STREAM_NON_BLOCKING);
+  for (int i = 0; i < SLOTS && r == CUDA_SUCCESS; i++)
+    r = event_make(&h->passed[i]);
+  return r == CUDA_SUCCESS ? event_make(&h->last) : r;
 }
 
-static CUresult make_destination(pair *p)
+static CUresult make_slots(pair *p)
 {
-  CUresult r = WEIR_HELPER(cuStreamCreate)(&p->in, CU_STREAM_NON_BLOCKING);
+  CUresult r = CUDA_SUCCESS;
   for (int i = 0; i < SLOTS && r == CUDA_SUCCESS; i++)
-    r = event_make(&p->slots[i].emptied);
-  return r == CUDA_SUCCESS ? event_make(&p->last) : r;
+    r = WEIR_HELPER(cuMemHostAlloc)(&p->slots[i], p->slot_bytes, CU_MEMHOSTALLOC_PORTABLE);
+  return r;
 }
 
 static void destroy(CUevent event)
@@ -153,46 +145,42 @@ static void destroy(CUevent event)
   if (event) (void)WEIR_HELPER(cuEventDestroy_v2)(event);
 }
 
+static CUresult end_half(const half *h)
+{
+  for (int i = 0; i < SLOTS; i++)
+    destroy(h->passed[i]);
+  destroy(h->last);
+  return h->stream ? WEIR_HELPER(cuStreamDestroy_v2)(h->stream) : CUDA_SUCCESS;
+}
+
+static CUresult end_slots(const pair *p)
+{
+  for (int i = 0; i < SLOTS; i++)
+    if (p->slots[i]) (void)WEIR_HELPER(cuMemFreeHost)(p->slots[i]);
+  return CUDA_SUCCESS;
+}
+
 /* What was had of it goes back; it is idle, and its contexts are there. */
 static void unmake(pair *p)
 {
-  PFN_cuStreamDestroy_v4000 end = WEIR_HELPER(cuStreamDestroy_v2);
-  if (enter(p->src_context)) {
-    for (int i = 0; i < SLOTS; i++) {
-      destroy(p->slots[i].full);
-      if (p->slots[i].memory) (void)WEIR_HELPER(cuMemFreeHost)(p->slots[i].memory);
-    }
-    if (p->out) (void)end(p->out);
-    leave();
-  }
-  if (enter(p->dst_context)) {
-    for (int i = 0; i < SLOTS; i++)
-      destroy(p->slots[i].emptied);
-    destroy(p->last);
-    if (p->in) (void)end(p->in);
-    leave();
-  }
-  weir_work_forget_stream(p->src, (uint64_t)(uintptr_t)p->out);
-  weir_work_forget_stream(p->dst, (uint64_t)(uintptr_t)p->in);
+  (void)IN(p->half[SOURCE].context, end_slots(p));
   memset(p->slots, 0, sizeof p->slots);
-  p->out = p->in = NULL;
-  p->last = NULL;
+  for (int i = 0; i < 2; i++) {
+    half *h = &p->half[i];
+    (void)IN(h->context, end_half(h));
+    weir_work_forget_stream(h->number, (uint64_t)(uintptr_t)h->stream);
+    *h = (half){.number = h->number, .context = h->context};
+  }
+  p->made = false;
 }
 
 static bool make(pair *p, size_t slot_bytes)
 {
   if (p->made || p->failed) return p->made;
-  CUresult r = CUDA_ERROR_UNKNOWN;
   p->slot_bytes = slot_bytes;
-  if (enter(p->src_context)) {
-    r = make_source(p);
-    leave();
-  }
-  if (r == CUDA_SUCCESS && enter(p->dst_context)) {
-    r = make_destination(p);
-    leave();
-  }
-  p->made = r == CUDA_SUCCESS && p->last;
+  p->made = IN(p->half[SOURCE].context, make_slots(p)) == CUDA_SUCCESS;
+  for (int i = 0; i < 2 && p->made; i++)
+    p->made = IN(p->half[i].context, make_half(&p->half[i])) == CUDA_SUCCESS;
   p->failed = !p->made;
   if (p->failed) unmake(p);
   return p->made;
@@ -211,7 +199,6 @@ static bool make_for(pair *p, size_t bytes, bool idle)
   if (pieces(p, bytes) <= PIECES_MOST) return true;
   if (bytes / LARGE_BYTES >= PIECES_MOST || p->slot_bytes == LARGE_BYTES || !idle) return false;
   unmake(p);
-  p->made = false;
   if (make(p, LARGE_BYTES)) return true;
   p->failed = false;
   (void)make(p, SLOT_BYTES);
@@ -223,13 +210,14 @@ static pair *pair_of(unsigned src, unsigned dst)
 {
   pair *none = NULL;
   for (int i = 0; i < PAIRS; i++) {
-    if (pairs[i].src == src && pairs[i].dst == dst) return &pairs[i];
-    if (!none && !pairs[i].src) none = &pairs[i];
+    const half *h = pairs[i].half;
+    if (h[SOURCE].number == src && h[DESTINATION].number == dst) return &pairs[i];
+    if (!none && !h[SOURCE].number) none = &pairs[i];
   }
   CUcontext from = (CUcontext)(uintptr_t)weir_context_handle(src);
   CUcontext to = (CUcontext)(uintptr_t)weir_context_handle(dst);
   if (!none || !from || !to) return NULL;
-  *none = (pair){.src = src, .dst = dst, .src_context = from, .dst_context = to};
+  *none = (pair){.half = {{.number = src, .context = from}, {.number = dst, .context = to}}};
   return none;
 }
 
@@ -239,42 +227,32 @@ void weir_stage_peer_context_gone(unsigned number)
 {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < PAIRS; i++)
-    if (pairs[i].src == number || pairs[i].dst == number) memset(&pairs[i], 0, sizeof pairs[i]);
+    if (pairs[i].half[SOURCE].number == number || pairs[i].half[DESTINATION].number == number)
+      memset(&pairs[i], 0, sizeof pairs[i]);
   pthread_mutex_unlock(&lock);
 }
 
 /* ---- one copy -------------------------------------------------------------------------------- */
 
-/* Out of the source: once the slot has been emptied. */
-static CUresult take_out(const pair *p, const slot *s, CUdeviceptr from, size_t bytes)
+/* Between slot `i` and a device: once the slot's other half is over. */
+static CUresult move(const pair *p, int which, int i, CUdeviceptr at, size_t bytes)
 {
-  CUresult r = wait(p->out, s->emptied);
-  if (r == CUDA_SUCCESS) r = WEIR_HELPER(cuMemcpyDtoHAsync_v2)(s->memory, from, bytes, p->out);
-  return r == CUDA_SUCCESS ? record(s->full, p->out) : r;
-}
-
-static CUresult put_in(const pair *p, const slot *s, CUdeviceptr to, size_t bytes)
-{
-  CUresult r = wait(p->in, s->full);
-  if (r == CUDA_SUCCESS) r = WEIR_HELPER(cuMemcpyHtoDAsync_v2)(to, s->memory, bytes, p->in);
-  return r == CUDA_SUCCESS ? record(s->emptied, p->in) : r;
+  CUstream stream = p->half[which].stream;
+  CUresult r = wait(stream, p->half[!which].passed[i]);
+  if (r == CUDA_SUCCESS)
+    r = which == SOURCE ? WEIR_HELPER(cuMemcpyDtoHAsync_v2)(p->slots[i], at, bytes, stream)
+                        : WEIR_HELPER(cuMemcpyHtoDAsync_v2)(at, p->slots[i], bytes, stream);
+  return r == CUDA_SUCCESS ? record(p->half[which].passed[i], stream) : r;
 }
 
 static CUresult piece(const pair *p, const weir_stage_peers *c, size_t i)
 {
-  size_t at = i * p->slot_bytes, left = c->bytes - at,
-         n = left < p->slot_bytes ? left : p->slot_bytes;
-  const slot *s = &p->slots[i % SLOTS];
-  CUresult r = CUDA_ERROR_INVALID_CONTEXT;
-  if (enter(p->src_context)) {
-    r = take_out(p, s, c->src + at, n);
-    leave();
-  }
+  size_t at = i * p->slot_bytes, left = c->bytes - at;
+  size_t n = left < p->slot_bytes ? left : p->slot_bytes;
+  int slot = (int)(i % SLOTS);
+  CUresult r = IN(p->half[SOURCE].context, move(p, SOURCE, slot, c->src + at, n));
   if (r != CUDA_SUCCESS) return r;
-  if (!enter(p->dst_context)) return CUDA_ERROR_INVALID_CONTEXT;
-  r = put_in(p, s, c->dst + at, n);
-  leave();
-  return r;
+  return IN(p->half[DESTINATION].context, move(p, DESTINATION, slot, c->dst + at, n));
 }
 
 /* The context that the stream is in; a default one is in the thread's. */
@@ -287,17 +265,20 @@ static CUcontext context_of(CUstream stream)
   return r == CUDA_SUCCESS ? of : NULL;
 }
 
+static CUresult event_in(CUstream stream, CUevent *made)
+{
+  CUresult r = event_make(made);
+  return r == CUDA_SUCCESS ? record(*made, stream) : r;
+}
+
 /* Behind what the program's stream has now; nothing is queued yet. */
 static CUresult follow(const pair *p, const weir_stage_peers *c)
 {
   CUcontext of = context_of(c->stream);
   CUevent before = NULL;
-  if (!of || !enter(of)) return CUDA_ERROR_INVALID_CONTEXT;
-  CUresult r = event_make(&before);
-  if (r == CUDA_SUCCESS) r = record(before, c->stream);
-  leave();
-  if (r == CUDA_SUCCESS) r = wait(p->out, before);
-  if (r == CUDA_SUCCESS) r = wait(p->in, before);
+  CUresult r = of ? IN(of, event_in(c->stream, &before)) : CUDA_ERROR_INVALID_CONTEXT;
+  for (int i = 0; i < 2 && r == CUDA_SUCCESS; i++)
+    r = wait(p->half[i].stream, before);
   destroy(before); /* "resources ... released automatically" once what waits for it has it */
   return r;
 }
@@ -306,12 +287,11 @@ static CUresult follow(const pair *p, const weir_stage_peers *c)
  * it, which the driver's own copy must not run beside. */
 static CUresult join(const pair *p, const weir_stage_peers *c)
 {
-  CUresult r = record(p->last, p->in);
-  if (r == CUDA_SUCCESS) r = wait(c->stream, p->last);
-  if (r == CUDA_SUCCESS) return r;
-  PFN_cuStreamSynchronize_v2000 finish = WEIR_HELPER(cuStreamSynchronize);
-  (void)finish(p->out);
-  (void)finish(p->in);
+  const half *in = &p->half[DESTINATION];
+  CUresult r = record(in->last, in->stream);
+  if (r == CUDA_SUCCESS) r = wait(c->stream, in->last);
+  for (int i = 0; i < 2 && r != CUDA_SUCCESS; i++)
+    (void)WEIR_HELPER(cuStreamSynchronize)(p->half[i].stream);
   return r;
 }
 
@@ -324,15 +304,15 @@ static CUresult send(pair *p, const weir_stage_peers *c)
   bool named = c->stream != CU_STREAM_PER_THREAD; /* of each thread another */
   p->programs = named ? c->stream : NULL;
   p->programs_context = weir_self.last_context_number;
-  weir_work_note(p->src, (uint64_t)(uintptr_t)p->out);
-  weir_work_note(p->dst, (uint64_t)(uintptr_t)p->in);
+  for (int i = 0; i < 2; i++)
+    weir_work_note(p->half[i].number, (uint64_t)(uintptr_t)p->half[i].stream);
   CUresult joined = join(p, c);
   return r == CUDA_SUCCESS ? joined : r;
 }
 
 static bool is_idle(const pair *p)
 {
-  return !p->made || WEIR_HELPER(cuEventQuery)(p->last) == CUDA_SUCCESS;
+  return !p->made || WEIR_HELPER(cuEventQuery)(p->half[DESTINATION].last) == CUDA_SUCCESS;
 }
 
 /* The latest copy came in this stream. */
@@ -354,11 +334,11 @@ static CUresult copy_end_bytes(const pair *p, const weir_stage_peers *c, size_t 
   CUdeviceptr dst = c->dst + at, src = c->src + at;
   if (!c->named) return WEIR_HELPER(cuMemcpyDtoDAsync_v2)(dst, src, ENDS_BYTES, c->stream);
   if (!c->blocking)
-    return WEIR_HELPER(cuMemcpyPeerAsync)(dst, p->dst_context, src, p->src_context, ENDS_BYTES,
-                                          c->stream);
+    return WEIR_HELPER(cuMemcpyPeerAsync)(dst, p->half[DESTINATION].context, src,
+                                          p->half[SOURCE].context, ENDS_BYTES, c->stream);
   PFN_cuMemcpyPeer_v4000 peer = c->stream == CU_STREAM_PER_THREAD ? WEIR_HELPER(cuMemcpyPeer_ptds)
                                                                   : WEIR_HELPER(cuMemcpyPeer);
-  return peer(dst, p->dst_context, src, p->src_context, ENDS_BYTES);
+  return peer(dst, p->half[DESTINATION].context, src, p->half[SOURCE].context, ENDS_BYTES);
 }
 
 /* False: the driver's. Lock held. */
@@ -381,114 +361,95 @@ static bool run(pair *p, const weir_stage_peers *c, CUresult *result)
 
 /* ---- is it worth it? ------------------------------------------------------------------------- */
 
-static bool drivers(const pair *p, const weir_stage_peers *c)
+typedef struct trial { /* a copy that is measured, and the pair */
+  pair *of;
+  weir_stage_peers copy;
+  CUstream stream[2];   /* of each half's context, that waits for no other */
+  weir_trial memory[2]; /* of each half's device */
+} trial;
+
+static bool over(const trial *t, CUresult r)
 {
-  return WEIR_HELPER(cuMemcpyPeerAsync)(c->dst, p->dst_context, c->src, p->src_context, c->bytes,
-                                        c->stream) == CUDA_SUCCESS;
+  return r == CUDA_SUCCESS && WEIR_HELPER(cuStreamSynchronize)(t->copy.stream) == CUDA_SUCCESS;
 }
 
-static bool over(CUstream stream)
+static bool by_driver(void *of)
 {
-  return WEIR_HELPER(cuStreamSynchronize)(stream) == CUDA_SUCCESS;
+  const trial *t = of;
+  const weir_stage_peers *c = &t->copy;
+  return over(t, WEIR_HELPER(cuMemcpyPeerAsync)(c->dst, t->of->half[DESTINATION].context, c->src,
+                                                t->of->half[SOURCE].context, c->bytes, c->stream));
 }
 
-/* Ratio in percent of the driver's quickest time to ours; 0: it could not be measured. */
-static unsigned race(pair *p, const weir_stage_peers *c)
+static bool by_us(void *of)
 {
-  uint64_t best[2] = {UINT64_MAX, UINT64_MAX};
-  for (int i = 0; i < TRIALS; i++) {
-    CUresult r = CUDA_SUCCESS;
-    uint64_t start = weir_ticks();
-    if (!drivers(p, c) || !over(c->stream)) return 0;
-    uint64_t middle = weir_ticks();
-    if (!run(p, c, &r) || r != CUDA_SUCCESS || !over(c->stream)) return 0;
-    uint64_t end = weir_ticks();
-    if (middle - start < best[0]) best[0] = middle - start;
-    if (end - middle < best[1]) best[1] = end - middle;
-  }
-  return (unsigned)(best[0] * 100 / (best[1] ? best[1] : 1));
+  trial *t = of;
+  CUresult r = CUDA_SUCCESS;
+  return run(t->of, &t->copy, &r) && over(t, r);
 }
 
-typedef struct trial_end { /* of the two ends of a copy that is measured */
-  CUcontext context;
-  CUstream stream; /* of it, that waits for no other */
-  weir_trial memory;
-} trial_end;
-
-static void end_stream(CUstream stream)
+/* In the half's context. */
+static CUresult trial_begin(trial *t, int i)
 {
-  (void)WEIR_HELPER(cuStreamDestroy_v2)(stream);
-}
-
-static bool trial_begin(trial_end *e, CUcontext context)
-{
+  CUcontext context = t->of->half[i].context;
   unsigned device = weir_context_device((uint64_t)(uintptr_t)context);
-  bool good = false;
-  e->context = context;
-  if (!enter(context)) return false;
-  if (WEIR_HELPER(cuStreamCreate)(&e->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
-    good = weir_trial_get(&e->memory, device, TRIAL_BYTES, e->stream);
-    if (!good) end_stream(e->stream);
-  }
-  leave();
-  return good;
+  CUresult r = WEIR_HELPER(cuStreamCreate)(&t->stream[i], CU_STREAM_NON_BLOCKING);
+  if (r != CUDA_SUCCESS) return r;
+  if (weir_trial_get(&t->memory[i], device, TRIAL_BYTES, t->stream[i])) return CUDA_SUCCESS;
+  (void)WEIR_HELPER(cuStreamDestroy_v2)(t->stream[i]);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void trial_over(trial_end *e)
+static CUresult trial_end(trial *t, int i)
 {
-  if (!enter(e->context)) return;
-  weir_trial_give(&e->memory, e->stream);
-  end_stream(e->stream);
-  leave();
+  weir_trial_give(&t->memory[i], t->stream[i]);
+  return WEIR_HELPER(cuStreamDestroy_v2)(t->stream[i]);
 }
 
-static unsigned measure_between(pair *p, const trial_end *src, const trial_end *dst)
+static CUresult trial_race(trial *t, unsigned *percent)
 {
-  const weir_stage_peers c = {.dst = dst->memory.at,
-                              .src = src->memory.at,
-                              .bytes = TRIAL_BYTES,
-                              .src_context = p->src,
-                              .dst_context = p->dst,
-                              .stream = dst->stream};
-  if (!enter(p->dst_context)) return 0;
-  unsigned percent = race(p, &c);
-  leave();
-  if (p->programs == c.stream) p->programs = NULL; /* over, and its handle anybody's */
-  return percent;
+  t->copy = (weir_stage_peers){.dst = t->memory[DESTINATION].at,
+                               .src = t->memory[SOURCE].at,
+                               .bytes = TRIAL_BYTES,
+                               .src_context = t->of->half[SOURCE].number,
+                               .dst_context = t->of->half[DESTINATION].number,
+                               .stream = t->stream[DESTINATION]};
+  *percent = staging_race(by_driver, by_us, t);
+  if (t->of->programs == t->copy.stream) t->of->programs = NULL; /* its handle may be anybody's */
+  return CUDA_SUCCESS;
 }
 
-static unsigned measure(pair *p)
+static unsigned measure(void *of)
 {
-  trial_end src, dst;
+  trial t = {.of = of};
+  const half *h = t.of->half;
   unsigned percent = 0;
-  if (!trial_begin(&src, p->src_context)) return 0;
-  if (trial_begin(&dst, p->dst_context)) {
-    percent = measure_between(p, &src, &dst);
-    trial_over(&dst);
+  if (IN(h[SOURCE].context, trial_begin(&t, SOURCE)) != CUDA_SUCCESS) return 0;
+  if (IN(h[DESTINATION].context, trial_begin(&t, DESTINATION)) == CUDA_SUCCESS) {
+    (void)IN(h[DESTINATION].context, trial_race(&t, &percent));
+    (void)IN(h[DESTINATION].context, trial_end(&t, DESTINATION));
   }
-  trial_over(&src);
+  (void)IN(h[SOURCE].context, trial_end(&t, SOURCE));
   return percent;
 }
 
-static bool worth(pair *p)
+static bool is_worth(pair *p)
 {
-  if (p->worth != UNKNOWN) return p->worth == WORTH;
-  if (options.use == WEIR_STAGE_ON) {
-    p->worth = WORTH;
-    return true;
-  }
   char key[WEIR_VERDICT_KEY];
-  uint64_t start = weir_ticks();
-  unsigned from = weir_context_device(weir_context_handle(p->src));
-  unsigned to = weir_context_device(weir_context_handle(p->dst));
-  bool keep = weir_verdict_key_peers(key, from, to);
-  unsigned percent = keep ? weir_verdict_read(key, 0) : 0;
-  bool known = percent != 0;
-  if (!known && (percent = measure(p)) && keep) weir_verdict_write(key, 0, percent);
-  p->worth = percent >= WINS_PERCENT ? WORTH : NOT_WORTH;
-  weir_stats_staging(start, to, WEIR_COPY_PTOP, percent, known ? 0 : TRIAL_BYTES);
-  if (p->worth == NOT_WORTH && p->made) atomic_store(&surplus, true);
-  return p->worth == WORTH;
+  if (p->asked || staging_options.use == WEIR_STAGE_ON)
+    return p->worth || staging_options.use == WEIR_STAGE_ON;
+  unsigned from = weir_context_device(weir_context_handle(p->half[SOURCE].number));
+  unsigned to = weir_context_device(weir_context_handle(p->half[DESTINATION].number));
+  const staging_question q = {.key = weir_verdict_key_peers(key, from, to) ? key : NULL,
+                              .device = to,
+                              .kind = WEIR_COPY_PTOP,
+                              .bytes = TRIAL_BYTES,
+                              .measure = measure,
+                              .of = p};
+  p->asked = true;
+  p->worth = staging_is_worth(&q);
+  if (!p->worth && p->made) atomic_store(&surplus, true);
+  return p->worth;
 }
 
 /* 32 MiB that nobody needs go back when the program has waited anyway: who gives page-locked memory
@@ -500,9 +461,8 @@ void weir_stage_peer_waited(void)
   weir_relaxed mode = weir_relax();
   for (int i = 0; i < PAIRS; i++) {
     pair *p = &pairs[i];
-    if (p->worth != NOT_WORTH || !p->made) continue;
+    if (!p->asked || p->worth || !p->made) continue;
     unmake(p);
-    p->made = false;
     p->failed = true;
   }
   weir_relax_end(&mode);
@@ -512,28 +472,20 @@ void weir_stage_peer_waited(void)
 /* Neither device reaches the other's memory. */
 static bool apart(const pair *p, const weir_stage_peers *c)
 {
-  bool reached = true;
-  if (enter(p->dst_context)) {
-    reached = reaches(c->src);
-    leave();
-  }
-  if (!reached && enter(p->src_context)) {
-    reached = reaches(c->dst);
-    leave();
-  }
-  return !reached;
+  return IN(p->half[DESTINATION].context, out_of_reach(c->src)) == CUDA_SUCCESS &&
+         IN(p->half[SOURCE].context, out_of_reach(c->dst)) == CUDA_SUCCESS;
 }
 
 bool weir_stage_peer(const weir_stage_peers *c, CUresult *result)
 {
   bool staged = false;
   weir_relaxed mode;
-  if (options.use == WEIR_STAGE_OFF || !driver_has_all()) return false;
+  if (staging_options.use == WEIR_STAGE_OFF || !driver_has_all()) return false;
   if (c->bytes < (has_ends(c) ? (size_t)ENDS_MIN : WEIR_STAGE_MIN)) return false;
   if (pthread_mutex_trylock(&lock)) return false;
   pair *p = pair_of(c->src_context, c->dst_context);
   mode = weir_relax();
-  if (p && !p->failed && apart(p, c) && worth(p)) staged = run(p, c, result);
+  if (p && !p->failed && apart(p, c) && is_worth(p)) staged = run(p, c, result);
   weir_relax_end(&mode);
   pthread_mutex_unlock(&lock);
   return staged;

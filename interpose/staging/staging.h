@@ -35,6 +35,7 @@ typedef struct weir_stage_copy {
   size_t width, rows; /* bytes; rows 1: a copy in one dimension */
 } weir_stage_copy;
 
+extern weir_stage_options staging_options;
 void weir_stage_start(const weir_stage_options *options);
 
 /* Does the copy in the thread's current context (`number`, `device`: of it). False: it is the
@@ -55,7 +56,6 @@ typedef struct weir_stage_peers {
 
 /* False: it is the driver's, nothing has happened. *result: the driver's answer. */
 bool weir_stage_peer(const weir_stage_peers *copy, CUresult *result);
-void weir_stage_peer_start(const weir_stage_options *options);
 void weir_stage_peer_context_gone(unsigned number);
 /* The program has waited for a context. */
 void weir_stage_peer_waited(void);
@@ -73,6 +73,23 @@ typedef struct weir_trial {
 
 bool weir_trial_get(weir_trial *t, unsigned device, size_t bytes, CUstream stream);
 void weir_trial_give(weir_trial *t, CUstream stream);
+
+/* The quickest of some copies by the driver, in percent of that of ours, one and the other in turn;
+ * 0: one failed. Each is called with `of`, does the copy and waits for its end. */
+unsigned staging_race(bool (*driver)(void *), bool (*ours)(void *), void *of);
+
+typedef struct staging_question {
+  const char *key;             /* of what is remembered (verdict.h); NULL: nothing can be */
+  int which;                   /* of the two numbers there */
+  unsigned device;             /* for the trace, as: */
+  weir_copy_kind kind;         /* and */
+  size_t bytes;                /* of a copy that is measured */
+  unsigned (*measure)(void *); /* percent as above, of: */
+  void *of;
+} staging_question;
+
+/* Goes by what is remembered, or measures and remembers. */
+bool staging_is_worth(const staging_question *q);
 
 /* memcpy by several threads (threads.c); alone where they are busy or can't be had. */
 void weir_stage_memcpy(void *dst, const void *src, size_t bytes, unsigned threads);

@@ -1,4 +1,4 @@
-/* trial.c: device memory to measure copies with. It comes from a pool of our own and goes
+/* trial.c: whether staging is worth it, and device memory to measure it with. The memory comes from a pool of our own and goes
  * back in the order of a stream, because cuMemFree "may perform implicit synchronization" (cuda.h):
  * it would wait for all work of the context, and some of that may wait for what this thread does
  * when the program's copy, which waits for none of it, has returned. A pool's free, and its end,
@@ -6,6 +6,10 @@
 #include "interpose/staging/staging.h"
 
 #include "interpose/record/context.h"
+#include "interpose/record/stats.h"
+#include "interpose/staging/verdict.h"
+
+enum { TRIALS = 3, WINS_PERCENT = 120 };
 
 static void destroy(CUmemoryPool pool)
 {
@@ -37,4 +41,30 @@ void weir_trial_give(weir_trial *t, CUstream stream)
   (void)WEIR_HELPER(cuMemFreeAsync)(t->at, stream);
   (void)WEIR_HELPER(cuStreamSynchronize)(stream);
   destroy(t->pool);
+}
+
+unsigned staging_race(bool (*driver)(void *), bool (*ours)(void *), void *of)
+{
+  uint64_t best[2] = {UINT64_MAX, UINT64_MAX};
+  for (int i = 0; i < TRIALS; i++) {
+    uint64_t start = weir_ticks();
+    if (!driver(of)) return 0;
+    uint64_t middle = weir_ticks();
+    if (!ours(of)) return 0;
+    uint64_t end = weir_ticks();
+    if (middle - start < best[0]) best[0] = middle - start;
+    if (end - middle < best[1]) best[1] = end - middle;
+  }
+  return (unsigned)(best[0] * 100 / (best[1] ? best[1] : 1));
+}
+
+bool staging_is_worth(const staging_question *q)
+{
+  uint64_t start = weir_ticks();
+  unsigned percent = q->key ? weir_verdict_read(q->key, q->which) : 0;
+  bool known = percent != 0;
+  if (!known && (percent = q->measure(q->of)) && q->key)
+    weir_verdict_write(q->key, q->which, percent);
+  weir_stats_staging(start, q->device, q->kind, percent, known ? 0 : q->bytes);
+  return percent >= WINS_PERCENT;
 }
