@@ -89,17 +89,17 @@ bool weir_object_read(weir_object *o, uintptr_t base, const ElfW(Dyn) * d)
   return o->gnu_hash || o->sysv_hash;
 }
 
-/* Does the version with this index bear this name? */
-static bool version_named(const weir_object *o, unsigned index, const char *name)
+/* Does the object define a version of this name, with this index if it is not 0? */
+static bool defines_version(const weir_object *o, unsigned index, const char *name)
 {
   const char *at = (const char *)o->verdef;
 
   while (at) {
     const ElfW(Verdef) *def = (const ElfW(Verdef) *)(const void *)at;
     const ElfW(Verdaux) *aux = (const ElfW(Verdaux) *)(const void *)(at + def->vd_aux);
-    if (def->vd_ndx == index) {
-      return !(def->vd_flags & VER_FLG_BASE) && strcmp(o->strings + aux->vda_name, name) == 0;
-    }
+    if (!(def->vd_flags & VER_FLG_BASE) && (!index || def->vd_ndx == index) &&
+        strcmp(o->strings + aux->vda_name, name) == 0)
+      return true;
     at = def->vd_next ? at + def->vd_next : NULL;
   }
   return false;
@@ -115,7 +115,7 @@ static int fits(const weir_object *o, uint32_t i, const char *version, enum weir
   if (fit != WEIR_FIT_REFERENCE) return v & VERSION_HIDDEN ? 1 : 2;
   if (!o->versym || v == VER_NDX_GLOBAL) return 2;
   if (!version) return v & VERSION_HIDDEN ? 0 : 2;
-  return version_named(o, index, version) ? 2 : 0;
+  return defines_version(o, index, version) ? 2 : 0;
 }
 
 static void *symbol_address(const weir_object *o, const ElfW(Sym) * s, enum weir_elf_fit fit)
@@ -144,10 +144,9 @@ static bool probe_symbol(probe *p, uint32_t i)
 {
   const weir_object *o = p->object;
   const ElfW(Sym) *s = &o->symbols[i];
-  int rank;
 
   if (s->st_shndx == SHN_UNDEF || strcmp(o->strings + s->st_name, p->name) != 0) return false;
-  rank = fits(o, i, p->version, p->fit);
+  int rank = fits(o, i, p->version, p->fit);
   if (rank <= p->rank) return false;
   p->rank = rank;
   p->found = symbol_address(o, s, p->fit);
@@ -223,86 +222,78 @@ static bool phdr_holds(const struct dl_phdr_info *i, uintptr_t address)
   return false;
 }
 
-typedef struct address_search {
+/* The object that holds an address: what the dynamic linker has of it. */
+typedef struct holder {
   uintptr_t address;
-  weir_object *object;
-  const ElfW(Dyn) * dynamic; /* of the object that holds it */
-  bool found;
-} address_search;
+  uintptr_t base, start, end; /* of its mapping: from its first byte to its last */
+  const ElfW(Dyn) * dynamic;
+  const char *path;
+  struct link_map *handle; /* NULL before glibc 2.35 */
+} holder;
 
 static int holds_address(struct dl_phdr_info *i, size_t size, void *context)
 {
-  address_search *s = context;
+  holder *h = context;
 
   (void)size;
-  if (!phdr_holds(i, s->address)) return 0;
-  s->dynamic = phdr_dynamic(i);
-  s->found = weir_object_read(s->object, i->dlpi_addr, s->dynamic);
-  s->object->path = i->dlpi_name;
+  if (!phdr_holds(i, h->address)) return 0;
+  h->base = i->dlpi_addr;
+  h->dynamic = phdr_dynamic(i);
+  h->path = i->dlpi_name;
+  h->start = UINTPTR_MAX;
+  for (unsigned n = 0; n < i->dlpi_phnum; n++) {
+    const ElfW(Phdr) *p = &i->dlpi_phdr[n];
+    uintptr_t start = i->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
+    if (p->p_type != PT_LOAD) continue;
+    if (start < h->start) h->start = start;
+    if (end > h->end) h->end = end;
+  }
   return 1;
 }
 
-/* As weir_object_at(), and where its dynamic section is. */
-static bool find_at(weir_object *o, const ElfW(Dyn) * *dynamic, const void *address)
+static bool find_holder(holder *h, const void *address)
 {
-  address_search s = {.address = (uintptr_t)address, .object = o};
   find_object_result r;
 
   weir_loader_find();
-  if (find_object) {
-    if (find_object((void *)s.address, &r) != 0) return false;
-    *dynamic = r.link_map->l_ld;
-    bool read = weir_object_read(o, r.link_map->l_addr, r.link_map->l_ld);
-    o->path = r.link_map->l_name;
-    return read;
-  }
-  if (!iterate_phdr) return false;
-  iterate_phdr(holds_address, &s);
-  *dynamic = s.dynamic;
-  return s.found;
+  *h = (holder){.address = (uintptr_t)address};
+  if (!find_object) return iterate_phdr && iterate_phdr(holds_address, h);
+  if (find_object((void *)h->address, &r) != 0) return false;
+  const struct link_map *m = h->handle = r.link_map;
+  h->base = m->l_addr, h->dynamic = m->l_ld, h->path = m->l_name;
+  h->start = (uintptr_t)r.map_start, h->end = (uintptr_t)r.map_end;
+  return true;
 }
 
 bool weir_object_at(weir_object *o, const void *address)
 {
-  const ElfW(Dyn) * dynamic;
-  return find_at(o, &dynamic, address);
+  holder h;
+
+  if (!find_holder(&h, address)) return false;
+  bool read = weir_object_read(o, h.base, h.dynamic);
+  o->path = h.path;
+  return read;
 }
 
 void *weir_object_handle(const void *address)
 {
-  find_object_result r;
+  holder h;
 
-  weir_loader_find();
-  return find_object && find_object((void *)(uintptr_t)address, &r) == 0 ? r.link_map : NULL;
+  return find_holder(&h, address) ? h.handle : NULL;
 }
 
 bool weir_object_needs(const void *address, const char *soname)
 {
-  const ElfW(Dyn) * d;
+  holder h;
   weir_object o;
 
-  if (!find_at(&o, &d, address)) return false;
-  for (; d->d_tag != DT_NULL; d++)
+  if (!find_holder(&h, address) || !weir_object_read(&o, h.base, h.dynamic)) return false;
+  for (const ElfW(Dyn) *d = h.dynamic; d->d_tag != DT_NULL; d++)
     if (d->d_tag == DT_NEEDED && strcmp(o.strings + d->d_un.d_val, soname) == 0) return true;
   return false;
 }
 
 /* ---- banks ---- */
-
-/* Does the object define versions of this name? */
-static bool defines_version(const weir_object *o, const char *name)
-{
-  const char *at = (const char *)o->verdef;
-
-  while (at) {
-    const ElfW(Verdef) *def = (const ElfW(Verdef) *)(const void *)at;
-    const ElfW(Verdaux) *aux = (const ElfW(Verdaux) *)(const void *)(at + def->vd_aux);
-    if (!(def->vd_flags & VER_FLG_BASE) && strcmp(o->strings + aux->vda_name, name) == 0)
-      return true;
-    at = def->vd_next ? at + def->vd_next : NULL;
-  }
-  return false;
-}
 
 /* The soname tells, or, for a runtime that was packed under a name of somebody's own
  * (libcudart-1a2b3c4d.so.12), the version of its symbols. */
@@ -311,7 +302,7 @@ static int object_bank(const weir_object *o)
   for (int bank = 0; bank < WEIR_BANKS; bank++)
     if (strcmp(o->soname, weir_bank_soname(bank)) == 0) return bank;
   for (int bank = WEIR_BANK_RT11; o->verdef && bank < WEIR_BANKS; bank++)
-    if (defines_version(o, weir_bank_soname(bank))) return bank;
+    if (defines_version(o, 0, weir_bank_soname(bank))) return bank;
   return -1;
 }
 
@@ -322,42 +313,13 @@ int weir_bank_of(const void *address)
   return weir_object_at(&o, address) && !weir_is_own(address) ? object_bank(&o) : -1;
 }
 
-typedef struct span_search {
-  uintptr_t address, start, end;
-} span_search;
-
-static int spans_address(struct dl_phdr_info *i, size_t size, void *context)
-{
-  span_search *s = context;
-
-  (void)size;
-  if (!phdr_holds(i, s->address)) return 0;
-  s->start = UINTPTR_MAX;
-  for (unsigned n = 0; n < i->dlpi_phnum; n++) {
-    const ElfW(Phdr) *p = &i->dlpi_phdr[n];
-    uintptr_t start = i->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
-    if (p->p_type != PT_LOAD) continue;
-    if (start < s->start) s->start = start;
-    if (end > s->end) s->end = end;
-  }
-  return 1;
-}
-
 bool weir_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank)
 {
-  span_search s = {.address = (uintptr_t)address};
-  find_object_result r;
+  holder h;
 
-  weir_loader_find();
-  if (find_object) {
-    if (find_object((void *)s.address, &r) != 0) return false;
-    s.start = (uintptr_t)r.map_start;
-    s.end = (uintptr_t)r.map_end;
-  } else if (!iterate_phdr || !iterate_phdr(spans_address, &s)) {
-    return false;
-  }
-  *start = s.start;
-  *bytes = s.end - s.start;
+  if (!find_holder(&h, address)) return false;
+  *start = h.start;
+  *bytes = h.end - h.start;
   *bank = weir_bank_of(address) >= 0;
   return true;
 }
@@ -387,7 +349,6 @@ static int survey_object(struct dl_phdr_info *i, size_t size, void *context)
   survey *s = context;
   const char *version = s->bank == WEIR_BANK_DRIVER ? NULL : weir_bank_soname(s->bank);
   bool startup = s->index++ < startup_objects;
-  void *found;
   weir_object o;
 
   (void)size;
@@ -401,7 +362,7 @@ static int survey_object(struct dl_phdr_info *i, size_t size, void *context)
     if (s->at_start) return 1;
   }
   if (s->count == COPIES || object_bank(&o) != s->bank) return 0;
-  found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_DEFAULT);
+  void *found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_DEFAULT);
   if (!found) return 0;
   s->copies[s->count] = o;
   s->found[s->count++] = found;
@@ -541,13 +502,12 @@ typedef struct stand_in {
 static int find_stand_in(struct dl_phdr_info *i, size_t size, void *context)
 {
   stand_in *s = context;
-  void *found;
   weir_object o;
 
   (void)size;
   if (s->index++ < startup_objects) return 0;
   if (!weir_object_read(&o, i->dlpi_addr, phdr_dynamic(i)) || o.base == weir_own_start) return 0;
-  found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_FUNCTION);
+  void *found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_FUNCTION);
   if (!found) return 0;
   bool callers = phdr_holds(i, (uintptr_t)s->caller);
   if (callers || !s->found) s->found = found;
