@@ -102,13 +102,10 @@ static void *wrap_shim(const char *name, void *real)
 /* What the asker gets for a real look-up's answer. */
 static void *wrap(const char *name, void *real)
 {
-  int bank;
-  const weir_row *row;
-
   if (names_loader(name)) return loader_stand_in(real);
-  bank = weir_bank_of(real);
+  int bank = weir_bank_of(real);
   if (bank < 0) return wrap_shim(name, real);
-  row = weir_row_find(bank, name);
+  const weir_row *row = weir_row_find(bank, name);
   if (row) return weir_elf_is_the_one(bank, name, real) ? weir_row_offer(row, real) : real;
   return unwrapped(bank, name, real);
 }
@@ -116,10 +113,8 @@ static void *wrap(const char *name, void *real)
 /* The real look-up, as if we were not there. RTLD_NEXT, asked from here, is what is behind us. */
 static void *real_lookup(void *handle, const char *name, const char *version)
 {
-  void *found;
-
   if (!version) return weir_real_dlsym(handle, name);
-  found = weir_real_dlvsym(handle, name, version);
+  void *found = weir_real_dlvsym(handle, name, version);
   if (!weir_is_own(found) || names_loader(name)) return found;
   return weir_real_dlvsym(RTLD_NEXT, name, version);
 }
@@ -156,7 +151,7 @@ static weir_verdict filter(void *handle, const char *name, const char *version, 
                            void *target)
 {
   const weir_verdict untouched = {NULL, target};
-  void *real, *answer;
+  void *real;
 
   if (handle == RTLD_NEXT || caller_defines(caller, name)) return untouched;
   if (handle != RTLD_DEFAULT) {
@@ -165,7 +160,7 @@ static weir_verdict filter(void *handle, const char *name, const char *version, 
   }
   real = default_lookup(name, version, caller);
   if (!real) return finds_only_us(name, version) ? (weir_verdict){NULL, NULL} : untouched;
-  answer = wrap(name, real);
+  void *answer = wrap(name, real);
   return answer == real && !version ? untouched : (weir_verdict){answer, NULL};
 }
 
@@ -244,14 +239,11 @@ static void forget_unloaded(void)
 /* dlclose does not go by its caller, so a plain wrapper will do. */
 int weir_own_dlclose(void *handle)
 {
-  unsigned long long unloads;
-  int result, saved;
-
   weir_loader_find();
-  unloads = weir_loader_unloads();
+  unsigned long long unloads = weir_loader_unloads();
   weir_stack_unloading();
-  result = weir_real_dlclose(handle);
-  saved = errno;
+  int result = weir_real_dlclose(handle);
+  int saved = errno;
   if (weir_loader_unloads() != unloads) {
     forget_unloaded();
     weir_elf_unloaded();

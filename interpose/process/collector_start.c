@@ -60,13 +60,12 @@ static int become_collector(void *context)
   start *s = context;
   /* As the kernel knows them: SIG_DFL, SIG_IGN, the empty set. */
   static const uint64_t standard[8], ignored[8] = {1}, no_signals;
-  long null;
 
   for (int n = 1; n < NSIG; n++)
     syscall(SYS_rt_sigaction, n, n == SIGTERM || n == SIGHUP ? ignored : standard, NULL,
             sizeof no_signals);
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, sizeof no_signals);
-  null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
+  long null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
   for (int fd = 0; null >= 0 && fd < 3; fd++)
     if (fd != null) dup2((int)null, fd);
   close_descriptors();
@@ -89,11 +88,10 @@ static int detach(void *context)
 static void run_detached(start *s, char *stack)
 {
   int reaper = 0;
-  pid_t pid;
 
   prctl(PR_GET_CHILD_SUBREAPER, &reaper);
   if (reaper) prctl(PR_SET_CHILD_SUBREAPER, 0);
-  pid = clone(detach, stack, CLONE_VM | CLONE_VFORK, s);
+  pid_t pid = clone(detach, stack, CLONE_VM | CLONE_VFORK, s);
   if (pid < 0)
     s->error = errno;
   else

@@ -87,7 +87,7 @@ static struct {
 /* Start of a process (field 22 of its stat, clock ticks since boot), 0 when it is not there. */
 static uint64_t start_time(const char *stat_path)
 {
-  char text[1024], *p;
+  char text[1024];
   uint64_t value = 0;
   long n, fd = syscall(SYS_openat, AT_FDCWD, stat_path, O_RDONLY | O_CLOEXEC);
 
@@ -95,7 +95,7 @@ static uint64_t start_time(const char *stat_path)
   n = syscall(SYS_read, fd, text, sizeof text - 1);
   syscall(SYS_close, fd);
   text[n < 0 ? 0 : n] = 0;
-  p = strrchr(text, ')');
+  char *p = strrchr(text, ')');
   for (int field = 2; p && field < 22; field++)
     p = strchr(p + 1, ' ');
   for (p = p ? p + 1 : NULL; p && *p >= '0' && *p <= '9'; p++)
@@ -132,10 +132,8 @@ static void read_options(void)
 
 static void find_home(void)
 {
-  char *slash;
-
   if (!weir_own_path || !process_absolute_path(life.home, weir_own_path)) return;
-  slash = strrchr(life.home, '/');
+  char *slash = strrchr(life.home, '/');
   if (slash) *slash = 0;
 }
 
@@ -212,11 +210,10 @@ static weir_status open_spool(void)
                                 .redact = life.redact,
                                 .pid = life.pid,
                                 .mode = weir_mode_now()};
-  weir_status status;
 
   if (!life.api_hash) life.api_hash = weir_api_hash(weir_api_count);
   options.api_hash = life.api_hash;
-  status = weir_spool_open(&options);
+  weir_status status = weir_spool_open(&options);
   if (status == WEIR_OK) process_publish_coverage(weir_spool_current());
   return status;
 }
@@ -242,10 +239,9 @@ static int tree_root(void)
 static int output_error(void)
 {
   char folder[PATH_MAX];
-  char *slash;
 
   memcpy(folder, life.output, sizeof folder);
-  slash = strrchr(folder, '/');
+  char *slash = strrchr(folder, '/');
   if (!slash) return ENOENT;
   slash[slash == folder] = 0;
   return access(folder, W_OK | X_OK) ? errno : 0;
@@ -341,10 +337,8 @@ static bool is_of_a_run(void)
  * program without CUDA is not told of what it has no need of. */
 static void open_image(bool for_event)
 {
-  weir_status status;
-
   if (life.tried || life.off || !life.directory[0]) return;
-  status = life.automatic ? open_automatic() : open_spool();
+  weir_status status = life.automatic ? open_automatic() : open_spool();
   life.tried = for_event || status == WEIR_OK;
   if (status == WEIR_OK)
     atomic_store(&weir_recording, true);
@@ -424,10 +418,8 @@ weir_spool_header *weir_own_spool(void)
 
 static void fork_prepare(void)
 {
-  weir_spool_header *h;
-
   pthread_mutex_lock(&life.lock);
-  h = weir_spool_current();
+  weir_spool_header *h = weir_spool_current();
   if (h) atomic_fetch_add(&h->forks_begun, 1);
 }
 
@@ -601,12 +593,11 @@ static void end_undisturbed(const undisturbed *u)
 static bool start_thread(weir_thread *t)
 {
   const char *unwinder = NULL;
-  bool recording;
 
   notice_image();
   pthread_mutex_lock(&life.lock);
   open_image(true);
-  recording = atomic_load(&weir_recording);
+  bool recording = atomic_load(&weir_recording);
   if (!recording) process_parts_unrecorded();
   pthread_mutex_unlock(&life.lock);
   if (recording) {
@@ -622,10 +613,9 @@ bool weir_thread_start(weir_thread *t)
 {
   int saved = errno;
   undisturbed u;
-  bool recording;
 
   begin_undisturbed(&u);
-  recording = start_thread(t);
+  bool recording = start_thread(t);
   end_undisturbed(&u);
   errno = saved;
   return recording;
