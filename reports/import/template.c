@@ -10,7 +10,8 @@ static uint64_t key_of(const wr_caller *who, const weir_trace_event *e)
                   (uint64_t)e->status << 32 | (uint64_t)(e->stack >> 24) << 48;
   uint64_t places = (uint64_t)e->device | (uint64_t)e->src_device << 8 | (uint64_t)e->copy << 16 |
                     (uint64_t)e->mem << 24;
-  uint64_t key = wr_mix(wr_mix(call, places), (uint64_t)who->thread); /* which has one process */
+  uint64_t key = wr_mix(wr_mix(7, call), places);
+  key = wr_mix(key, (uint64_t)who->thread); /* which has one process */
   return wr_mix(wr_mix(key, (uint64_t)who->stack), e->stream);
 }
 

@@ -207,6 +207,31 @@ START_TEST(text_that_is_no_utf8_is_made_readable)
 }
 END_TEST
 
+/* Every small number in each of the fields that lie beside each other in a record. */
+START_TEST(calls_that_differ_in_any_small_number_are_told_apart)
+{
+  int64_t sum = 0;
+  synth_open(synth_dir());
+  for (unsigned i = 0; i < 4096; i++) {
+    weir_trace_event e = {.kind = WEIR_EV_CALL,
+                          .api = (uint16_t)(1 + (i & 7)),
+                          .copy = (uint8_t)(i >> 3 & 7),
+                          .device = (uint8_t)(i >> 6 & 7),
+                          .src_device = (uint8_t)(i >> 9 & 7)};
+    sum += (int64_t)i * (e.api + 11 * e.copy + 121 * e.device + 1331 * e.src_device);
+    e.a = i;
+    synth_event(0, 1000 + i * 20, 10, e);
+  }
+  synth_close();
+  const char *t = import_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM template"), 4096);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT sum(a * (api + 11 * copy + 121 * device + 1331 * src_device))"
+                      " FROM event"),
+      sum);
+}
+END_TEST
+
 START_TEST(a_batched_call_is_one_call_and_many_copies)
 {
   synth_open(synth_dir());
@@ -529,6 +554,7 @@ int main(void)
   tcase_add_test(t, an_address_means_something_else_after_an_unload);
   tcase_add_test(t, names_notes_threads_and_coverage_arrive);
   tcase_add_test(t, text_that_is_no_utf8_is_made_readable);
+  tcase_add_test(t, calls_that_differ_in_any_small_number_are_told_apart);
   tcase_add_test(t, a_batched_call_is_one_call_and_many_copies);
   tcase_add_test(t, an_item_whose_calls_first_one_is_lost_is_a_call);
   tcase_add_test(t, processes_share_one_clock_and_time_begins_at_the_earliest);
