@@ -33,7 +33,6 @@ typedef struct ring {
 
 enum verdict { UNKNOWN, TRYING, WORTH, NOT_WORTH };
 
-weir_stage_options staging_options;
 static ring rings[RINGS][2];               /* by number of context; to the device, from it */
 static _Atomic uint8_t verdicts[RINGS][2]; /* by device; enum verdict */
 

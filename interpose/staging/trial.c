@@ -11,6 +11,8 @@
 
 enum { TRIALS = 3, WINS_PERCENT = 120 };
 
+weir_stage_options staging_options;
+
 static void destroy(CUmemoryPool pool)
 {
   (void)WEIR_HELPER(cuMemPoolDestroy)(pool);
