@@ -61,6 +61,7 @@ static void free_spool(wr_spool *s)
   for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
     wr_map_free(maps[i]);
   free(s->thread);
+  free(s->resume);
   free(s->path);
   free(s);
 }

@@ -41,6 +41,13 @@ typedef struct wr_timeline { /* timeline.c */
   wr_piece piece[WR_PIECES]; /* ascending */
 } wr_timeline;
 
+/* A row of `resume` that waits for the flush; no value: the row goes. */
+typedef struct wr_resume_row {
+  int what;
+  uint64_t key, value;
+  bool gone;
+} wr_resume_row;
+
 typedef struct wr_spool {
   weir_importer *im;
   weir_spool_reader *reader;
@@ -56,11 +63,13 @@ typedef struct wr_spool {
   wr_map threads; /* serial -> index into thread */
   wr_thread *thread;
   size_t thread_count, thread_capacity;
-  wr_map local_stacks; /* thread serial << 32 | id -> row of stack */
-  wr_map stacks;       /* hash of the frames -> row of stack */
-  wr_map frames;       /* hash of epoch and address -> row of frame */
-  wr_map modules;      /* those loaded now, by base: row of module; identity */
-  uint64_t unloads;    /* modules gone so far: addresses may mean something else since */
+  wr_map local_stacks;   /* thread serial << 32 | id -> row of stack */
+  wr_map stacks;         /* hash of the frames -> row of stack */
+  wr_map frames;         /* hash of epoch and address -> row of frame */
+  wr_map modules;        /* those loaded now, by base: row of module; identity */
+  uint64_t unloads;      /* modules gone so far: addresses may mean something else since */
+  wr_resume_row *resume; /* since the last flush: where the spool ends before the next, nobody's */
+  size_t resume_count, resume_capacity;
   uint64_t events;
   uint64_t seen_losses; /* sum of the loss counts last written */
   uint64_t seen_unseen; /* starts of programs without Weir last written */

@@ -20,17 +20,53 @@ static weir_status keep(weir_importer *im, int64_t process, int what, uint64_t k
   return wr_batch_op(&im->batch, op);
 }
 
+/* What is kept of a spool's maps is for who goes on with it: of one that ends before it is written,
+ * as most of thousands of short processes do, nothing is. */
+static weir_status add_row(wr_spool *s, wr_resume_row row)
+{
+  if (s->resume_count == s->resume_capacity) {
+    size_t capacity = s->resume_capacity ? s->resume_capacity * 2 : 32;
+    wr_resume_row *more = realloc(s->resume, capacity * sizeof *more);
+    if (!more) return weir_fail(WEIR_ENOMEM, "no memory for what the trace knows of a spool");
+    s->resume = more;
+    s->resume_capacity = capacity;
+  }
+  s->resume[s->resume_count++] = row;
+  return WEIR_OK;
+}
+
 weir_status wr_resume_keep(wr_spool *s, int what, uint64_t key, uint64_t value)
 {
-  return keep(s->im, s->process, what, key, value);
+  return add_row(s, (wr_resume_row){what, key, value, false});
 }
 
 weir_status wr_resume_drop(wr_spool *s, int what, uint64_t key)
 {
+  return add_row(s, (wr_resume_row){what, key, 0, true});
+}
+
+static weir_status queue_row(const wr_spool *s, const wr_resume_row *r)
+{
+  if (!r->gone) return keep(s->im, s->process, r->what, r->key, r->value);
   wr_op op = {.sql = "DELETE FROM resume WHERE process = ? AND what = ? AND key = ?",
-              .v = {s->process, what, (int64_t)key},
+              .v = {s->process, r->what, (int64_t)r->key},
               .numbers = 3};
   return wr_batch_op(&s->im->batch, op);
+}
+
+/* Whether a spool that has ended must be known by it: that it is in the trace, and how far. */
+static bool outlives_spool(const wr_resume_row *r)
+{
+  return r->what == WR_RESUME_POSITION || (r->what == WR_RESUME_FACT && r->key == WR_FACT_IDENTITY);
+}
+
+static weir_status queue_rows(wr_spool *s)
+{
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; i < s->resume_count && !status; i++)
+    if (!s->drained || outlives_spool(&s->resume[i])) status = queue_row(s, &s->resume[i]);
+  if (!status) s->resume_count = 0;
+  return status;
 }
 
 static uint64_t identity_of(const wr_spool *s)
@@ -60,6 +96,17 @@ static weir_status keep_position(void *context, uint32_t thread, uint64_t positi
   return wr_resume_keep(context, WR_RESUME_POSITION, thread, position);
 }
 
+static weir_status keep_asked(wr_spool *s)
+{
+  if (s->asked_kept == s->line.asked) return WEIR_OK;
+  weir_status status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_ASKED, (uint64_t)s->line.asked);
+  if (!status)
+    status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_ASKED_NS,
+                            (uint64_t)(int64_t)wr_timeline_at(&s->line, s->line.asked));
+  s->asked_kept = s->line.asked;
+  return status;
+}
+
 weir_status wr_resume_positions(weir_importer *im)
 {
   weir_status status = WEIR_OK;
@@ -67,12 +114,8 @@ weir_status wr_resume_positions(weir_importer *im)
     wr_spool *s = im->spools[i];
     if (!s || !s->started) continue;
     status = weir_spool_reader_positions(s->reader, keep_position, s);
-    if (status || s->asked_kept == s->line.asked) continue;
-    status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_ASKED, (uint64_t)s->line.asked);
-    if (!status)
-      status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_ASKED_NS,
-                              (uint64_t)(int64_t)wr_timeline_at(&s->line, s->line.asked));
-    s->asked_kept = s->line.asked;
+    if (!status) status = keep_asked(s);
+    if (!status) status = queue_rows(s);
   }
   return status;
 }

@@ -133,6 +133,10 @@ START_TEST(stacks_are_shared_by_threads_and_frames_know_their_module)
                       " CUDA_CALLCHAINS WHERE id=(SELECT id FROM stack WHERE depth=3)"
                       " ORDER BY stackDepth)"),
       1);
+  /* who ended has no maps to go on with, but is known again */
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM resume WHERE what IN (2, 3)"), 0);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM resume WHERE process = 1 AND what = 0"),
+                   1);
 }
 END_TEST
 
