@@ -206,7 +206,7 @@ typedef struct weir_random {
   double a, b;
   uint64_t seed;
   uint64_t offset;      /* blocks of four 32-bit words that earlier calls have used up */
-  uint64_t used;        /* blocks this call uses: weir_philox_blocks(count) */
+  uint64_t used;        /* blocks this call uses: philox_blocks(count) */
   const uint64_t *base; /* of CUDA devices, in their memory, read when the work is done: the seed in
                          * place of `seed`, and what is added to `offset`; NULL: none */
   void *out;            /* contiguous */

@@ -18,9 +18,9 @@ enum { ALIGNMENT = 512, COPY_GRAIN = 1 << 20 /* bytes a thread copies at a time 
 static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   (void)self;
-  weir_host_room room;
+  host_room room;
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  weir_host_room_read(&room);
+  host_room_read(&room);
   uint64_t total = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
   if (room.cgroup_limit < total) total = room.cgroup_limit;
   uint64_t left = room.available;
@@ -94,17 +94,17 @@ static void copy_part(void *arg, int64_t from, int64_t to)
   memcpy(b->to + from, b->from + from, (size_t)(to - from));
 }
 
-void weir_cpu_copy_bytes(void *to, const void *from, uint64_t count)
+void cpu_copy_bytes(void *to, const void *from, uint64_t count)
 {
   bytes b = {to, from};
-  if (to != from) weir_parallel((int64_t)count, COPY_GRAIN, copy_part, &b);
+  if (to != from) parallel_for((int64_t)count, COPY_GRAIN, copy_part, &b);
 }
 
 static weir_status copy(void *self, void *stream, enum weir_copy_way way, void *to,
                         const void *from, uint64_t count)
 {
   (void)self, (void)stream, (void)way;
-  weir_cpu_copy_bytes(to, from, count);
+  cpu_copy_bytes(to, from, count);
   return WEIR_OK;
 }
 
@@ -130,8 +130,8 @@ static weir_status copy_to_device(void *self, uint64_t to, const void *from, uin
 static void random_part(void *arg, int64_t from, int64_t to)
 {
   const weir_random *r = arg;
-  const cpu_level *level = weir_cpu_level();
-  size_t size = weir_cpu_bytes(r->dtype);
+  const cpu_level *level = cpu_level_in_use();
+  size_t size = cpu_dtype_bytes(r->dtype);
   double block[CPU_BLOCK];
   for (int64_t n; from < to; from += n) {
     n = to - from < CPU_BLOCK ? to - from : CPU_BLOCK;
@@ -140,19 +140,19 @@ static void random_part(void *arg, int64_t from, int64_t to)
   }
 }
 
-weir_status weir_cpu_random(void *self, void *stream, const weir_random *r)
+weir_status cpu_random(void *self, void *stream, const weir_random *r)
 {
   (void)self, (void)stream;
   weir_random mine = *r;
-  weir_parallel(r->count, CPU_GRAIN, random_part, &mine);
+  parallel_for(r->count, CPU_GRAIN, random_part, &mine);
   return WEIR_OK;
 }
 
-static const weir_compute compute = {.map = weir_cpu_map,
-                                     .reduce = weir_cpu_reduce,
-                                     .random = weir_cpu_random,
-                                     .gemm = weir_cpu_gemm,
-                                     .im2col = weir_cpu_im2col};
+static const weir_compute compute = {.map = cpu_map,
+                                     .reduce = cpu_reduce,
+                                     .random = cpu_random,
+                                     .gemm = cpu_gemm,
+                                     .im2col = cpu_im2col};
 
 const weir_backend weir_cpu_backend = {
     .name = "cpu",

@@ -1,7 +1,7 @@
 /* cpu.h: what the parts of the cpu device are to each other.
  *
  * Kernels (cpu_kernels.h) are loops over contiguous elements of one type, compiled once for every
- * level of processor: weir_cpu_level() is the table for this machine. What is strided, of another
+ * level of processor: cpu_level_in_use() is the table for this machine. What is strided, of another
  * dtype or a number is brought into that form in blocks of CPU_BLOCK elements (cpu_walk.c), which
  * stay in the first cache. Arithmetic is the same at all levels, to the bit. */
 #ifndef WEIR_DEVICE_CPU_H
@@ -52,10 +52,10 @@ typedef struct cpu_level {
   void (*random)(double *out, const weir_random *r, int64_t from, int64_t n); /* from is even */
 } cpu_level;
 
-extern const cpu_level weir_cpu_level_base, weir_cpu_level_avx2;
-const cpu_level *weir_cpu_level(void); /* of this machine (borrowed, static) */
+extern const cpu_level cpu_level_base, cpu_level_avx2;
+const cpu_level *cpu_level_in_use(void); /* of this machine (borrowed, static) */
 /* The highest level that is used: 0 base, 1 AVX2, 2 AVX-512. Tests lower it. */
-extern int weir_cpu_level_most;
+extern int cpu_level_most;
 
 /* ---- cpu_walk.c: operands, block by block ---------------------------------------------------- */
 
@@ -69,36 +69,36 @@ typedef struct cpu_walk {
 } cpu_walk;
 
 /* Walks `o` in a loop of `dims` sizes, from its element number `from`. */
-void weir_cpu_walk(cpu_walk *w, const weir_operand *o, int dims, const int64_t *size, int64_t from);
+void cpu_walk_start(cpu_walk *w, const weir_operand *o, int dims, const int64_t *size,
+                    int64_t from);
 /* The next n elements (at most CPU_BLOCK), contiguous: where they are, or copied into `room`. */
-const void *weir_cpu_take(cpu_walk *w, int64_t n, void *room);
-/* Where the next n elements can be written in place; NULL: nowhere, weir_cpu_put() them. */
-void *weir_cpu_place(cpu_walk *w, int64_t n);
-void weir_cpu_put(cpu_walk *w, int64_t n, const void *from);
+const void *cpu_walk_take(cpu_walk *w, int64_t n, void *room);
+/* Where the next n elements can be written in place; NULL: nowhere, cpu_walk_put() them. */
+void *cpu_walk_place(cpu_walk *w, int64_t n);
+void cpu_walk_put(cpu_walk *w, int64_t n, const void *from);
 /* A block's length: n, less where it is better not to cross the end of a row. */
-int64_t weir_cpu_block(int dims, const int64_t *size, int64_t from, int64_t to);
+int64_t cpu_block(int dims, const int64_t *size, int64_t from, int64_t to);
 
-size_t weir_cpu_bytes(weir_dtype dtype); /* of an element */
+size_t cpu_dtype_bytes(weir_dtype dtype); /* of an element */
 /* What a kernel of that compute dtype takes: float32 for what is shorter. */
-static inline weir_dtype weir_cpu_kernel_dtype(weir_dtype compute)
+static inline weir_dtype cpu_kernel_dtype(weir_dtype compute)
 {
   return compute == WEIR_FLOAT16 || compute == WEIR_BFLOAT16 ? WEIR_FLOAT32 : compute;
 }
 /* n elements of `from` as a kernel of compute dtype `compute` takes them: x itself, or in `room`.
  */
-const void *weir_cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n,
-                           void *room);
+const void *cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n, void *room);
 
 /* ---- the functions of weir_compute ----------------------------------------------------------- */
 
-weir_status weir_cpu_map(void *self, void *stream, const weir_loop *l);
-weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r);
-weir_status weir_cpu_random(void *self, void *stream, const weir_random *r);
-weir_status weir_cpu_gemm(void *self, void *stream, const weir_gemm *g);
-weir_status weir_cpu_im2col(void *self, void *stream, const weir_im2col *c);
+weir_status cpu_map(void *self, void *stream, const weir_loop *l);
+weir_status cpu_reduce(void *self, void *stream, const weir_reduce *r);
+weir_status cpu_random(void *self, void *stream, const weir_random *r);
+weir_status cpu_gemm(void *self, void *stream, const weir_gemm *g);
+weir_status cpu_im2col(void *self, void *stream, const weir_im2col *c);
 
 /* Words that `what` is not implemented for a dtype, as torch does. */
-weir_status weir_cpu_not_for(const char *what, weir_dtype dtype);
-void weir_cpu_copy_bytes(void *to, const void *from, uint64_t bytes);
+weir_status cpu_no_kernel(const char *what, weir_dtype dtype);
+void cpu_copy_bytes(void *to, const void *from, uint64_t bytes);
 
 #endif

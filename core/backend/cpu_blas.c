@@ -156,7 +156,7 @@ static void call(const weir_gemm *g)
     library.cgemm(ROW_MAJOR, ta, tb, m, n, k, alpha, g->a, lda, g->b, ldb, beta, g->c, ldc);
 }
 
-weir_status weir_cpu_gemm_blas(const weir_gemm *g, bool *done)
+weir_status cpu_gemm_blas(const weir_gemm *g, bool *done)
 {
   bool types = g->dtype == WEIR_FLOAT32 || g->dtype == WEIR_FLOAT64 || g->dtype == WEIR_COMPLEX64;
   *done = types && fits(g) && wanted();

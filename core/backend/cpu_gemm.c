@@ -52,12 +52,12 @@ typedef struct product {
 static const cpu_tile_level *tile_level(void)
 {
 #if defined(__x86_64__)
-  int most = weir_cpu_level_most;
-  if (most > 1 && __builtin_cpu_supports("avx512f")) return &weir_cpu_tile_avx512;
+  int most = cpu_level_most;
+  if (most > 1 && __builtin_cpu_supports("avx512f")) return &cpu_tile_avx512;
   if (most > 0 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return &weir_cpu_tile_avx2;
+    return &cpu_tile_avx2;
 #endif
-  return &weir_cpu_tile_base;
+  return &cpu_tile_base;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -105,7 +105,7 @@ static __attribute__((destructor)) void room_end(void)
 static void pack_b(void *arg, int64_t from, int64_t to)
 {
   const product *p = arg;
-  size_t bytes = weir_cpu_bytes(p->source);
+  size_t bytes = cpu_dtype_bytes(p->source);
   for (int64_t i = from; i < to; i++) {
     int64_t column = i * p->width, has = least(p->width, p->columns - column);
     const char *at =
@@ -160,13 +160,13 @@ static void multiply_items(void *arg, int64_t from, int64_t to)
 {
   const product *p = arg;
   int64_t high = p->level->rows, panels = in_units(p->columns, p->width), packed = -1;
-  char *a = p->panels_a + weir_parallel_self() * p->height * STEPS * p->size;
+  char *a = p->panels_a + parallel_self() * p->height * STEPS * p->size;
   for (int64_t x = from; x < to; x++) {
     int64_t block = x / p->chunks, chunk = x % p->chunks;
     int64_t row = block * p->height, rows = least(p->height, p->m - row);
     for (int64_t i = 0; i * high < rows && block != packed; i++) {
       const char *at = p->a + ((row + i * high) * p->a_row + p->step * p->a_step) *
-                                  (int64_t)weir_cpu_bytes(p->source);
+                                  (int64_t)cpu_dtype_bytes(p->source);
       p->level->pack[p->source](a + i * high * p->steps * p->size, high,
                                 least(high, rows - i * high), p->steps, at, p->a_row, p->a_step);
     }
@@ -178,7 +178,7 @@ static void multiply_items(void *arg, int64_t from, int64_t to)
 static void measure(product *p)
 {
   int64_t high = p->level->rows;
-  p->size = (int64_t)weir_cpu_bytes(p->type);
+  p->size = (int64_t)cpu_dtype_bytes(p->type);
   p->width = p->level->bytes / p->size;
   p->threads = p->m * p->n < FEW && p->m * p->n * p->k < FEW ? 1 : weir_get_num_threads();
   int64_t most = A_BYTES / (STEPS * p->size) / high * high;
@@ -205,8 +205,8 @@ static weir_status multiply(product *p)
     for (p->step = 0; p->step < p->k; p->step += STEPS) {
       p->steps = least(STEPS, p->k - p->step);
       int64_t panels = in_units(p->columns, p->width);
-      weir_parallel_most(p->threads, panels, in_units(panels, 2L * p->threads), pack_b, p);
-      weir_parallel_most(p->threads, in_units(p->m, p->height) * p->chunks, 1, multiply_items, p);
+      parallel_for_most(p->threads, panels, in_units(panels, 2L * p->threads), pack_b, p);
+      parallel_for_most(p->threads, in_units(p->m, p->height) * p->chunks, 1, multiply_items, p);
     }
   }
   room_give(r);
@@ -218,7 +218,7 @@ static weir_status multiply(product *p)
 /* Rows of C times beta; beta 0: zero, whatever was there. */
 static void scale(const weir_gemm *g)
 {
-  size_t bytes = weir_cpu_bytes(g->dtype);
+  size_t bytes = cpu_dtype_bytes(g->dtype);
   for (int64_t i = 0; i < g->m && g->beta != 1; i++) {
     char *row = (char *)g->c + i * g->ldc * (int64_t)bytes;
     if (g->beta == 0) memset(row, 0, (size_t)g->n * bytes);
@@ -235,9 +235,9 @@ static void scale(const weir_gemm *g)
         break;
       default: {
         double x;
-        weir_cpu_level()->cast[WEIR_FLOAT64][g->dtype](&x, row + (size_t)j * bytes, 1);
+        cpu_level_in_use()->cast[WEIR_FLOAT64][g->dtype](&x, row + (size_t)j * bytes, 1);
         x *= g->beta;
-        weir_cpu_level()->cast[g->dtype][WEIR_FLOAT64](row + (size_t)j * bytes, &x, 1);
+        cpu_level_in_use()->cast[g->dtype][WEIR_FLOAT64](row + (size_t)j * bytes, &x, 1);
       }
       }
   }
@@ -271,7 +271,7 @@ static weir_status real_gemm(const weir_gemm *g)
 /* C = alpha sum + beta C, the sum being float32. */
 static weir_status half_gemm(const weir_gemm *g)
 {
-  const cpu_level *level = weir_cpu_level();
+  const cpu_level *level = cpu_level_in_use();
   product p = product_of(g, g->dtype, 1);
   float *sum = malloc(sizeof *sum * (size_t)g->m * (size_t)g->n), one;
   if (!sum) return weir_fail(WEIR_ENOMEM, "no host memory for the float32 sums of a product");
@@ -325,7 +325,7 @@ static weir_status one(const weir_gemm *g)
     return WEIR_OK;
   }
   bool done;
-  weir_status st = weir_cpu_gemm_blas(g, &done);
+  weir_status st = cpu_gemm_blas(g, &done);
   if (st || done) return st;
   if (g->dtype == WEIR_COMPLEX64) return complex_gemm(g);
   return g->dtype == WEIR_FLOAT32 || g->dtype == WEIR_FLOAT64 ? real_gemm(g) : half_gemm(g);
@@ -340,7 +340,7 @@ typedef struct batch {
 static void some_of_batch(void *arg, int64_t from, int64_t to)
 {
   batch *b = arg;
-  int64_t size = (int64_t)weir_cpu_bytes(b->g->dtype);
+  int64_t size = (int64_t)cpu_dtype_bytes(b->g->dtype);
   for (int64_t i = from; i < to; i++) {
     weir_gemm g = *b->g;
     g.a = (const char *)g.a + i * g.stepa * size;
@@ -359,15 +359,15 @@ static bool is_float(weir_dtype d)
 }
 
 /* Small matrices are shared among the threads whole; large ones one after the other. */
-weir_status weir_cpu_gemm(void *self, void *stream, const weir_gemm *g)
+weir_status cpu_gemm(void *self, void *stream, const weir_gemm *g)
 {
   (void)self, (void)stream;
-  if (g->dtype >= WEIR_UINT8 && g->dtype <= WEIR_INT64) return weir_cpu_gemm_int(g);
-  if (!is_float(g->dtype)) return weir_cpu_not_for("addmm_impl", g->dtype);
+  if (g->dtype >= WEIR_UINT8 && g->dtype <= WEIR_INT64) return cpu_gemm_int(g);
+  if (!is_float(g->dtype)) return cpu_no_kernel("addmm_impl", g->dtype);
   batch b = {.g = g};
   int64_t work = g->m * g->n * (g->k + 1);
   if (work < FEW * 8L && g->batch > 1)
-    weir_parallel(g->batch, FEW / (work + 1) + 1, some_of_batch, &b);
+    parallel_for(g->batch, FEW / (work + 1) + 1, some_of_batch, &b);
   else
     some_of_batch(&b, 0, g->batch);
   int st = atomic_load(&b.status);

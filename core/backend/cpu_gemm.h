@@ -16,12 +16,12 @@ typedef struct cpu_tile_level {
                             int64_t across, int64_t along); /* by the matrix's dtype */
 } cpu_tile_level;
 
-extern const cpu_tile_level weir_cpu_tile_base, weir_cpu_tile_avx2, weir_cpu_tile_avx512;
+extern const cpu_tile_level cpu_tile_base, cpu_tile_avx2, cpu_tile_avx512;
 
 /* Integers, and nothing else. */
-weir_status weir_cpu_gemm_int(const weir_gemm *g);
+weir_status cpu_gemm_int(const weir_gemm *g);
 /* One product by a BLAS library; not done: there is none, it is not wanted, or not for this.
  * Errors: ENOTSUP (it was asked for, and there is none). */
-weir_status weir_cpu_gemm_blas(const weir_gemm *g, bool *done);
+weir_status cpu_gemm_blas(const weir_gemm *g, bool *done);
 
 #endif

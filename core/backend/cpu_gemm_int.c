@@ -21,15 +21,15 @@ static void fetch(uint64_t *to, const char *from, int64_t step, int64_t n, weir_
   char room[CPU_BLOCK * CPU_ELEMENT];
   cpu_walk w;
   weir_operand o = {.data = (void *)from, .dtype = dtype, .stride = {step}};
-  weir_cpu_walk(&w, &o, 1, &n, 0);
-  const void *x = weir_cpu_take(&w, n, room);
-  weir_cpu_level()->cast[WEIR_INT64][dtype](to, x, n);
+  cpu_walk_start(&w, &o, 1, &n, 0);
+  const void *x = cpu_walk_take(&w, n, room);
+  cpu_level_in_use()->cast[WEIR_INT64][dtype](to, x, n);
 }
 
 static void sum_tile(uint64_t *sum, const tile *t)
 {
   const weir_gemm *g = t->g;
-  int64_t size = (int64_t)weir_cpu_bytes(g->dtype);
+  int64_t size = (int64_t)cpu_dtype_bytes(g->dtype);
   int64_t up = g->transb ? 1 : g->ldb, across = g->transb ? g->ldb : 1;
   int64_t down = g->transa ? 1 : g->lda, along = g->transa ? g->lda : 1;
   uint64_t a[ROWS], b[COLUMNS];
@@ -47,7 +47,7 @@ static void sum_tile(uint64_t *sum, const tile *t)
 static void store_tile(uint64_t *sum, const tile *t)
 {
   const weir_gemm *g = t->g;
-  size_t size = weir_cpu_bytes(g->dtype);
+  size_t size = cpu_dtype_bytes(g->dtype);
   uint64_t alpha = (uint64_t)(int64_t)g->alpha, beta = (uint64_t)(int64_t)g->beta;
   uint64_t before[COLUMNS] = {0};
   for (int64_t i = 0; i < t->rows; i++) {
@@ -56,7 +56,7 @@ static void store_tile(uint64_t *sum, const tile *t)
     if (beta) fetch(before, c, 1, t->columns, g->dtype);
     for (int64_t j = 0; j < t->columns; j++)
       s[j] = alpha * s[j] + beta * before[j];
-    weir_cpu_level()->cast[g->dtype][WEIR_INT64](c, s, t->columns);
+    cpu_level_in_use()->cast[g->dtype][WEIR_INT64](c, s, t->columns);
   }
 }
 
@@ -64,7 +64,7 @@ static void some_tiles(void *arg, int64_t from, int64_t to)
 {
   const weir_gemm *g = arg;
   int64_t down = (g->m - 1) / ROWS + 1, across = (g->n - 1) / COLUMNS + 1;
-  int64_t size = (int64_t)weir_cpu_bytes(g->dtype);
+  int64_t size = (int64_t)cpu_dtype_bytes(g->dtype);
   uint64_t sum[ROWS * COLUMNS];
   for (int64_t x = from; x < to; x++) {
     int64_t b = x / (down * across), row = x / across % down * ROWS, column = x % across * COLUMNS;
@@ -79,11 +79,11 @@ static void some_tiles(void *arg, int64_t from, int64_t to)
   }
 }
 
-weir_status weir_cpu_gemm_int(const weir_gemm *g)
+weir_status cpu_gemm_int(const weir_gemm *g)
 {
   weir_gemm mine = *g;
   int64_t tiles = g->batch * ((g->m - 1) / ROWS + 1) * ((g->n - 1) / COLUMNS + 1);
   int64_t work = g->k * ROWS * (g->n < COLUMNS ? g->n : COLUMNS) + 1;
-  weir_parallel(tiles, CPU_GRAIN * 4 / work + 1, some_tiles, &mine);
+  parallel_for(tiles, CPU_GRAIN * 4 / work + 1, some_tiles, &mine);
   return WEIR_OK;
 }

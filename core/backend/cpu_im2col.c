@@ -42,11 +42,11 @@ static void planes(void *arg, int64_t from, int64_t to)
   }
 }
 
-weir_status weir_cpu_im2col(void *self, void *stream, const weir_im2col *c)
+weir_status cpu_im2col(void *self, void *stream, const weir_im2col *c)
 {
   (void)self, (void)stream;
-  work w = {c, weir_cpu_bytes(c->dtype)};
+  work w = {c, cpu_dtype_bytes(c->dtype)};
   int64_t plane = c->oh * c->ow + 1;
-  weir_parallel(c->n * c->c * c->kernel[0] * c->kernel[1], CPU_GRAIN / plane + 1, planes, &w);
+  parallel_for(c->n * c->c * c->kernel[0] * c->kernel[1], CPU_GRAIN / plane + 1, planes, &w);
   return WEIR_OK;
 }

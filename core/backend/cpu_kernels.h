@@ -335,15 +335,15 @@ SINE(COS, 1)
 #define GET_FLOAT32(v)   (v)
 #define GET_FLOAT64(v)   (v)
 #define GET_COMPLEX64(v) (v)
-#define GET_FLOAT16(v)   weir_float16_to_float(v)
-#define GET_BFLOAT16(v)  weir_bfloat16_to_float(v)
+#define GET_FLOAT16(v)   float16_to_float(v)
+#define GET_BFLOAT16(v)  bfloat16_to_float(v)
 
 #define REAL_OF(v) _Generic((v), complex64 : crealf(v), default : (v))
 #define WHOLE_OF(v)                                                                                \
   _Generic((v), complex64                                                                          \
-           : weir_double_to_int64(crealf(v)), float                                                \
-           : weir_double_to_int64(v), double                                                       \
-           : weir_double_to_int64(v), default                                                      \
+           : double_to_int64(crealf(v)), float                                                     \
+           : double_to_int64(v), double                                                            \
+           : double_to_int64(v), default                                                           \
            : (v))
 #define PUT_UINT8(v)     (uint8_t) WHOLE_OF(v)
 #define PUT_INT8(v)      (int8_t) WHOLE_OF(v)
@@ -354,8 +354,8 @@ SINE(COS, 1)
 #define PUT_FLOAT32(v)   (float)REAL_OF(v)
 #define PUT_FLOAT64(v)   (double)REAL_OF(v)
 #define PUT_COMPLEX64(v) (complex64)(v)
-#define PUT_FLOAT16(v)   weir_float_to_float16((float)REAL_OF(v))
-#define PUT_BFLOAT16(v)  weir_float_to_bfloat16((float)REAL_OF(v))
+#define PUT_FLOAT16(v)   float_to_float16((float)REAL_OF(v))
+#define PUT_BFLOAT16(v)  float_to_bfloat16((float)REAL_OF(v))
 
 #define CAST(to, from)                                                                             \
   static void from##_to_##to(void *out, const void *in, int64_t n)                                 \
@@ -531,7 +531,7 @@ enum { HALVES = CPU_BLOCK / 2 };
 static void random_words(uint32_t words[4][HALVES], uint64_t seed, uint64_t first, int64_t blocks)
 {
   for (int64_t i = 0; i < blocks; i++) {
-    weir_philox_block b = weir_philox(seed, first + (uint64_t)i);
+    philox_block b = philox(seed, first + (uint64_t)i);
     words[0][i] = b.word[0];
     words[1][i] = b.word[1];
     words[2][i] = b.word[2];
@@ -544,7 +544,7 @@ CPU_INLINE void random_numbers(double *out, const weir_random *r, weir_random_ki
                                weir_dtype dtype, const uint32_t *w0, const uint32_t *w1, int64_t n)
 {
   double a = r->a, b = r->b;
-  LOOP out[i] = weir_philox_number(kind, dtype, a, b, w0[i], w1[i]);
+  LOOP out[i] = philox_number(kind, dtype, a, b, w0[i], w1[i]);
 }
 
 #define RANDOM_OF(kind, dtype)                                                                     \

@@ -38,7 +38,7 @@ static const struct op {
 #undef ROW
 };
 
-weir_status weir_cpu_not_for(const char *what, weir_dtype dtype)
+weir_status cpu_no_kernel(const char *what, weir_dtype dtype)
 {
   return weir_fail(WEIR_ENOTSUP, "\"%s_cpu\" not implemented for '%s'", what, scalar_type(dtype));
 }
@@ -70,12 +70,12 @@ static void convert_number(void *to, const weir_number *n, weir_dtype dtype, wei
 {
   float complex[2];
   uint8_t truth = n->i != 0;
-  weir_dtype kernel = weir_cpu_kernel_dtype(dtype);
+  weir_dtype kernel = cpu_kernel_dtype(dtype);
   const void *x = n->dtype == WEIR_BOOL ? (const void *)&truth : number_at(n, complex);
   if (op == WEIR_OP_COPY || ops[op].keeps >> i & 1)
-    weir_cpu_level()->cast[op == WEIR_OP_COPY ? dtype : kernel][n->dtype](to, x, 1);
+    cpu_level_in_use()->cast[op == WEIR_OP_COPY ? dtype : kernel][n->dtype](to, x, 1);
   else
-    memmove(to, weir_cpu_widen(x, n->dtype, dtype, 1, to), weir_cpu_bytes(kernel));
+    memmove(to, cpu_widen(x, n->dtype, dtype, 1, to), cpu_dtype_bytes(kernel));
 }
 
 static void repeat(char *to, size_t bytes, int64_t n)
@@ -89,9 +89,9 @@ static void repeat(char *to, size_t bytes, int64_t n)
 static const void *convert(const void *x, weir_dtype from, const input *in, const work *w,
                            int64_t n, void *room)
 {
-  if (w->kernel) return weir_cpu_widen(x, from, in->dtype, n, room);
+  if (w->kernel) return cpu_widen(x, from, in->dtype, n, room);
   if (from == in->dtype) return x;
-  weir_cpu_level()->cast[in->dtype][from](room, x, n);
+  cpu_level_in_use()->cast[in->dtype][from](room, x, n);
   return room;
 }
 
@@ -102,10 +102,10 @@ static void start(input *in, const work *w, int i, int64_t from, int64_t to)
   in->dtype = l->op == WEIR_OP_WHERE && i == 0 ? WEIR_BOOL : l->compute;
   in->same = is_same(in->o, l);
   if (!in->same) {
-    weir_cpu_walk(&in->walk, in->o, l->dims, l->size, from);
+    cpu_walk_start(&in->walk, in->o, l->dims, l->size, from);
     return;
   }
-  size_t bytes = weir_cpu_bytes(w->kernel ? weir_cpu_kernel_dtype(in->dtype) : in->dtype);
+  size_t bytes = cpu_dtype_bytes(w->kernel ? cpu_kernel_dtype(in->dtype) : in->dtype);
   if (in->o->data)
     memmove(in->wide, convert(in->o->data, in->o->dtype, in, w, 1, in->wide), bytes);
   else
@@ -116,7 +116,7 @@ static void start(input *in, const work *w, int i, int64_t from, int64_t to)
 static const void *take(input *in, const work *w, int64_t n)
 {
   if (in->same) return in->wide;
-  return convert(weir_cpu_take(&in->walk, n, in->room), in->o->dtype, in, w, n, in->wide);
+  return convert(cpu_walk_take(&in->walk, n, in->room), in->o->dtype, in, w, n, in->wide);
 }
 
 /* ---- a piece --------------------------------------------------------------------------------- */
@@ -125,15 +125,15 @@ static const void *take(input *in, const work *w, int64_t n)
 static void give(cpu_walk *out, weir_dtype dtype, const void *x, weir_dtype from, int64_t n,
                  void *room)
 {
-  void *place = weir_cpu_place(out, n);
+  void *place = cpu_walk_place(out, n);
   void *to = place ? place : room;
   if (dtype != from)
-    weir_cpu_level()->cast[dtype][from](to, x, n);
+    cpu_level_in_use()->cast[dtype][from](to, x, n);
   else if (!place)
     to = (void *)x;
   else
     memcpy(to, x, (size_t)n * out->bytes);
-  if (!place) weir_cpu_put(out, n, to);
+  if (!place) cpu_walk_put(out, n, to);
 }
 
 /* Where nothing is to be converted, gathered or spread: the kernel over all of it. */
@@ -146,9 +146,9 @@ static void direct_piece(void *arg, int64_t from, int64_t to)
   if (takes_parameters(l)) args = w->args;
   const void *x[3] = {NULL, NULL, NULL};
   for (int i = 0; i < w->inputs; i++)
-    x[i] = (const char *)l->in[i].data + (size_t)from * weir_cpu_bytes(l->in[i].dtype);
+    x[i] = (const char *)l->in[i].data + (size_t)from * cpu_dtype_bytes(l->in[i].dtype);
   args.first = from;
-  w->kernel((char *)l->out.data + (size_t)from * weir_cpu_bytes(l->out.dtype), x[0], x[1], x[2],
+  w->kernel((char *)l->out.data + (size_t)from * cpu_dtype_bytes(l->out.dtype), x[0], x[1], x[2],
             to - from, &args);
 }
 
@@ -157,7 +157,7 @@ static bool is_direct(const work *w)
   const weir_loop *l = w->loop;
   if (!w->kernel || l->dims > 1 || l->out.dtype != w->result) return false;
   if (l->dims && l->out.stride[0] != 1) return false;
-  if (weir_cpu_kernel_dtype(l->compute) != l->compute) return false;
+  if (cpu_kernel_dtype(l->compute) != l->compute) return false;
   for (int i = 0; i < w->inputs; i++) {
     const weir_operand *o = &l->in[i];
     weir_dtype as = l->op == WEIR_OP_WHERE && i == 0 ? WEIR_BOOL : l->compute;
@@ -178,14 +178,14 @@ static void piece(void *arg, int64_t from, int64_t to)
   if (takes_parameters(l)) args = w->args;
   for (int i = 0; i < w->inputs; i++)
     start(&in[i], w, i, from, to);
-  weir_cpu_walk(&out, &l->out, l->dims, l->size, from);
+  cpu_walk_start(&out, &l->out, l->dims, l->size, from);
   for (int64_t n; from < to; from += n) {
     const void *x[3] = {NULL, NULL, NULL};
-    n = weir_cpu_block(l->dims, l->size, from, to);
+    n = cpu_block(l->dims, l->size, from, to);
     for (int i = 0; i < w->inputs; i++)
       x[i] = take(&in[i], w, n);
     args.first = from;
-    void *place = w->kernel && w->result == l->out.dtype ? weir_cpu_place(&out, n) : NULL;
+    void *place = w->kernel && w->result == l->out.dtype ? cpu_walk_place(&out, n) : NULL;
     if (w->kernel) w->kernel(place ? place : result, x[0], x[1], x[2], n, &args);
     const void *from_kernel = w->kernel ? result : x[0];
     if (!place && from_kernel) give(&out, l->out.dtype, from_kernel, w->result, n, room);
@@ -199,7 +199,7 @@ static weir_number converted(const weir_number *n, weir_dtype compute)
   weir_number r = *n;
   bool whole = n->dtype == WEIR_INT64 || n->dtype == WEIR_BOOL;
   if (whole) r.f = (double)n->i, r.imag = 0;
-  if (!whole) r.i = weir_double_to_int64(n->f);
+  if (!whole) r.i = double_to_int64(n->f);
   if (n->dtype == WEIR_FLOAT64) r.imag = 0;
   r.dtype = compute;
   return r;
@@ -238,11 +238,11 @@ static weir_status share(work *w)
   if (l->has_alpha) w->args.alpha = converted(&l->alpha, l->compute);
   for (int i = 0; i < 3 && takes_parameters(l) && !l->has_alpha; i++)
     w->args.p[i] = converted(&l->p[i], l->compute);
-  weir_parallel(l->count, CPU_GRAIN, is_direct(w) ? direct_piece : piece, w);
+  parallel_for(l->count, CPU_GRAIN, is_direct(w) ? direct_piece : piece, w);
   return done(w);
 }
 
-weir_status weir_cpu_map(void *self, void *stream, const weir_loop *l)
+weir_status cpu_map(void *self, void *stream, const weir_loop *l)
 {
   (void)self, (void)stream;
   _Atomic bool by_zero = false;
@@ -252,15 +252,14 @@ weir_status weir_cpu_map(void *self, void *stream, const weir_loop *l)
   w.kernel = NULL;
   w.args.by_zero = &by_zero;
   if (is_plain_copy(l)) {
-    weir_cpu_copy_bytes(l->out.data, l->in[0].data,
-                        (uint64_t)l->count * weir_cpu_bytes(l->out.dtype));
+    cpu_copy_bytes(l->out.data, l->in[0].data, (uint64_t)l->count * cpu_dtype_bytes(l->out.dtype));
     return WEIR_OK;
   }
-  weir_dtype type = weir_cpu_kernel_dtype(l->compute);
+  weir_dtype type = cpu_kernel_dtype(l->compute);
   w.result = l->op == WEIR_OP_COPY ? l->compute : ops[l->op].truth ? WEIR_BOOL : type;
   if (l->op == WEIR_OP_COPY) return share(&w);
-  w.kernel = weir_cpu_level()->op[l->has_alpha ? op_of(l) : (int)l->op][type];
-  if (!w.kernel) return weir_cpu_not_for(ops[l->op].name, l->compute);
+  w.kernel = cpu_level_in_use()->op[l->has_alpha ? op_of(l) : (int)l->op][type];
+  if (!w.kernel) return cpu_no_kernel(ops[l->op].name, l->compute);
   if (l->count > CPU_GRAIN || takes_parameters(l) || !is_direct(&w)) return share(&w);
   w.kernel(l->out.data, l->in[0].data, l->in[1].data, l->in[2].data, l->count, &w.args);
   return done(&w);

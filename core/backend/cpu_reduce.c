@@ -55,7 +55,7 @@ static weir_operand moved(const weir_operand *o, const weir_reduce *r, int64_t o
     elements += output % r->size[d] * o->stride[d];
     output /= r->size[d];
   }
-  m.data = (char *)o->data + elements * (int64_t)weir_cpu_bytes(o->dtype);
+  m.data = (char *)o->data + elements * (int64_t)cpu_dtype_bytes(o->dtype);
   return m;
 }
 
@@ -69,16 +69,16 @@ static cpu_sum fold_range(const work *w, int64_t output, int64_t from, int64_t t
   cpu_walk walk;
   if (from == to) return s;
   memmove(in.stride, in.stride + r->kept, (size_t)(r->dims - r->kept) * sizeof *in.stride);
-  weir_cpu_walk(&walk, &in, r->dims - r->kept, r->size + r->kept, from);
+  cpu_walk_start(&walk, &in, r->dims - r->kept, r->size + r->kept, from);
   for (int64_t n; from < to; from += n) {
     n = to - from < CPU_BLOCK ? to - from : CPU_BLOCK;
-    const void *x = weir_cpu_take(&walk, n, room);
+    const void *x = cpu_walk_take(&walk, n, room);
     if (in.dtype != w->in) {
-      weir_cpu_level()->cast[w->in][in.dtype](first, x, n);
+      cpu_level_in_use()->cast[w->in][in.dtype](first, x, n);
       x = first;
     }
     if (w->in != w->wide) {
-      weir_cpu_level()->cast[w->wide][w->in](second, x, n);
+      cpu_level_in_use()->cast[w->wide][w->in](second, x, n);
       x = second;
     }
     w->fold(&s, x, n, from);
@@ -98,7 +98,7 @@ static double total(const cpu_sum *s, int part)
 static void store(const weir_operand *out, const work *w, const void *value, weir_dtype from)
 {
   char rounded[CPU_ELEMENT];
-  const cpu_level *level = weir_cpu_level();
+  const cpu_level *level = cpu_level_in_use();
   level->cast[w->r->compute][from](rounded, value, 1);
   level->cast[out->dtype][w->r->compute](out->data, rounded, 1);
 }
@@ -116,9 +116,9 @@ static void finish(const work *w, int64_t output, const cpu_sum *s)
     memcpy(index.data, &s->at, sizeof s->at);
   }
   if (gives == WEIR_GIVES_PLACE)
-    weir_cpu_level()->cast[out.dtype][WEIR_INT64](out.data, &s->at, 1);
+    cpu_level_in_use()->cast[out.dtype][WEIR_INT64](out.data, &s->at, 1);
   else if (gives == WEIR_GIVES_BOOL)
-    weir_cpu_level()->cast[out.dtype][WEIR_INT64](out.data, &s->i, 1);
+    cpu_level_in_use()->cast[out.dtype][WEIR_INT64](out.data, &s->i, 1);
   else if (w->wide == WEIR_INT64)
     store(&out, w, &s->i, WEIR_INT64);
   else if (w->wide == WEIR_FLOAT64)
@@ -200,7 +200,7 @@ static void large_results(work *w)
   int64_t each = w->r->each, pieces = (each - 1) / w->piece + 1;
   w->sums = sums;
   for (w->output = 0; w->output < w->r->outputs; w->output++) {
-    weir_parallel(pieces, 1, some_pieces, w);
+    parallel_for(pieces, 1, some_pieces, w);
     for (int64_t p = 1; p < pieces; p++)
       join(w, &sums[0], &sums[p]);
     finish(w, w->output, &sums[0]);
@@ -237,15 +237,15 @@ static const double *row_of(const work *w, const char *at, int64_t n,
                             char room[2][TILE * CPU_ELEMENT])
 {
   const weir_reduce *r = w->r;
-  const cpu_level *level = weir_cpu_level();
+  const cpu_level *level = cpu_level_in_use();
   weir_operand o = {
       .data = (void *)at, .dtype = r->in.dtype, .stride = {r->in.stride[r->kept - 1]}};
   cpu_walk walk;
-  weir_cpu_walk(&walk, &o, 1, &n, 0);
-  const void *x = weir_cpu_take(&walk, n, room[0]);
+  cpu_walk_start(&walk, &o, 1, &n, 0);
+  const void *x = cpu_walk_take(&walk, n, room[0]);
   if (o.dtype != w->in) {
     level->cast[w->in][o.dtype](room[1], x, n);
-    x = memcpy(room[0], room[1], (size_t)n * weir_cpu_bytes(w->in));
+    x = memcpy(room[0], room[1], (size_t)n * cpu_dtype_bytes(w->in));
   }
   if (w->in == WEIR_FLOAT64) return x;
   level->cast[WEIR_FLOAT64][w->in](room[1], x, n);
@@ -257,7 +257,7 @@ static void some_tiles(void *arg, int64_t from, int64_t to)
   const work *w = arg;
   const weir_reduce *r = w->r;
   int64_t last = r->size[r->kept - 1], tiles = (last - 1) / TILE + 1;
-  int64_t bytes = (int64_t)weir_cpu_bytes(r->in.dtype);
+  int64_t bytes = (int64_t)cpu_dtype_bytes(r->in.dtype);
   _Alignas(64) char room[2][TILE * CPU_ELEMENT];
   for (int64_t t = from; t < to; t++) {
     int64_t first = t % tiles * TILE, n = last - first < TILE ? last - first : TILE;
@@ -265,7 +265,7 @@ static void some_tiles(void *arg, int64_t from, int64_t to)
     double sum[TILE] = {0}, lost[TILE] = {0};
     const char *at = moved(&r->in, r, output).data;
     for (int64_t i = 0; i < r->each; i++) {
-      weir_cpu_level()->add_row(sum, lost, row_of(w, at, n, room), n);
+      cpu_level_in_use()->add_row(sum, lost, row_of(w, at, n, room), n);
       at += step(r, place) * bytes;
     }
     for (int64_t j = 0; j < n; j++) {
@@ -280,19 +280,19 @@ static void share_tiles(work *w)
   const weir_reduce *r = w->r;
   int64_t last = r->size[r->kept - 1], tiles = r->outputs / last * ((last - 1) / TILE + 1);
   int64_t each = r->each * (last < TILE ? last : TILE);
-  weir_parallel(tiles, CPU_GRAIN / each + 1, some_tiles, w);
+  parallel_for(tiles, CPU_GRAIN / each + 1, some_tiles, w);
 }
 
-weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r)
+weir_status cpu_reduce(void *self, void *stream, const weir_reduce *r)
 {
   (void)self, (void)stream;
   weir_dtype compute = rows[r->op].gives == WEIR_GIVES_BOOL ? WEIR_BOOL : r->compute;
-  bool real = weir_cpu_kernel_dtype(compute) == WEIR_FLOAT32 || compute == WEIR_FLOAT64;
+  bool real = cpu_kernel_dtype(compute) == WEIR_FLOAT32 || compute == WEIR_FLOAT64;
   int kind = compute == WEIR_COMPLEX64 ? CPU_WIDE_COMPLEX : real ? CPU_WIDE_REAL : CPU_WIDE_INT;
   work w = {.r = r, .in = compute, .wide = WEIR_INT64};
   if (kind != CPU_WIDE_INT) w.wide = real ? WEIR_FLOAT64 : WEIR_COMPLEX64;
-  w.fold = weir_cpu_level()->fold[r->op][kind];
-  if (!w.fold) return weir_cpu_not_for(rows[r->op].name, r->compute);
+  w.fold = cpu_level_in_use()->fold[r->op][kind];
+  if (!w.fold) return cpu_no_kernel(rows[r->op].name, r->compute);
   int64_t least = (r->each + PIECES - 1) / PIECES;
   w.piece = least > PIECE ? least : PIECE;
   int64_t grain = CPU_GRAIN / (r->each + 1) + 1;
@@ -301,6 +301,6 @@ weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r)
   else if (r->each > PIECE)
     large_results(&w);
   else
-    weir_parallel(r->outputs, grain, some_results, &w);
+    parallel_for(r->outputs, grain, some_results, &w);
   return WEIR_OK;
 }

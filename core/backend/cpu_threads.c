@@ -19,7 +19,7 @@
 enum { WORKERS = 1023 };
 
 typedef struct job {
-  weir_part part;
+  parallel_part part;
   void *arg;
   int64_t count, grain;
   _Atomic int64_t next; /* the first element nobody has taken */
@@ -166,7 +166,7 @@ static void share(job *j)
 }
 
 /* Also within a part of another job: numbers count within the innermost. */
-static void alone(int64_t count, weir_part part, void *arg)
+static void alone(int64_t count, parallel_part part, void *arg)
 {
   int before = self;
   self = 0;
@@ -174,12 +174,12 @@ static void alone(int64_t count, weir_part part, void *arg)
   self = before;
 }
 
-int weir_parallel_self(void)
+int parallel_self(void)
 {
   return self;
 }
 
-void weir_parallel_most(int most, int64_t count, int64_t grain, weir_part part, void *arg)
+void parallel_for_most(int most, int64_t count, int64_t grain, parallel_part part, void *arg)
 {
   int n = count <= grain || within ? 1 : weir_get_num_threads();
   if (n > most) n = most;
@@ -194,7 +194,7 @@ void weir_parallel_most(int most, int64_t count, int64_t grain, weir_part part, 
   pthread_mutex_unlock(&pool.busy);
 }
 
-void weir_parallel(int64_t count, int64_t grain, weir_part part, void *arg)
+void parallel_for(int64_t count, int64_t grain, parallel_part part, void *arg)
 {
-  weir_parallel_most(WORKERS + 1, count, grain, part, arg);
+  parallel_for_most(WORKERS + 1, count, grain, part, arg);
 }

@@ -60,8 +60,8 @@ TILE(double)
 #define SELF(x) (x)
 PACK(pack_float, float, float, SELF)
 PACK(pack_double, double, double, SELF)
-PACK(pack_float16, float, uint16_t, weir_float16_to_float)
-PACK(pack_bfloat16, float, uint16_t, weir_bfloat16_to_float)
+PACK(pack_float16, float, uint16_t, float16_to_float)
+PACK(pack_bfloat16, float, uint16_t, bfloat16_to_float)
 
 const cpu_tile_level TILE_LEVEL = {
     .rows = TILE_ROWS,

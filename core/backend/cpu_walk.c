@@ -12,7 +12,7 @@ static const uint8_t sizes[WEIR_DTYPES] = {
 #undef BYTES
 };
 
-size_t weir_cpu_bytes(weir_dtype dtype)
+size_t cpu_dtype_bytes(weir_dtype dtype)
 {
   return sizes[dtype];
 }
@@ -28,7 +28,7 @@ static bool flat(const weir_operand *o, int dims, const int64_t *size)
   return true;
 }
 
-void weir_cpu_walk(cpu_walk *w, const weir_operand *o, int dims, const int64_t *size, int64_t from)
+void cpu_walk_start(cpu_walk *w, const weir_operand *o, int dims, const int64_t *size, int64_t from)
 {
   w->bytes = sizes[o->dtype];
   w->at = o->data;
@@ -94,7 +94,7 @@ static void move(void *to, int64_t ts, const void *from, int64_t fs, int64_t n, 
     GATHER(uint64_t);
 }
 
-const void *weir_cpu_take(cpu_walk *w, int64_t n, void *room)
+const void *cpu_walk_take(cpu_walk *w, int64_t n, void *room)
 {
   if (in_place(w, n)) {
     const void *at = w->at;
@@ -111,7 +111,7 @@ const void *weir_cpu_take(cpu_walk *w, int64_t n, void *room)
   return room;
 }
 
-void *weir_cpu_place(cpu_walk *w, int64_t n)
+void *cpu_walk_place(cpu_walk *w, int64_t n)
 {
   void *at = w->at;
   if (!in_place(w, n)) return NULL;
@@ -119,7 +119,7 @@ void *weir_cpu_place(cpu_walk *w, int64_t n)
   return at;
 }
 
-void weir_cpu_put(cpu_walk *w, int64_t n, const void *from)
+void cpu_walk_put(cpu_walk *w, int64_t n, const void *from)
 {
   for (const char *at = from; n;) {
     int64_t part = n < w->left ? n : w->left;
@@ -130,7 +130,7 @@ void weir_cpu_put(cpu_walk *w, int64_t n, const void *from)
   }
 }
 
-int64_t weir_cpu_block(int dims, const int64_t *size, int64_t from, int64_t to)
+int64_t cpu_block(int dims, const int64_t *size, int64_t from, int64_t to)
 {
   int64_t n = to - from < CPU_BLOCK ? to - from : CPU_BLOCK;
   int64_t row = dims > 1 ? size[dims - 1] : 0;
@@ -139,11 +139,10 @@ int64_t weir_cpu_block(int dims, const int64_t *size, int64_t from, int64_t to)
   return n < left ? n : left;
 }
 
-const void *weir_cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n,
-                           void *room)
+const void *cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n, void *room)
 {
-  const cpu_level *level = weir_cpu_level();
-  weir_dtype to = weir_cpu_kernel_dtype(compute);
+  const cpu_level *level = cpu_level_in_use();
+  weir_dtype to = cpu_kernel_dtype(compute);
   if (from == to && from == compute) return x;
   if (compute == to || from == compute) {
     level->cast[to][from](room, x, n);

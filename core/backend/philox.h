@@ -3,7 +3,7 @@
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC11)
  * turns a 64-bit key, the seed, and a 128-bit counter into a block of four 32-bit words. A stream
  * is the blocks with counters 0, 1, 2, ... A request for `count` elements at `offset` takes blocks
- * offset to offset + weir_philox_blocks(count) - 1; element i takes half of one: words 2 (i % 2)
+ * offset to offset + philox_blocks(count) - 1; element i takes half of one: words 2 (i % 2)
  * and 2 (i % 2) + 1 of block offset + i / 2. So an element's number depends on its place alone, and
  * any thread can calculate any element.
  *
@@ -47,20 +47,20 @@
 #define WEIR_UNROLL_10
 #endif
 
-typedef struct weir_philox_block {
+typedef struct philox_block {
   uint32_t word[4];
-} weir_philox_block;
+} philox_block;
 
 /* Blocks that `count` elements use up. */
-WEIR_HD uint64_t weir_philox_blocks(int64_t count)
+WEIR_HD uint64_t philox_blocks(int64_t count)
 {
   return ((uint64_t)count + 1) / 2;
 }
 
-WEIR_HD weir_philox_block weir_philox_of(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3,
-                                         uint32_t k0, uint32_t k1)
+WEIR_HD philox_block philox_of(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0,
+                               uint32_t k1)
 {
-  weir_philox_block b;
+  philox_block b;
   WEIR_UNROLL_10
   for (int round = 0; round < 10; round++) {
     uint64_t p0 = (uint64_t)0xd2511f53u * c0, p1 = (uint64_t)0xcd9e8d57u * c2;
@@ -75,10 +75,10 @@ WEIR_HD weir_philox_block weir_philox_of(uint32_t c0, uint32_t c1, uint32_t c2, 
   return b;
 }
 
-WEIR_HD weir_philox_block weir_philox(uint64_t seed, uint64_t counter)
+WEIR_HD philox_block philox(uint64_t seed, uint64_t counter)
 {
-  return weir_philox_of((uint32_t)counter, (uint32_t)(counter >> 32), 0, 0, (uint32_t)seed,
-                        (uint32_t)(seed >> 32));
+  return philox_of((uint32_t)counter, (uint32_t)(counter >> 32), 0, 0, (uint32_t)seed,
+                   (uint32_t)(seed >> 32));
 }
 
 /* ---- from words to numbers --------------------------------------------------------------------
@@ -86,7 +86,7 @@ WEIR_HD weir_philox_block weir_philox(uint64_t seed, uint64_t counter)
 
 /* The natural logarithm of an integer from 1 to 2^32: x = m 2^e with m in [sqrt(1/2), sqrt(2)),
  * ln m = 2 artanh(s), s = (m - 1) / (m + 1), |s| < 0.172, by its series. */
-WEIR_HD double weir_philox_ln(uint64_t x)
+WEIR_HD double philox_ln(uint64_t x)
 {
   double d;
   uint64_t u = 0x4330000000000000u | x; /* 2^52 + x */
@@ -114,7 +114,7 @@ WEIR_HD double weir_philox_ln(uint64_t x)
 }
 
 /* cos(2 pi w / 2^32): the quadrant by w's top bits, the rest, |x| <= pi / 4, by the series. */
-WEIR_HD double weir_philox_cos(uint32_t w)
+WEIR_HD double philox_cos(uint32_t w)
 {
   uint32_t quadrant = (w + 0x20000000u) >> 30;
   int32_t rest = (int32_t)(w - (quadrant << 30));
@@ -140,15 +140,15 @@ WEIR_HD double weir_philox_cos(uint32_t w)
   return quadrant == 1u || quadrant == 2u ? -r : r;
 }
 
-WEIR_HD double weir_philox_normal(uint32_t w0, uint32_t w1)
+WEIR_HD double philox_normal(uint32_t w0, uint32_t w1)
 {
-  double ln = WEIR_RN_ADD(weir_philox_ln((uint64_t)w0 + 1), -32 * 0x1.62e42fefa39efp-1);
+  double ln = WEIR_RN_ADD(philox_ln((uint64_t)w0 + 1), -32 * 0x1.62e42fefa39efp-1);
   ln = ln > 0.0 ? 0.0 : ln; /* rounding, beside 1 */
-  return WEIR_RN_MUL(WEIR_RN_SQRT(WEIR_RN_MUL(-2.0, ln)), weir_philox_cos(w1));
+  return WEIR_RN_MUL(WEIR_RN_SQRT(WEIR_RN_MUL(-2.0, ln)), philox_cos(w1));
 }
 
 /* The upper 64 bits of a product. */
-WEIR_HD uint64_t weir_philox_scale(uint64_t a, uint64_t b)
+WEIR_HD uint64_t philox_scale(uint64_t a, uint64_t b)
 {
   uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
   uint64_t middle = a1 * b0 + (a0 * b0 >> 32), other = a0 * b1 + (uint32_t)middle;
@@ -156,48 +156,48 @@ WEIR_HD uint64_t weir_philox_scale(uint64_t a, uint64_t b)
 }
 
 /* x as the dtype can hold it. float16 and bfloat16 by way of float32, as everywhere. */
-WEIR_HD double weir_philox_round(double x, weir_dtype dtype)
+WEIR_HD double philox_round(double x, weir_dtype dtype)
 {
   if (dtype == WEIR_FLOAT32) return (float)x;
-  if (dtype == WEIR_FLOAT16) return weir_float16_to_float(weir_float_to_float16((float)x));
-  if (dtype == WEIR_BFLOAT16) return weir_bfloat16_to_float(weir_float_to_bfloat16((float)x));
+  if (dtype == WEIR_FLOAT16) return float16_to_float(float_to_float16((float)x));
+  if (dtype == WEIR_BFLOAT16) return bfloat16_to_float(float_to_bfloat16((float)x));
   return x;
 }
 
-WEIR_HD int weir_philox_digits(weir_dtype dtype)
+WEIR_HD int philox_digits(weir_dtype dtype)
 {
   return dtype == WEIR_FLOAT32 ? 24 : dtype == WEIR_FLOAT16 ? 11 : dtype == WEIR_BFLOAT16 ? 8 : 53;
 }
 
 /* The element that has words w0 and w1, as a number that `dtype` can hold (UNIFORM and NORMAL;
  * integers are whole). a and b as in weir_random. */
-WEIR_HD double weir_philox_number(weir_random_kind kind, weir_dtype dtype, double a, double b,
-                                  uint32_t w0, uint32_t w1)
+WEIR_HD double philox_number(weir_random_kind kind, weir_dtype dtype, double a, double b,
+                             uint32_t w0, uint32_t w1)
 {
-  int digits = weir_philox_digits(kind == WEIR_RANDOM_BERNOULLI ? WEIR_FLOAT64 : dtype);
+  int digits = philox_digits(kind == WEIR_RANDOM_BERNOULLI ? WEIR_FLOAT64 : dtype);
   double all = WEIR_RN_ADD(WEIR_RN_MUL((double)w0, 0x1p21), (double)(w1 >> 11)); /* exact */
   double whole = digits == 53 ? all : (double)(w0 >> (digits < 32 ? 32 - digits : 0));
   if (kind == WEIR_RANDOM_NORMAL)
-    return weir_philox_round(WEIR_RN_ADD(a, WEIR_RN_MUL(b, weir_philox_normal(w0, w1))), dtype);
+    return philox_round(WEIR_RN_ADD(a, WEIR_RN_MUL(b, philox_normal(w0, w1))), dtype);
   if (kind == WEIR_RANDOM_INTEGER) {
     int64_t low = (int64_t)a;
     uint64_t range = (uint64_t)(int64_t)b - (uint64_t)low;
-    return (double)(int64_t)((uint64_t)low + weir_philox_scale((uint64_t)w0 << 32 | w1, range));
+    return (double)(int64_t)((uint64_t)low + philox_scale((uint64_t)w0 << 32 | w1, range));
   }
   if (kind == WEIR_RANDOM_BERNOULLI) return whole * 0x1p-53 < a ? 1.0 : 0.0;
   double unit = digits == 53 ? 0x1p-53 : digits == 24 ? 0x1p-24 : digits == 11 ? 0x1p-11 : 0x1p-8;
   double u = WEIR_RN_MUL(whole, unit);
   double x = WEIR_RN_ADD(a, WEIR_RN_MUL(WEIR_RN_ADD(b, -a), u));
-  x = weir_philox_round(x, dtype);
-  return x >= weir_philox_round(b, dtype) && b > a ? weir_philox_round(a, dtype) : x;
+  x = philox_round(x, dtype);
+  return x >= philox_round(b, dtype) && b > a ? philox_round(a, dtype) : x;
 }
 
 /* Element i of a request. */
-WEIR_HD double weir_philox_element(const weir_random *r, int64_t i)
+WEIR_HD double philox_element(const weir_random *r, int64_t i)
 {
-  weir_philox_block b = weir_philox(r->seed, r->offset + (uint64_t)i / 2);
+  philox_block b = philox(r->seed, r->offset + (uint64_t)i / 2);
   uint32_t w0 = i & 1 ? b.word[2] : b.word[0], w1 = i & 1 ? b.word[3] : b.word[1];
-  return weir_philox_number(r->kind, r->dtype, r->a, r->b, w0, w1);
+  return philox_number(r->kind, r->dtype, r->a, r->b, w0, w1);
 }
 
 #endif

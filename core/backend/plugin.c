@@ -19,17 +19,17 @@ enum { UNTRIED, TRYING, OPEN, MISSING };
 
 static struct {
   _Atomic int state;
-  const weir_cuda_plugin *plugin; /* OPEN */
-  int devices;                    /* OPEN: how many the driver has */
-  weir_status status;             /* MISSING */
-  char why[512];                  /* MISSING: the sentence */
+  const cuda_plugin *plugin; /* OPEN */
+  int devices;               /* OPEN: how many the driver has */
+  weir_status status;        /* MISSING */
+  char why[512];             /* MISSING: the sentence */
 } cuda;
 
-static weir_cuda_core core = {.fail = weir_fail};
+static cuda_core core = {.fail = weir_fail};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic bool forked;
-void (*weir_device_on_fork)(void);
+void (*device_on_fork)(void);
 
 /* ---- fork -------------------------------------------------------------------------------------
  * A child inherits our memory but not the driver's state ("fork() ... not supported", CUDA C++
@@ -41,7 +41,7 @@ static void fork_child(void)
   pthread_mutex_init(&lock, NULL);
   if (state != OPEN && state != TRYING) return;
   atomic_store(&forked, true);
-  if (weir_device_on_fork) weir_device_on_fork();
+  if (device_on_fork) device_on_fork();
 }
 
 static void watch_forks(void)
@@ -49,7 +49,7 @@ static void watch_forks(void)
   (void)pthread_atfork(NULL, NULL, fork_child);
 }
 
-bool weir_device_forked(void)
+bool device_forked(void)
 {
   if (!atomic_load_explicit(&forked, memory_order_relaxed)) return false;
   (void)weir_fail(WEIR_ECUDA,
@@ -90,11 +90,11 @@ static void *load(void)
   return library;
 }
 
-static weir_status find_plugin(const weir_cuda_plugin **out)
+static weir_status find_plugin(const cuda_plugin **out)
 {
   void *library = load();
   if (!library) return WEIR_ENOTSUP;
-  weir_cuda_plugin_open_t entry;
+  cuda_plugin_open_fn entry;
   *(void **)&entry = dlsym(library, WEIR_CUDA_PLUGIN_OPEN);
   if (!entry)
     return weir_fail(WEIR_EVERSION, WEIR_CUDA_PLUGIN " has no " WEIR_CUDA_PLUGIN_OPEN
@@ -108,8 +108,8 @@ static weir_status find_plugin(const weir_cuda_plugin **out)
 
 static weir_status start(void)
 {
-  weir_notify_start();
-  core.listener = weir_notify_preload();
+  notify_start();
+  core.listener = notify_preload();
   weir_status st = find_plugin(&cuda.plugin);
   atomic_store(&cuda.state, TRYING); /* from here on the driver may be awake */
   if (!st) st = cuda.plugin->start(&core, &cuda.devices);
@@ -123,7 +123,7 @@ static weir_status start(void)
 
 static weir_status available(void)
 {
-  if (weir_device_forked()) return WEIR_ECUDA;
+  if (device_forked()) return WEIR_ECUDA;
   int state = atomic_load(&cuda.state);
   if (state == OPEN) return WEIR_OK;
   if (state == MISSING) return weir_fail(cuda.status, "%s", cuda.why);
@@ -162,7 +162,7 @@ weir_status weir_cuda_device_count(int *out)
 {
   WEIR_REQUIRE(out);
   *out = 0;
-  if (weir_device_forked()) return WEIR_ECUDA;
+  if (device_forked()) return WEIR_ECUDA;
   if (!available()) *out = cuda.devices;
   return WEIR_OK;
 }
@@ -177,7 +177,7 @@ bool weir_cuda_is_initialized(void)
   return atomic_load(&cuda.state) == OPEN && !atomic_load(&forked);
 }
 
-weir_status weir_device_reach(int index, int peer, bool *can)
+weir_status device_reach(int index, int peer, bool *can)
 {
   weir_status st = device_there(index);
   if (!st) st = device_there(peer);
@@ -191,20 +191,20 @@ weir_status weir_cuda_get_device_properties(weir_cuda_device_properties *out, in
   return st ? st : cuda.plugin->properties(index, out);
 }
 
-weir_status weir_device_open(int index, const weir_backend **out)
+weir_status device_open(int index, const weir_backend **out)
 {
   weir_status st = device_there(index);
   return st ? st : cuda.plugin->open(index, out);
 }
 
-weir_status weir_device_close(int index)
+weir_status device_close(int index)
 {
   weir_status st = device_there(index);
   return st ? st : cuda.plugin->close(index);
 }
 
-void weir_device_workspace(weir_status (*allocate)(void **, uint64_t, int, void *),
-                           weir_status (*release)(void *))
+void device_workspace(weir_status (*allocate)(void **, uint64_t, int, void *),
+                      weir_status (*release)(void *))
 {
   core.release = release;
   core.allocate = allocate;

@@ -5,17 +5,17 @@
 #include <stdint.h>
 #include "core/weir/threads.h"
 
-typedef void (*weir_part)(void *arg, int64_t from, int64_t to);
+typedef void (*parallel_part)(void *arg, int64_t from, int64_t to);
 
 /* Calls `part` for pieces of at most `grain` that together are [0, count), in any order and by
  * several threads at once; returns when all are done. Every piece but the last begins at a multiple
  * of `grain` and is `grain` long, unless one thread does it all: then there is one call. From
  * within a part, and while another thread shares its work, the caller does all alone. */
-void weir_parallel(int64_t count, int64_t grain, weir_part part, void *arg);
+void parallel_for(int64_t count, int64_t grain, parallel_part part, void *arg);
 
 /* The same by at most `most` threads, each of which has a number below that while it works: room
  * for one's own. */
-void weir_parallel_most(int most, int64_t count, int64_t grain, weir_part part, void *arg);
-int weir_parallel_self(void);
+void parallel_for_most(int most, int64_t count, int64_t grain, parallel_part part, void *arg);
+int parallel_self(void);
 
 #endif

@@ -13,9 +13,9 @@ enum {
   YIELDS = 64
 };
 
-static weir_bias_thread nobody, threads[THREADS];
+static bias_thread nobody, threads[THREADS];
 static _Atomic uint32_t known; /* of them given out */
-__thread weir_bias_thread *weir_bias_self __attribute__((tls_model("initial-exec"))) = &nobody;
+__thread bias_thread *bias_self __attribute__((tls_model("initial-exec"))) = &nobody;
 
 static bool barrier(int command)
 {
@@ -29,7 +29,7 @@ static bool barrier(int command)
 
 /* Whoever was let in by the bias has left it. The barrier cannot fail: the bias was given in a
  * process that had registered. */
-static void take_away(weir_bias *b, const weir_bias_thread *owner)
+static void take_away(biased_lock *b, const bias_thread *owner)
 {
   atomic_store_explicit(&b->owner, NULL, WEIR_BIAS_ORDER);
   (void)barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
@@ -43,24 +43,24 @@ static void take_away(weir_bias *b, const weir_bias_thread *owner)
       (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 }
 
-static void give(weir_bias *b)
+static void give(biased_lock *b)
 {
-  if (weir_bias_self == &nobody) {
+  if (bias_self == &nobody) {
     uint32_t n = atomic_load(&known);
     while (n < THREADS && !atomic_compare_exchange_weak(&known, &n, n + 1))
       ;
     if (n == THREADS) return;
-    weir_bias_self = &threads[n];
+    bias_self = &threads[n];
   }
   if (barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
-    atomic_store_explicit(&b->owner, weir_bias_self, WEIR_BIAS_ORDER);
+    atomic_store_explicit(&b->owner, bias_self, WEIR_BIAS_ORDER);
 }
 
-void weir_bias_lock_slow(weir_bias *b)
+void bias_lock_slow(biased_lock *b)
 {
-  const void *me = &weir_bias_self;
+  const void *me = &bias_self;
   (void)pthread_mutex_lock(&b->mutex);
-  const weir_bias_thread *owner = atomic_load_explicit(&b->owner, memory_order_relaxed);
+  const bias_thread *owner = atomic_load_explicit(&b->owner, memory_order_relaxed);
   if (owner) take_away(b, owner);
   if (b->last != me) {
     b->last = me;

@@ -24,18 +24,18 @@
 #include <stdint.h>
 #include "core/base/compiler.h"
 
-typedef struct weir_bias_thread {   /* who can have a bias; a line of its own, as others read it */
+typedef struct bias_thread {        /* who can have a bias; a line of its own, as others read it */
   _Alignas(64) _Atomic bool inside; /* the thread's alone to write: it is in, or just looking */
-} weir_bias_thread;
+} bias_thread;
 
-typedef struct weir_bias {
-  _Atomic(weir_bias_thread *) owner; /* who enters without the mutex; NULL: nobody */
-  pthread_mutex_t mutex;             /* everybody else's way in */
+typedef struct biased_lock {
+  _Atomic(bias_thread *) owner; /* who enters without the mutex; NULL: nobody */
+  pthread_mutex_t mutex;        /* everybody else's way in */
   /* Whose the lock is: */
   bool by_owner;    /* the owner's way; else the mutex is held */
   uint32_t run;     /* times in a row that `last` came by the mutex */
   const void *last; /* who did */
-} weir_bias;
+} biased_lock;
 
 #define WEIR_BIAS_INITIALIZER                                                                      \
   {                                                                                                \
@@ -43,10 +43,10 @@ typedef struct weir_bias {
   }
 
 /* A dummy that owns nothing, until the thread has had a bias. */
-extern __thread weir_bias_thread *weir_bias_self __attribute__((tls_model("initial-exec")));
+extern __thread bias_thread *bias_self __attribute__((tls_model("initial-exec")));
 
 /* The mutex, the bias taken from whoever has it, and given where a run is long enough. */
-void weir_bias_lock_slow(weir_bias *b);
+void bias_lock_slow(biased_lock *b);
 
 #if WEIR_TSAN
 #define WEIR_BIAS_ORDER memory_order_seq_cst /* membarrier is nothing a race detector knows */
@@ -54,9 +54,9 @@ void weir_bias_lock_slow(weir_bias *b);
 #define WEIR_BIAS_ORDER memory_order_relaxed
 #endif
 
-static inline void weir_bias_lock(weir_bias *b)
+static inline void bias_lock(biased_lock *b)
 {
-  weir_bias_thread *me = weir_bias_self;
+  bias_thread *me = bias_self;
   if (__builtin_expect(atomic_load_explicit(&b->owner, memory_order_relaxed) == me, 1)) {
     atomic_store_explicit(&me->inside, true, WEIR_BIAS_ORDER);
     atomic_signal_fence(memory_order_seq_cst);
@@ -66,14 +66,14 @@ static inline void weir_bias_lock(weir_bias *b)
     }
     atomic_store_explicit(&me->inside, false, memory_order_release);
   }
-  weir_bias_lock_slow(b);
+  bias_lock_slow(b);
 }
 
-static inline void weir_bias_unlock(weir_bias *b)
+static inline void bias_unlock(biased_lock *b)
 {
   if (__builtin_expect(b->by_owner, 1)) {
     b->by_owner = false;
-    atomic_store_explicit(&weir_bias_self->inside, false, memory_order_release);
+    atomic_store_explicit(&bias_self->inside, false, memory_order_release);
   } else {
     (void)pthread_mutex_unlock(&b->mutex);
   }

@@ -10,7 +10,7 @@
 #include <cpuid.h>
 #endif
 
-int weir_clock_kind_in_use = WEIR_CLOCK_MONOTONIC;
+int clock_source_in_use = WEIR_CLOCK_MONOTONIC;
 
 #if defined(__x86_64__)
 static int best_kind(void)
@@ -55,19 +55,19 @@ static uint64_t counter_hz(void)
 static _Atomic int known_kind;
 static _Atomic uint64_t known_hz;
 
-void weir_clock_init(void)
+void clock_init(void)
 {
   int kind = atomic_load_explicit(&known_kind, memory_order_relaxed) - 1;
   if (kind < 0) {
     kind = best_kind();
     atomic_store_explicit(&known_kind, kind + 1, memory_order_relaxed);
   }
-  if (weir_clock_kind_in_use != kind) weir_clock_kind_in_use = kind;
+  if (clock_source_in_use != kind) clock_source_in_use = kind;
 }
 
-uint64_t weir_clock_hint_hz(void)
+uint64_t clock_read_hint_hz(void)
 {
-  if (weir_clock_kind_in_use == WEIR_CLOCK_MONOTONIC) return 1000000000u;
+  if (clock_source_in_use == WEIR_CLOCK_MONOTONIC) return 1000000000u;
   uint64_t hz = atomic_load_explicit(&known_hz, memory_order_relaxed);
   if (!hz) {
     hz = counter_hz() + 1;
@@ -76,26 +76,26 @@ uint64_t weir_clock_hint_hz(void)
   return hz - 1;
 }
 
-weir_clock_pair weir_clock_now(void)
+clock_pair clock_now(void)
 {
-  weir_clock_pair best = {0, 0};
+  clock_pair best = {0, 0};
   uint64_t width = UINT64_MAX;
   for (int i = 0; i < 5; i++) {
-    uint64_t before = weir_ticks(), mono = weir_clock_monotonic_ns(), after = weir_ticks();
+    uint64_t before = clock_ticks(), mono = clock_monotonic_ns(), after = clock_ticks();
     if (after - before >= width) continue;
     width = after - before;
-    best = (weir_clock_pair){before + width / 2, mono};
+    best = (clock_pair){before + width / 2, mono};
   }
   return best;
 }
 
-weir_clock_map weir_clock_map_make(weir_clock_pair first, weir_clock_pair last, uint64_t hint_hz)
+clock_map clock_map_make(clock_pair first, clock_pair last, uint64_t hint_hz)
 {
   const double slowest = 1e3,
                fastest = 1e-3; /* ns a tick: no clock of ours is outside (1 MHz, 1 THz) */
   uint64_t ticks = last.ticks - first.ticks, ns = last.mono_ns - first.mono_ns;
   bool usable = last.ticks > first.ticks && last.mono_ns > first.mono_ns;
-  weir_clock_map map = {first, 1.0};
+  clock_map map = {first, 1.0};
   if (usable && (ns >= 1000000 || !hint_hz))
     map.ns_per_tick = (double)ns / (double)ticks;
   else if (hint_hz)

@@ -12,38 +12,38 @@
 #include <stdint.h>
 #include <time.h>
 
-enum weir_clock_kind {
+enum clock_source {
   WEIR_CLOCK_MONOTONIC = 0, /* ticks are CLOCK_MONOTONIC ns */
   WEIR_CLOCK_TSC = 1,       /* x86 invariant TSC */
   WEIR_CLOCK_CNTVCT = 2     /* aarch64 virtual counter */
 };
 
-typedef struct weir_clock_pair {
-  uint64_t ticks;   /* weir_ticks() */
+typedef struct clock_pair {
+  uint64_t ticks;   /* clock_ticks() */
   uint64_t mono_ns; /* CLOCK_MONOTONIC, ns, read between two tick reads */
-} weir_clock_pair;
+} clock_pair;
 
-typedef struct weir_clock_map {
-  weir_clock_pair base; /* origin */
-  double ns_per_tick;   /* slope */
-} weir_clock_map;
+typedef struct clock_map {
+  clock_pair base;    /* origin */
+  double ns_per_tick; /* slope */
+} clock_map;
 
-/* Which clock weir_ticks() reads; decided once by weir_clock_init(), MONOTONIC before. */
-extern int weir_clock_kind_in_use;
+/* Which clock clock_ticks() reads; decided once by clock_init(), MONOTONIC before. */
+extern int clock_source_in_use;
 
 /* Decides the clock. Idempotent, any thread. */
-void weir_clock_init(void);
+void clock_init(void);
 
 /* CLOCK_MONOTONIC in ms, as fine as the kernel's tick and cheap to read. Wraps: compare
  * differences. */
-static inline uint32_t weir_clock_coarse_ms(void)
+static inline uint32_t clock_coarse_ms(void)
 {
   struct timespec t;
   (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
   return (uint32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
 }
 
-static inline uint64_t weir_clock_monotonic_ns(void)
+static inline uint64_t clock_monotonic_ns(void)
 {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -51,29 +51,29 @@ static inline uint64_t weir_clock_monotonic_ns(void)
 }
 
 /* The event clock. 13-26 ns on x86 under virtualisation. */
-static inline __attribute__((always_inline)) uint64_t weir_ticks(void)
+static inline __attribute__((always_inline)) uint64_t clock_ticks(void)
 {
 #if defined(__x86_64__)
-  if (__builtin_expect(weir_clock_kind_in_use == WEIR_CLOCK_TSC, 1)) return __builtin_ia32_rdtsc();
+  if (__builtin_expect(clock_source_in_use == WEIR_CLOCK_TSC, 1)) return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
-  if (__builtin_expect(weir_clock_kind_in_use == WEIR_CLOCK_CNTVCT, 1)) {
+  if (__builtin_expect(clock_source_in_use == WEIR_CLOCK_CNTVCT, 1)) {
     uint64_t v;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
     return v;
   }
 #endif
-  return weir_clock_monotonic_ns();
+  return clock_monotonic_ns();
 }
 
 /* One pair, the tightest of a few tries. */
-weir_clock_pair weir_clock_now(void);
+clock_pair clock_now(void);
 
 /* Builds the map from two pairs; `hint_hz` (0: none) serves when they are less than 1 ms apart. */
-weir_clock_map weir_clock_map_make(weir_clock_pair first, weir_clock_pair last, uint64_t hint_hz);
+clock_map clock_map_make(clock_pair first, clock_pair last, uint64_t hint_hz);
 
 /* CLOCK_MONOTONIC ns of a tick value. Any input is safe: a damaged tick value gives a far-off time.
  */
-static inline int64_t weir_clock_to_mono_ns(const weir_clock_map *m, uint64_t ticks)
+static inline int64_t clock_to_mono_ns(const clock_map *m, uint64_t ticks)
 {
   const double far = 4e18; /* ns; keeps the conversion and the sum inside 64 bits */
   double delta = (double)(int64_t)(ticks - m->base.ticks) * m->ns_per_tick;
@@ -83,6 +83,6 @@ static inline int64_t weir_clock_to_mono_ns(const weir_clock_map *m, uint64_t ti
 }
 
 /* Nominal tick rate in Hz if the CPU tells (CPUID 15h, cntfrq_el0, 1e9 for MONOTONIC), else 0. */
-uint64_t weir_clock_hint_hz(void);
+uint64_t clock_read_hint_hz(void);
 
 #endif

@@ -14,7 +14,7 @@ static void put_little(FILE *out, uint64_t n, int bytes)
 }
 
 /* Before each value: what separates it from the last. */
-static void separate(weir_dump *d)
+static void separate(dump_writer *d)
 {
   if (!d->pickle) {
     if (d->comma) (void)fputs(", ", d->out);
@@ -25,18 +25,18 @@ static void separate(weir_dump *d)
   d->comma = true;
 }
 
-void weir_dump_start(weir_dump *d, FILE *out, bool pickle)
+void dump_start(dump_writer *d, FILE *out, bool pickle)
 {
-  *d = (weir_dump){.out = out, .pickle = pickle};
+  *d = (dump_writer){.out = out, .pickle = pickle};
   if (pickle) (void)fputs("\x80\x02", out);
 }
 
-void weir_dump_finish(weir_dump *d)
+void dump_finish(dump_writer *d)
 {
   (void)fputc(d->pickle ? '.' : '\n', d->out);
 }
 
-void weir_dump_begin(weir_dump *d, char bracket)
+void dump_begin(dump_writer *d, char bracket)
 {
   separate(d);
   if (d->pickle) (void)fputs(bracket == '{' ? "}(" : "](", d->out);
@@ -45,7 +45,7 @@ void weir_dump_begin(weir_dump *d, char bracket)
   if (d->depth < WEIR_DUMP_DEPTH) d->batch[d->depth++] = bracket == '{' ? INT_MIN : 0;
 }
 
-void weir_dump_end(weir_dump *d, char bracket)
+void dump_end(dump_writer *d, char bracket)
 {
   (void)fputc(d->pickle ? bracket == '}' ? 'u' : 'e' : bracket, d->out);
   d->comma = true;
@@ -85,7 +85,7 @@ static size_t length(const char *text)
   return bytes;
 }
 
-static void put_character(weir_dump *d, const unsigned char *s, unsigned n)
+static void put_character(dump_writer *d, const unsigned char *s, unsigned n)
 {
   if (!n)
     (void)fputs(replacement, d->out);
@@ -97,7 +97,7 @@ static void put_character(weir_dump *d, const unsigned char *s, unsigned n)
     (void)fwrite(s, 1, n, d->out);
 }
 
-static void put_text(weir_dump *d, const char *text)
+static void put_text(dump_writer *d, const char *text)
 {
   if (d->pickle) {
     (void)fputc('X', d->out);
@@ -113,15 +113,15 @@ static void put_text(weir_dump *d, const char *text)
   if (!d->pickle) (void)fputc('"', d->out);
 }
 
-void weir_dump_text(weir_dump *d, const char *text)
+void dump_text(dump_writer *d, const char *text)
 {
   separate(d);
   put_text(d, text);
 }
 
-void weir_dump_key(weir_dump *d, const char *name)
+void dump_key(dump_writer *d, const char *name)
 {
-  weir_dump_text(d, name);
+  dump_text(d, name);
   if (!d->pickle) (void)fputs(": ", d->out);
   d->comma = false;
 }
@@ -138,7 +138,7 @@ static void put_long(FILE *out, uint64_t n, bool negative)
   if (ninth) (void)fputc(0, out);
 }
 
-static void put_unsigned(weir_dump *d, uint64_t n)
+static void put_unsigned(dump_writer *d, uint64_t n)
 {
   if (!d->pickle) {
     (void)fprintf(d->out, "%" PRIu64, n);
@@ -150,16 +150,16 @@ static void put_unsigned(weir_dump *d, uint64_t n)
   }
 }
 
-void weir_dump_unsigned(weir_dump *d, uint64_t n)
+void dump_unsigned(dump_writer *d, uint64_t n)
 {
   separate(d);
   put_unsigned(d, n);
 }
 
-void weir_dump_signed(weir_dump *d, int64_t n)
+void dump_signed(dump_writer *d, int64_t n)
 {
   if (n >= 0) {
-    weir_dump_unsigned(d, (uint64_t)n);
+    dump_unsigned(d, (uint64_t)n);
     return;
   }
   separate(d);
@@ -169,7 +169,7 @@ void weir_dump_signed(weir_dump *d, int64_t n)
     (void)fprintf(d->out, "%" PRId64, n);
 }
 
-void weir_dump_real(weir_dump *d, double x)
+void dump_real(dump_writer *d, double x)
 {
   char text[40];
   uint64_t bits;
@@ -187,7 +187,7 @@ void weir_dump_real(weir_dump *d, double x)
   (void)fprintf(d->out, "%s%s", text, point || strchr(text, 'e') ? "" : ".0");
 }
 
-void weir_dump_bool(weir_dump *d, bool value)
+void dump_bool(dump_writer *d, bool value)
 {
   separate(d);
   if (d->pickle)
@@ -196,7 +196,7 @@ void weir_dump_bool(weir_dump *d, bool value)
     (void)fputs(value ? "true" : "false", d->out);
 }
 
-void weir_dump_pair(weir_dump *d, uint64_t a, uint64_t b)
+void dump_pair(dump_writer *d, uint64_t a, uint64_t b)
 {
   separate(d);
   if (!d->pickle) (void)fputc('[', d->out);
@@ -208,7 +208,7 @@ void weir_dump_pair(weir_dump *d, uint64_t a, uint64_t b)
 
 /* ---- sharing --------------------------------------------------------------------------------- */
 
-uint32_t weir_dump_remember(weir_dump *d)
+uint32_t dump_remember(dump_writer *d)
 {
   if (!d->pickle) return 0;
   (void)fputc('r', d->out);
@@ -216,7 +216,7 @@ uint32_t weir_dump_remember(weir_dump *d)
   return ++d->memos;
 }
 
-void weir_dump_again(weir_dump *d, uint32_t id)
+void dump_recall(dump_writer *d, uint32_t id)
 {
   separate(d);
   (void)fputc('j', d->out);

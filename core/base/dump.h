@@ -17,49 +17,49 @@
 
 enum { WEIR_DUMP_DEPTH = 16 };
 
-typedef struct weir_dump {
+typedef struct dump_writer {
   FILE *out;                  /* borrowed */
   bool pickle;                /* else JSON */
   bool comma;                 /* JSON: something stands before, in the innermost dict or list */
   uint32_t memos;             /* remembered so far */
   unsigned depth;             /* open dicts and lists */
   int batch[WEIR_DUMP_DEPTH]; /* items of each list since its last mark; dicts: far below 0 */
-} weir_dump;
+} dump_writer;
 
-void weir_dump_start(weir_dump *d, FILE *out, bool pickle);
-void weir_dump_finish(weir_dump *d);
+void dump_start(dump_writer *d, FILE *out, bool pickle);
+void dump_finish(dump_writer *d);
 
-void weir_dump_begin(weir_dump *d, char bracket); /* { or [ */
-void weir_dump_end(weir_dump *d, char bracket);   /* } or ] */
-void weir_dump_key(weir_dump *d, const char *name);
-void weir_dump_text(weir_dump *d, const char *text);
-void weir_dump_unsigned(weir_dump *d, uint64_t n);
-void weir_dump_signed(weir_dump *d, int64_t n);
-void weir_dump_real(weir_dump *d, double x); /* finite */
-void weir_dump_bool(weir_dump *d, bool value);
-void weir_dump_pair(weir_dump *d, uint64_t a, uint64_t b); /* a tuple; JSON: a list */
+void dump_begin(dump_writer *d, char bracket); /* { or [ */
+void dump_end(dump_writer *d, char bracket);   /* } or ] */
+void dump_key(dump_writer *d, const char *name);
+void dump_text(dump_writer *d, const char *text);
+void dump_unsigned(dump_writer *d, uint64_t n);
+void dump_signed(dump_writer *d, int64_t n);
+void dump_real(dump_writer *d, double x); /* finite */
+void dump_bool(dump_writer *d, bool value);
+void dump_pair(dump_writer *d, uint64_t a, uint64_t b); /* a tuple; JSON: a list */
 
-/* Right after weir_dump_end(): an id for weir_dump_again(), 0: write it anew. */
-uint32_t weir_dump_remember(weir_dump *d);
-void weir_dump_again(weir_dump *d, uint32_t id);
+/* Right after dump_end(): an id for dump_recall(), 0: write it anew. */
+uint32_t dump_remember(dump_writer *d);
+void dump_recall(dump_writer *d, uint32_t id);
 
 /* A key and its value. */
-static inline void weir_dump_key_unsigned(weir_dump *d, const char *name, uint64_t n)
+static inline void dump_key_unsigned(dump_writer *d, const char *name, uint64_t n)
 {
-  weir_dump_key(d, name);
-  weir_dump_unsigned(d, n);
+  dump_key(d, name);
+  dump_unsigned(d, n);
 }
 
-static inline void weir_dump_key_text(weir_dump *d, const char *name, const char *text)
+static inline void dump_key_text(dump_writer *d, const char *name, const char *text)
 {
-  weir_dump_key(d, name);
-  weir_dump_text(d, text);
+  dump_key(d, name);
+  dump_text(d, text);
 }
 
-static inline void weir_dump_key_bool(weir_dump *d, const char *name, bool value)
+static inline void dump_key_bool(dump_writer *d, const char *name, bool value)
 {
-  weir_dump_key(d, name);
-  weir_dump_bool(d, value);
+  dump_key(d, name);
+  dump_bool(d, value);
 }
 
 #endif

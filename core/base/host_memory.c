@@ -20,7 +20,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-const char *weir_host_root = "";
+const char *host_root = "";
 
 /* The file as text, cut at `room`; false: not there. */
 static bool read_text(const char *path, char *text, size_t room)
@@ -28,8 +28,7 @@ static bool read_text(const char *path, char *text, size_t room)
   char full[768];
   size_t used = 0;
   ssize_t n = 1;
-  if ((size_t)snprintf(full, sizeof full, "%s%s", weir_host_root, path) >= sizeof full)
-    return false;
+  if ((size_t)snprintf(full, sizeof full, "%s%s", host_root, path) >= sizeof full) return false;
   int fd = open(full, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   while (used < room - 1 && (n = read(fd, text + used, room - 1 - used)) > 0)
@@ -75,7 +74,7 @@ static bool number_of(const char *folder, const char *file, uint64_t *out)
   return end != text; /* "max" is no number: no bound */
 }
 
-static void consider(const struct version *v, const char *folder, weir_host_room *r)
+static void consider(const struct version *v, const char *folder, host_room *r)
 {
   char path[640], text[8192];
   uint64_t limit, used, files = 0;
@@ -93,7 +92,7 @@ static void consider(const struct version *v, const char *folder, weir_host_room
 }
 
 /* The group and all above it. */
-static void consider_path(const struct version *v, const char *group, weir_host_room *r)
+static void consider_path(const struct version *v, const char *group, host_room *r)
 {
   char folder[600];
   for (int m = 0; m < 2 && v->mounts[m]; m++) {
@@ -108,7 +107,7 @@ static void consider_path(const struct version *v, const char *group, weir_host_
   }
 }
 
-static void read_groups(weir_host_room *r)
+static void read_groups(host_room *r)
 {
   char text[4096], *rest = text, *line;
   if (!read_text("/proc/self/cgroup", text, sizeof text)) return;
@@ -149,7 +148,7 @@ static void count_node(void *count, unsigned n)
   ++*(unsigned *)count;
 }
 
-bool weir_host_node_cpus(int node, void *cpu_set)
+bool host_node_cpus(int node, void *cpu_set)
 {
   char path[96], text[4096];
   CPU_ZERO((cpu_set_t *)cpu_set);
@@ -160,11 +159,11 @@ bool weir_host_node_cpus(int node, void *cpu_set)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-void weir_host_room_read(weir_host_room *r)
+void host_room_read(host_room *r)
 {
   char text[4096];
   struct rlimit lock;
-  *r = (weir_host_room){
+  *r = (host_room){
       .available = UINT64_MAX, .cgroup_limit = UINT64_MAX, .memlock = UINT64_MAX, .nodes = 0};
   if (read_text("/proc/meminfo", text, sizeof text) && after(text, "MemAvailable:"))
     r->available = after(text, "MemAvailable:") << 10;

@@ -6,16 +6,16 @@
 #include <stdint.h>
 
 /* What the machine has left. UINT64_MAX: no bound, or not known. */
-typedef struct weir_host_room {
+typedef struct host_room {
   uint64_t available;                 /* MemAvailable, bytes */
   uint64_t cgroup_limit, cgroup_used; /* of the group with the least left; used: without files */
   uint64_t memlock;                   /* RLIMIT_MEMLOCK, bytes: said, not obeyed */
   unsigned nodes;                     /* memory nodes, at least 1 */
-} weir_host_room;
+} host_room;
 
-extern const char *weir_host_root; /* where /proc and /sys are looked for; tests put a tree here */
-void weir_host_room_read(weir_host_room *out);
+extern const char *host_root; /* where /proc and /sys are looked for; tests put a tree here */
+void host_room_read(host_room *out);
 /* The processors of a memory node; false: not known. */
-bool weir_host_node_cpus(int node, void *cpu_set);
+bool host_node_cpus(int node, void *cpu_set);
 
 #endif

@@ -43,7 +43,7 @@ static bool is_dynamic_linker(const char *path)
   return !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld.so", 5) || !strncmp(name, "ld-2.", 5);
 }
 
-static weir_unseen_reason look_at_elf(int fd, bool linker, const unsigned char *start)
+static unseen_reason look_at_elf(int fd, bool linker, const unsigned char *start)
 {
   Elf64_Ehdr e;
   if (start[EI_CLASS] != ELFCLASS64) return WEIR_UNSEEN_PROCESSOR;
@@ -71,7 +71,7 @@ static bool interpreter_of(char line[LINE])
   return true;
 }
 
-static weir_unseen_reason look_at_file(int fd, bool linker, char line[LINE], bool *script)
+static unseen_reason look_at_file(int fd, bool linker, char line[LINE], bool *script)
 {
   struct stat file;
   long n;
@@ -84,10 +84,10 @@ static weir_unseen_reason look_at_file(int fd, bool linker, char line[LINE], boo
   return look_at_elf(fd, linker, (const unsigned char *)line);
 }
 
-weir_unseen_reason weir_image_look(const char *path)
+unseen_reason image_look(const char *path)
 {
   char line[LINE];
-  weir_unseen_reason why = WEIR_UNSEEN_NOT;
+  unseen_reason why = WEIR_UNSEEN_NOT;
   bool script = true;
   for (int i = 0; i < MOST_SCRIPTS && script && !why; i++) {
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
@@ -101,7 +101,7 @@ weir_unseen_reason weir_image_look(const char *path)
   return why;
 }
 
-const char *weir_unseen_words(unsigned reason)
+const char *unseen_words(unsigned reason)
 {
   static const char *const words[] = {"unknown",
 #define WEIR_UNSEEN_WORDS(id, value, text) [value] = text,
@@ -121,7 +121,7 @@ static bool put(char *out, unsigned room, const char *folder, size_t bytes, cons
   return true;
 }
 
-bool weir_image_find(char *out, unsigned room, const char *name, const char *search)
+bool image_find(char *out, unsigned room, const char *name, const char *search)
 {
   if (!*name) return false;
   if (strchr(name, '/')) return put(out, room, "", 0, name);

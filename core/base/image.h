@@ -15,21 +15,21 @@
   X(PRIVILEGED, 3, "set-uid, set-gid or capabilities")                                             \
   X(PROCESSOR, 4, "for another processor")
 
-typedef enum weir_unseen_reason {
+typedef enum unseen_reason {
   WEIR_UNSEEN_NOT = 0, /* it is seen, or cannot be looked at */
 #define WEIR_UNSEEN_ENUM(id, value, words) WEIR_UNSEEN_##id = value,
   WEIR_UNSEEN_MAP(WEIR_UNSEEN_ENUM)
 #undef WEIR_UNSEEN_ENUM
-} weir_unseen_reason;
+} unseen_reason;
 
 /* Looks at the file at `path`, of a script at its interpreter. Changes errno. */
-weir_unseen_reason weir_image_look(const char *path);
+unseen_reason image_look(const char *path);
 
 /* A reason in words, "unknown" for a number that is none. */
-const char *weir_unseen_words(unsigned reason);
+const char *unseen_words(unsigned reason);
 
 /* Finds `name` as execvp() does, in `search` (a PATH, NULL: the default), in `room` bytes. False:
  * not there. */
-bool weir_image_find(char *out, unsigned room, const char *name, const char *search);
+bool image_find(char *out, unsigned room, const char *name, const char *search);
 
 #endif

@@ -5,12 +5,12 @@
 
 enum { DEPTH = 64 };
 
-weir_json weir_json_of(char *text, size_t bytes)
+json_reader json_reader_of(char *text, size_t bytes)
 {
-  return (weir_json){text, text, text + bytes, true};
+  return (json_reader){text, text, text + bytes, true};
 }
 
-weir_status weir_json_fail(const weir_json *j, const char *what)
+weir_status json_reader_fail(const json_reader *j, const char *what)
 {
   return weir_fail(WEIR_ECORRUPT, "JSON, byte %zu: %s", (size_t)(j->at - j->start), what);
 }
@@ -22,7 +22,7 @@ static bool within(const unsigned char *s, unsigned from, unsigned to)
   return *s >= from && *s <= to;
 }
 
-unsigned weir_utf8_sequence(const unsigned char *s, const unsigned char *end)
+unsigned utf8_sequence(const unsigned char *s, const unsigned char *end)
 {
   size_t left = (size_t)(end - s);
   if (!left) return 0;
@@ -37,11 +37,11 @@ unsigned weir_utf8_sequence(const unsigned char *s, const unsigned char *end)
   return within(s + 1, low, high) && within(s + 2, 0x80, 0xbf) && within(s + 3, 0x80, 0xbf) ? 4 : 0;
 }
 
-bool weir_utf8_valid(const char *text, size_t bytes)
+bool utf8_valid(const char *text, size_t bytes)
 {
   const unsigned char *s = (const unsigned char *)text, *end = s + bytes;
   while (s < end) {
-    unsigned n = weir_utf8_sequence(s, end);
+    unsigned n = utf8_sequence(s, end);
     if (!n) return false;
     s += n;
   }
@@ -70,13 +70,13 @@ static char *utf8_put(char *to, unsigned code)
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
-static void space(weir_json *j)
+static void space(json_reader *j)
 {
   while (j->at < j->end && (*j->at == ' ' || *j->at == '\n' || *j->at == '\t' || *j->at == '\r'))
     j->at++;
 }
 
-static bool mark(weir_json *j, char c)
+static bool mark(json_reader *j, char c)
 {
   space(j);
   if (j->at == j->end || *j->at != c) return false;
@@ -84,36 +84,36 @@ static bool mark(weir_json *j, char c)
   return true;
 }
 
-weir_status weir_json_open(weir_json *j, char bracket)
+weir_status json_reader_open(json_reader *j, char bracket)
 {
   j->first = true;
   if (mark(j, bracket)) return WEIR_OK;
-  return weir_json_fail(j, bracket == '{' ? "an object is expected" : "a list is expected");
+  return json_reader_fail(j, bracket == '{' ? "an object is expected" : "a list is expected");
 }
 
-weir_status weir_json_next(weir_json *j, char bracket, bool *more)
+weir_status json_reader_next(json_reader *j, char bracket, bool *more)
 {
   *more = false;
   bool first = j->first;
   j->first = false;
   if (mark(j, bracket)) return WEIR_OK;
-  if (!first && !mark(j, ',')) return weir_json_fail(j, "a comma or an end is expected");
+  if (!first && !mark(j, ',')) return json_reader_fail(j, "a comma or an end is expected");
   space(j);
-  if (j->at == j->end) return weir_json_fail(j, "the text ends here");
+  if (j->at == j->end) return json_reader_fail(j, "the text ends here");
   *more = true;
   return WEIR_OK;
 }
 
-weir_status weir_json_finish(weir_json *j)
+weir_status json_reader_finish(json_reader *j)
 {
   space(j);
-  return j->at == j->end ? WEIR_OK : weir_json_fail(j, "nothing more is expected");
+  return j->at == j->end ? WEIR_OK : json_reader_fail(j, "nothing more is expected");
 }
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
 /* Four hexadecimal digits at j->at, or -1. */
-static int hex4(weir_json *j)
+static int hex4(json_reader *j)
 {
   int value = 0;
   if (j->end - j->at < 4) return -1;
@@ -127,7 +127,7 @@ static int hex4(weir_json *j)
 }
 
 /* The code point behind \u; -1: it is none. */
-static int unicode(weir_json *j)
+static int unicode(json_reader *j)
 {
   int code = hex4(j);
   if (code < 0xd800 || code > 0xdfff) return code;
@@ -139,10 +139,10 @@ static int unicode(weir_json *j)
 }
 
 /* Behind a backslash: puts what is meant at *to. */
-static weir_status escape(weir_json *j, char **to)
+static weir_status escape(json_reader *j, char **to)
 {
   static const char from[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
-  if (j->at == j->end) return weir_json_fail(j, "the text ends in a string");
+  if (j->at == j->end) return json_reader_fail(j, "the text ends in a string");
   char c = *j->at++;
   const char *known = c ? strchr(from, c) : NULL;
   if (known) {
@@ -150,20 +150,20 @@ static weir_status escape(weir_json *j, char **to)
     return WEIR_OK;
   }
   int code = c == 'u' ? unicode(j) : -1;
-  if (code < 0) return weir_json_fail(j, "no such escape");
-  if (code == 0) return weir_json_fail(j, "a NUL in a string");
+  if (code < 0) return json_reader_fail(j, "no such escape");
+  if (code == 0) return json_reader_fail(j, "a NUL in a string");
   *to = utf8_put(*to, (unsigned)code);
   return WEIR_OK;
 }
 
-weir_status weir_json_string(weir_json *j, char **text)
+weir_status json_reader_string(json_reader *j, char **text)
 {
-  if (!mark(j, '"')) return weir_json_fail(j, "a string is expected");
+  if (!mark(j, '"')) return json_reader_fail(j, "a string is expected");
   char *to = *text = j->at;
   while (j->at < j->end && *j->at != '"') {
-    unsigned n = weir_utf8_sequence((unsigned char *)j->at, (unsigned char *)j->end);
-    if (!n) return weir_json_fail(j, "this is not UTF-8");
-    if ((unsigned char)*j->at < 0x20) return weir_json_fail(j, "a control character in a string");
+    unsigned n = utf8_sequence((unsigned char *)j->at, (unsigned char *)j->end);
+    if (!n) return json_reader_fail(j, "this is not UTF-8");
+    if ((unsigned char)*j->at < 0x20) return json_reader_fail(j, "a control character in a string");
     if (*j->at == '\\') {
       j->at++;
       weir_status st = escape(j, &to);
@@ -173,52 +173,52 @@ weir_status weir_json_string(weir_json *j, char **text)
     for (; n; n--)
       *to++ = *j->at++;
   }
-  if (j->at == j->end) return weir_json_fail(j, "the text ends in a string");
+  if (j->at == j->end) return json_reader_fail(j, "the text ends in a string");
   j->at++;
   *to = 0;
   return WEIR_OK;
 }
 
-weir_status weir_json_key(weir_json *j, char **text)
+weir_status json_reader_key(json_reader *j, char **text)
 {
-  weir_status st = weir_json_string(j, text);
-  if (!st && !mark(j, ':')) st = weir_json_fail(j, "a colon is expected");
+  weir_status st = json_reader_string(j, text);
+  if (!st && !mark(j, ':')) st = json_reader_fail(j, "a colon is expected");
   return st;
 }
 
 /* ---- numbers, and what nobody asks for ------------------------------------------------------- */
 
-static bool digit(const weir_json *j)
+static bool digit(const json_reader *j)
 {
   return j->at < j->end && *j->at >= '0' && *j->at <= '9';
 }
 
-weir_status weir_json_unsigned(weir_json *j, uint64_t *n)
+weir_status json_reader_unsigned(json_reader *j, uint64_t *n)
 {
   space(j);
   *n = 0;
-  if (!digit(j)) return weir_json_fail(j, "a number that is not negative is expected");
+  if (!digit(j)) return json_reader_fail(j, "a number that is not negative is expected");
   bool zero = *j->at == '0';
   for (int digits = 0; digit(j); j->at++, digits++) {
     uint64_t d = (uint64_t)(*j->at - '0');
-    if (zero && digits) return weir_json_fail(j, "a number with a leading zero");
-    if (*n > (UINT64_MAX - d) / 10) return weir_json_fail(j, "the number is too large");
+    if (zero && digits) return json_reader_fail(j, "a number with a leading zero");
+    if (*n > (UINT64_MAX - d) / 10) return json_reader_fail(j, "the number is too large");
     *n = *n * 10 + d;
   }
   if (j->at < j->end && (*j->at == '.' || *j->at == 'e' || *j->at == 'E'))
-    return weir_json_fail(j, "an integer is expected");
+    return json_reader_fail(j, "an integer is expected");
   return WEIR_OK;
 }
 
-static weir_status digits(weir_json *j)
+static weir_status digits(json_reader *j)
 {
-  if (!digit(j)) return weir_json_fail(j, "a digit is expected");
+  if (!digit(j)) return json_reader_fail(j, "a digit is expected");
   while (digit(j))
     j->at++;
   return WEIR_OK;
 }
 
-static weir_status skip_number(weir_json *j)
+static weir_status skip_number(json_reader *j)
 {
   if (*j->at == '-') j->at++;
   bool zero = digit(j) && *j->at == '0';
@@ -237,11 +237,11 @@ static weir_status skip_number(weir_json *j)
 }
 
 /* A value that is neither object nor list. */
-static weir_status skip_plain(weir_json *j)
+static weir_status skip_plain(json_reader *j)
 {
   static const char *const words[] = {"true", "false", "null"};
   char *text;
-  if (*j->at == '"') return weir_json_string(j, &text);
+  if (*j->at == '"') return json_reader_string(j, &text);
   for (int i = 0; i < 3; i++) {
     size_t n = strlen(words[i]);
     if ((size_t)(j->end - j->at) >= n && !memcmp(j->at, words[i], n)) {
@@ -250,32 +250,32 @@ static weir_status skip_plain(weir_json *j)
     }
   }
   if (*j->at == '-' || digit(j)) return skip_number(j);
-  return weir_json_fail(j, "a value is expected");
+  return json_reader_fail(j, "a value is expected");
 }
 
-weir_status weir_json_skip(weir_json *j)
+weir_status json_reader_skip(json_reader *j)
 {
   char ends[DEPTH], *key; /* what ends each of the open objects and lists */
   int depth = 0;
   do {
     space(j);
-    if (j->at == j->end) return weir_json_fail(j, "a value is expected");
+    if (j->at == j->end) return json_reader_fail(j, "a value is expected");
     char c = *j->at;
     weir_status st = WEIR_OK;
     if (c != '{' && c != '[') {
       st = skip_plain(j);
     } else {
-      if (depth == DEPTH) return weir_json_fail(j, "nested too deeply");
-      st = weir_json_open(j, c);
+      if (depth == DEPTH) return json_reader_fail(j, "nested too deeply");
+      st = json_reader_open(j, c);
       ends[depth++] = c == '{' ? '}' : ']';
     }
     for (bool more = false; !st && depth && !more;) {
-      st = weir_json_next(j, ends[depth - 1], &more);
+      st = json_reader_next(j, ends[depth - 1], &more);
       if (st) break;
       if (!more)
         depth--;
       else if (ends[depth - 1] == '}')
-        st = weir_json_key(j, &key);
+        st = json_reader_key(j, &key);
     }
     if (st) return st;
   } while (depth);

@@ -3,25 +3,25 @@
 
 #include <stdlib.h>
 
-static weir_map_slot *probe(const weir_map *map, uint64_t key)
+static hash_map_slot *probe(const hash_map *map, uint64_t key)
 {
   size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 20);
   for (;; at++) {
-    weir_map_slot *slot = &map->slots[at & (map->capacity - 1)];
+    hash_map_slot *slot = &map->slots[at & (map->capacity - 1)];
     if (!slot->used || slot->key == key) return slot;
   }
 }
 
-uint64_t *weir_map_get(const weir_map *map, uint64_t key)
+uint64_t *hash_map_get(const hash_map *map, uint64_t key)
 {
   if (!map->capacity) return NULL;
-  weir_map_slot *slot = probe(map, key);
+  hash_map_slot *slot = probe(map, key);
   return slot->used ? &slot->value : NULL;
 }
 
-static weir_status grow(weir_map *map)
+static weir_status grow(hash_map *map)
 {
-  weir_map bigger = {.capacity = map->capacity ? map->capacity * 2 : 64, .count = map->count};
+  hash_map bigger = {.capacity = map->capacity ? map->capacity * 2 : 64, .count = map->count};
   bigger.slots = calloc(bigger.capacity, sizeof *bigger.slots);
   if (!bigger.slots)
     return weir_fail(WEIR_ENOMEM, "no memory for a map of %zu entries", bigger.capacity);
@@ -32,9 +32,9 @@ static weir_status grow(weir_map *map)
   return WEIR_OK;
 }
 
-weir_status weir_map_put(weir_map *map, uint64_t key, uint64_t value)
+weir_status hash_map_put(hash_map *map, uint64_t key, uint64_t value)
 {
-  uint64_t *old = weir_map_get(map, key);
+  uint64_t *old = hash_map_get(map, key);
   if (old) {
     *old = value;
     return WEIR_OK;
@@ -43,13 +43,13 @@ weir_status weir_map_put(weir_map *map, uint64_t key, uint64_t value)
     weir_status status = grow(map);
     if (status) return status;
   }
-  *probe(map, key) = (weir_map_slot){key, value, true};
+  *probe(map, key) = (hash_map_slot){key, value, true};
   map->count++;
   return WEIR_OK;
 }
 
-void weir_map_free(weir_map *map)
+void hash_map_free(hash_map *map)
 {
   free(map->slots);
-  *map = (weir_map){0};
+  *map = (hash_map){0};
 }

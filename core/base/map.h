@@ -8,25 +8,25 @@
 #include <stdint.h>
 #include "core/base/status.h"
 
-typedef struct weir_map_slot {
+typedef struct hash_map_slot {
   uint64_t key; /* meaningful when `used` */
   uint64_t value;
   bool used;
-} weir_map_slot;
+} hash_map_slot;
 
 /* Zero-initialised is empty. */
-typedef struct weir_map {
-  weir_map_slot *slots; /* owned, power of two of them */
+typedef struct hash_map {
+  hash_map_slot *slots; /* owned, power of two of them */
   size_t capacity;
   size_t count;
-} weir_map;
+} hash_map;
 
-/* The value of `key` (borrowed, valid until the next weir_map_put), NULL when it is not there. */
-uint64_t *weir_map_get(const weir_map *map, uint64_t key);
+/* The value of `key` (borrowed, valid until the next hash_map_put), NULL when it is not there. */
+uint64_t *hash_map_get(const hash_map *map, uint64_t key);
 
 /* Stores. Errors: ENOMEM, the map is unchanged. */
-weir_status weir_map_put(weir_map *map, uint64_t key, uint64_t value);
+weir_status hash_map_put(hash_map *map, uint64_t key, uint64_t value);
 
-void weir_map_free(weir_map *map);
+void hash_map_free(hash_map *map);
 
 #endif

@@ -33,7 +33,7 @@ static int suffix_shift(const char *suffix)
   return (int)(at - letters + 1) * 10;
 }
 
-weir_status weir_option_size(uint64_t *out, const char *name, const char *text, uint64_t min)
+weir_status option_size(uint64_t *out, const char *name, const char *text, uint64_t min)
 {
   const char *rest = text;
   uint64_t value;
@@ -50,7 +50,7 @@ weir_status weir_option_size(uint64_t *out, const char *name, const char *text, 
   return WEIR_OK;
 }
 
-weir_status weir_option_bool(bool *out, const char *name, const char *text)
+weir_status option_bool(bool *out, const char *name, const char *text)
 {
   static const char *const words[] = {"off", "on", "no", "yes", "false", "true", "0", "1"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -63,8 +63,8 @@ weir_status weir_option_bool(bool *out, const char *name, const char *text)
                    text);
 }
 
-weir_status weir_option_number(uint64_t *out, const char *name, const char *text, uint64_t min,
-                               uint64_t max)
+weir_status option_number(uint64_t *out, const char *name, const char *text, uint64_t min,
+                          uint64_t max)
 {
   const char *rest = text;
   uint64_t value;
@@ -75,20 +75,19 @@ weir_status weir_option_number(uint64_t *out, const char *name, const char *text
   return WEIR_OK;
 }
 
-weir_status weir_option_off_or_number(uint64_t *out, const char *name, const char *text,
-                                      uint64_t max)
+weir_status option_off_or_number(uint64_t *out, const char *name, const char *text, uint64_t max)
 {
   if (!strcasecmp(text, "off")) {
     *out = 0;
     return WEIR_OK;
   }
-  if (!weir_option_number(out, name, text, 1, max)) return WEIR_OK;
+  if (!option_number(out, name, text, 1, max)) return WEIR_OK;
   return weir_fail(WEIR_EINVAL, "%s=%s is neither off nor a number from 1 to %llu", name, text,
                    (unsigned long long)max);
 }
 
-weir_status weir_option_choice(unsigned *out, const char *name, const char *text,
-                               const char *const *choices)
+weir_status option_choice(unsigned *out, const char *name, const char *text,
+                          const char *const *choices)
 {
   char valid[256] = "";
   size_t used = 0;

@@ -13,21 +13,20 @@
 
 /* Bytes: a decimal number and an optional K, M, G or T (powers of 1024; "64M", "64MB", "64MiB";
  * either case). At least `min`, which the message states. */
-weir_status weir_option_size(uint64_t *out, const char *name, const char *text, uint64_t min);
+weir_status option_size(uint64_t *out, const char *name, const char *text, uint64_t min);
 
 /* on|off, yes|no, true|false, 1|0; either case. */
-weir_status weir_option_bool(bool *out, const char *name, const char *text);
+weir_status option_bool(bool *out, const char *name, const char *text);
 
 /* A decimal number from min to max. */
-weir_status weir_option_number(uint64_t *out, const char *name, const char *text, uint64_t min,
-                               uint64_t max);
+weir_status option_number(uint64_t *out, const char *name, const char *text, uint64_t min,
+                          uint64_t max);
 
 /* "off" (0 is stored) or a number from 1 to max. */
-weir_status weir_option_off_or_number(uint64_t *out, const char *name, const char *text,
-                                      uint64_t max);
+weir_status option_off_or_number(uint64_t *out, const char *name, const char *text, uint64_t max);
 
 /* One of `choices` (NULL ends them), exact; *out is its index. */
-weir_status weir_option_choice(unsigned *out, const char *name, const char *text,
-                               const char *const *choices);
+weir_status option_choice(unsigned *out, const char *name, const char *text,
+                          const char *const *choices);
 
 #endif

@@ -8,22 +8,22 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-static inline void *weir_pages_map(uint64_t bytes, int protection)
+static inline void *pages_mmap(uint64_t bytes, int protection)
 {
   void *at = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return at == MAP_FAILED ? NULL : at;
 }
 
 /* `bytes` of memory; NULL: there is none. */
-static inline void *weir_pages(uint64_t bytes)
+static inline void *pages_alloc(uint64_t bytes)
 {
-  return weir_pages_map(bytes, PROT_READ | PROT_WRITE);
+  return pages_mmap(bytes, PROT_READ | PROT_WRITE);
 }
 
 /* `bytes` of address space, to be opened with mprotect() piece by piece; NULL: there is none. */
-static inline void *weir_pages_reserve(uint64_t bytes)
+static inline void *pages_reserve(uint64_t bytes)
 {
-  return weir_pages_map(bytes, PROT_NONE);
+  return pages_mmap(bytes, PROT_NONE);
 }
 
 #endif

@@ -10,11 +10,11 @@
 #include "core/base/status.h"
 
 /* WEIR_EINVAL, always. */
-weir_status weir_is_null(const char *function, const char *what) __attribute__((cold));
+weir_status fail_null(const char *function, const char *what) __attribute__((cold));
 
 #define WEIR_REQUIRE_1(pointer)                                                                    \
   if (__builtin_expect(!(pointer), 0)) {                                                           \
-    (void)weir_is_null(__func__, #pointer);                                                        \
+    (void)fail_null(__func__, #pointer);                                                           \
     return WEIR_EINVAL;                                                                            \
   }
 #define WEIR_REQUIRE_2(pointer, ...) WEIR_REQUIRE_1(pointer) WEIR_REQUIRE_1(__VA_ARGS__)

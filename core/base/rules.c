@@ -61,15 +61,15 @@ static word next(line *l)
   return w;
 }
 
-static weir_status read_action(weir_rule *r, line *l, word w)
+static weir_status read_action(rule_entry *r, line *l, word w)
 {
   static const struct {
     const char *text;
-    weir_rule_action action;
+    rule_action action;
   } how[] = {{"on", WEIR_RULE_STAGING_ON},
              {"off", WEIR_RULE_STAGING_OFF},
              {"auto", WEIR_RULE_STAGING_AUTO}};
-  *r = (weir_rule){.most = UINT64_MAX};
+  *r = (rule_entry){.most = UINT64_MAX};
   if (is(w, "passthrough")) r->action = WEIR_RULE_PASSTHROUGH;
   if (is(w, "cache")) r->action = WEIR_RULE_CACHE;
   if (r->action) return WEIR_OK;
@@ -80,7 +80,7 @@ static weir_status read_action(weir_rule *r, line *l, word w)
   return r->action ? WEIR_OK : wrong(l, w, "on, off or auto after staging");
 }
 
-static weir_status read_size(weir_rule *r, const line *l, word w)
+static weir_status read_size(rule_entry *r, const line *l, word w)
 {
   static const char expected[] =
       "size, one of >= > <= < =, and bytes with an optional K, M, G or T, as in size>=64M";
@@ -90,7 +90,7 @@ static weir_status read_size(weir_rule *r, const line *l, word w)
   if (w.length <= skip || w.length - skip >= sizeof text) return wrong(l, w, expected);
   memcpy(text, w.at + skip, w.length - skip);
   text[w.length - skip] = 0;
-  if (memchr(text, 0, w.length - skip) || weir_option_size(&n, "size", text, 0))
+  if (memchr(text, 0, w.length - skip) || option_size(&n, "size", text, 0))
     return wrong(l, w, expected);
   bool strict = skip == 5 && sign != '=';
   if (strict && n == (sign == '<' ? 0 : UINT64_MAX)) return wrong(l, w, "a size that can be");
@@ -118,7 +118,7 @@ static bool begins(word w, const char *text)
   return w.length >= strlen(text) && !memcmp(w.at, text, strlen(text));
 }
 
-static weir_status read_condition(weir_rule *r, const line *l, word w)
+static weir_status read_condition(rule_entry *r, const line *l, word w)
 {
   if (begins(w, "size>") || begins(w, "size<") || begins(w, "size=")) return read_size(r, l, w);
   if (begins(w, "module=")) return read_name(r->module, l, w, 7);
@@ -126,14 +126,14 @@ static weir_status read_condition(weir_rule *r, const line *l, word w)
   return wrong(l, w, "size>=BYTES (or >, <=, <, =), module=NAME or function=NAME");
 }
 
-static weir_status read_line(weir_rules *out, line *l)
+static weir_status read_line(rule_list *out, line *l)
 {
   word w = next(l);
   if (!w.length) return WEIR_OK;
   if (out->count == WEIR_RULES_MAX)
     return weir_fail(WEIR_EINVAL, "%s:%u: one rule more than %u: expected no more", l->name,
                      l->number, WEIR_RULES_MAX);
-  weir_rule *r = &out->rule[out->count];
+  rule_entry *r = &out->rule[out->count];
   weir_status s = read_action(r, l, w);
   while (!s && (w = next(l)).length)
     s = read_condition(r, l, w);
@@ -141,7 +141,7 @@ static weir_status read_line(weir_rules *out, line *l)
   return s;
 }
 
-weir_status weir_rules_parse(weir_rules *out, const char *name, const char *text, size_t bytes)
+weir_status rule_list_parse(rule_list *out, const char *name, const char *text, size_t bytes)
 {
   line l = {.name = name};
   weir_status s = WEIR_OK;
@@ -157,7 +157,7 @@ weir_status weir_rules_parse(weir_rules *out, const char *name, const char *text
   return s;
 }
 
-weir_status weir_rules_read(weir_rules *out, const char *path)
+weir_status rule_list_read(rule_list *out, const char *path)
 {
   static const char cannot[] = "the rules in %s cannot be read";
   char text[FILE_MAX + 1];
@@ -173,5 +173,5 @@ weir_status weir_rules_read(weir_rules *out, const char *path)
   if (bytes > FILE_MAX)
     return weir_fail(WEIR_EINVAL, "%s: rules are at most %d KiB long, this is more", path,
                      FILE_MAX >> 10);
-  return weir_rules_parse(out, path, text, bytes);
+  return rule_list_parse(out, path, text, bytes);
 }

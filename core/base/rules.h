@@ -22,32 +22,32 @@
 
 enum { WEIR_RULES_MAX = 64, WEIR_RULE_NAME = 256 };
 
-typedef enum weir_rule_action {
+typedef enum rule_action {
   WEIR_RULE_NONE,
   WEIR_RULE_PASSTHROUGH,
   WEIR_RULE_CACHE,
   WEIR_RULE_STAGING_AUTO,
   WEIR_RULE_STAGING_OFF,
   WEIR_RULE_STAGING_ON
-} weir_rule_action;
+} rule_action;
 
-typedef struct weir_rule {
-  weir_rule_action action;
+typedef struct rule_entry {
+  rule_action action;
   uint64_t least, most;          /* bytes, both in */
   char module[WEIR_RULE_NAME];   /* "": any */
   char function[WEIR_RULE_NAME]; /* "": any */
-} weir_rule;
+} rule_entry;
 
-typedef struct weir_rules {
+typedef struct rule_list {
   unsigned count;
-  weir_rule rule[WEIR_RULES_MAX]; /* in the order of the file */
-} weir_rules;
+  rule_entry rule[WEIR_RULES_MAX]; /* in the order of the file */
+} rule_list;
 
 /* Reads rules from `bytes` of text; `name` stands for its file in errors: EINVAL with file, line
  * and what was expected. *out is undefined then. */
-weir_status weir_rules_parse(weir_rules *out, const char *name, const char *text, size_t bytes);
+weir_status rule_list_parse(rule_list *out, const char *name, const char *text, size_t bytes);
 
 /* The same from a file of at most 64 KiB. Errors: EINVAL; EIO: it cannot be read. */
-weir_status weir_rules_read(weir_rules *out, const char *path);
+weir_status rule_list_read(rule_list *out, const char *path);
 
 #endif

@@ -67,7 +67,7 @@ weir_status weir_fail_errno(weir_status status, int errno_value, const char *for
   return status;
 }
 
-weir_status weir_is_null(const char *function, const char *what)
+weir_status fail_null(const char *function, const char *what)
 {
   return weir_fail(WEIR_EINVAL, "%s: %s is NULL", function, what);
 }

@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef _Atomic uint32_t weir_trylock; /* 0: free; else the epoch of the process that took it */
+typedef _Atomic uint32_t trylock; /* 0: free; else the epoch of the process that took it */
 
 /* `epoch` is not 0. */
-static inline bool weir_trylock_take(weir_trylock *guard, uint32_t epoch)
+static inline bool trylock_take(trylock *guard, uint32_t epoch)
 {
   uint32_t seen = atomic_load_explicit(guard, memory_order_relaxed);
   if (seen == epoch) return false;
@@ -22,7 +22,7 @@ static inline bool weir_trylock_take(weir_trylock *guard, uint32_t epoch)
                                                  memory_order_relaxed);
 }
 
-static inline void weir_trylock_leave(weir_trylock *guard)
+static inline void trylock_leave(trylock *guard)
 {
   atomic_store_explicit(guard, 0, memory_order_release);
 }

@@ -29,16 +29,16 @@ typedef struct given {
   union {
     weir_dlpack versioned;
     weir_dlpack_unversioned plain;
-  } as;                  /* first: the consumer's pointer is to it */
-  weir_storage *storage; /* a count */
-  void *block;           /* exported; NULL: none */
+  } as;                    /* first: the consumer's pointer is to it */
+  tensor_storage *storage; /* a count */
+  void *block;             /* exported; NULL: none */
   int64_t size[WEIR_MAX_DIMS], stride[WEIR_MAX_DIMS];
 } given;
 
 static void end_given(given *g)
 {
   if (g->block) (void)weir_memory_unexport(g->block);
-  weir_storage_release(g->storage);
+  storage_release(g->storage);
   free(g);
 }
 
@@ -62,10 +62,10 @@ static void *handle_of(intptr_t stream)
 /* The consumer's stream waits for what is now in the current one. */
 static weir_status make_wait(weir_device device, intptr_t stream)
 {
-  weir_attached *d = weir_attached_of(device);
-  weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
+  attached_device *d = attached_device_of(device);
+  weir_status st = d ? WEIR_OK : attach_device(device, &d);
   if (st) return st;
-  const weir_heap *h = weir_now_heap(d);
+  const mem_heap *h = current_heap(d);
   const weir_backend *b = h->pool->backend;
   void *event, *consumer = handle_of(stream);
   if (h->stream == consumer) return WEIR_OK;
@@ -81,20 +81,20 @@ static weir_status ready(const weir_tensor *t, intptr_t stream)
   if (stream < WEIR_DLPACK_STREAM_NO_SYNC)
     return weir_fail(WEIR_EINVAL, "%lld is not a stream", (long long)stream);
   if (stream == WEIR_DLPACK_STREAM_NO_SYNC) return WEIR_OK;
-  if (weir_device_of(t).type == WEIR_DEVICE_CUDA) return make_wait(weir_device_of(t), stream);
+  if (device_of_tensor(t).type == WEIR_DEVICE_CUDA) return make_wait(device_of_tensor(t), stream);
   if (stream == WEIR_DLPACK_STREAM_NONE) return WEIR_OK;
   return weir_fail(WEIR_EINVAL, "the tensor is on the cpu, which has no streams");
 }
 
 static void describe(weir_dlpack_tensor *to, given *g, const weir_tensor *t)
 {
-  weir_device device = weir_device_of(t);
+  weir_device device = device_of_tensor(t);
   bool host = device.type == WEIR_DEVICE_CPU;
   *to = (weir_dlpack_tensor){
       .data = t->numel ? t->data : NULL, .ndim = t->dims, .shape = g->size, .strides = g->stride};
-  to->device.type = !host                             ? WEIR_DLPACK_CUDA
-                    : weir_storage_pinned(t->storage) ? WEIR_DLPACK_CUDA_HOST
-                                                      : WEIR_DLPACK_CPU;
+  to->device.type = !host                        ? WEIR_DLPACK_CUDA
+                    : storage_pinned(t->storage) ? WEIR_DLPACK_CUDA_HOST
+                                                 : WEIR_DLPACK_CPU;
   to->device.index = host ? 0 : weir_device_index(device);
   to->dtype.code = rows[t->dtype].code;
   to->dtype.bits = rows[t->dtype].bits;
@@ -193,8 +193,8 @@ static weir_status device_of(weir_device *out, const weir_dlpack_tensor *d)
   case WEIR_DLPACK_CUDA_MANAGED:
     if (d->device.index < 0) break;
     *out = WEIR_CUDA_AT(d->device.index);
-    weir_attached *a = weir_attached_of(*out);
-    return a ? WEIR_OK : weir_attach_now(*out, &a);
+    attached_device *a = attached_device_of(*out);
+    return a ? WEIR_OK : attach_device(*out, &a);
   default:
     break;
   }
@@ -212,7 +212,7 @@ static weir_status shape_of(weir_shape *out, int64_t *numel, const weir_dlpack_t
   if (d->ndim < 0 || (d->ndim && !d->shape))
     return weir_fail(WEIR_EINVAL, "a DLPack tensor of %d dimensions without a shape", d->ndim);
   *out = weir_shape_of(d->ndim, d->shape);
-  return weir_shape_numel(numel, *out, dtype);
+  return shape_numel(numel, *out, dtype);
 }
 
 /* Elements from the first to behind the last. */
@@ -269,20 +269,20 @@ static weir_status take(weir_tensor **out, const weir_dlpack_tensor *d,
   weir_dtype dtype = WEIR_DTYPE_NONE;
   weir_device device = WEIR_CPU;
   weir_shape shape = {0};
-  weir_storage *s = NULL;
+  tensor_storage *s = NULL;
   int64_t numel = 0;
   uint64_t extent = 0;
   char *data = NULL;
   weir_status st = dtype_of(&dtype, d);
-  size_t item = weir_itemsize(dtype);
+  size_t item = itemsize(dtype);
   if (!st) st = shape_of(&shape, &numel, d, dtype);
   if (!st) st = extent_of(&extent, d, numel, item);
   if (!st) st = data_of(&data, d, numel, extent, item);
   if (!st) st = device_of(&device, d);
-  if (!st) st = weir_storage_over(&s, data, extent * item, device, NULL, NULL);
+  if (!st) st = storage_over(&s, data, extent * item, device, NULL, NULL);
   if (st || !s) return st;
   s->pinned = d->device.type == WEIR_DLPACK_CUDA_HOST;
-  st = weir_tensor_make(out, s, dtype, shape, d->strides, 0);
+  st = tensor_make(out, s, dtype, shape, d->strides, 0);
   if (st) return st;
   s->release = release; /* only now: of what fails, nobody is told */
   s->context = context;
@@ -292,9 +292,9 @@ static weir_status take(weir_tensor **out, const weir_dlpack_tensor *d,
 /* The copy is done: its source may go. */
 static weir_status settle(const weir_tensor *t)
 {
-  weir_place p;
-  if (weir_device_of(t).type == WEIR_DEVICE_CPU) return WEIR_OK;
-  weir_status st = weir_place_of(&p, weir_device_of(t));
+  device_place p;
+  if (device_of_tensor(t).type == WEIR_DEVICE_CPU) return WEIR_OK;
+  weir_status st = device_place_of(&p, device_of_tensor(t));
   return st ? st : async_sync(p.stream, "from_dlpack");
 }
 

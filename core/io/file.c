@@ -22,10 +22,10 @@ enum { PIECE = 8 << 20, ONE_READ = 1 << 30 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-weir_status weir_file_open(weir_file *out, const char *path)
+weir_status file_open(tensor_file *out, const char *path)
 {
   struct stat s;
-  *out = (weir_file){.fd = -1, .path = path};
+  *out = (tensor_file){.fd = -1, .path = path};
   if (!path || !*path) return weir_fail(WEIR_EINVAL, "a file's name is needed");
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0)
@@ -39,7 +39,7 @@ weir_status weir_file_open(weir_file *out, const char *path)
   return WEIR_OK;
 }
 
-weir_status weir_file_read(const weir_file *f, void *to, uint64_t at, uint64_t bytes)
+weir_status file_read(const tensor_file *f, void *to, uint64_t at, uint64_t bytes)
 {
   for (uint64_t done = 0; done < bytes;) {
     uint64_t left = bytes - done;
@@ -63,7 +63,7 @@ static weir_status no_memory(void)
 }
 
 /* Where the file is to be: behind symbolic links, so that these stay. */
-static weir_status find_target(weir_file *f, mode_t *mode)
+static weir_status find_target(tensor_file *f, mode_t *mode)
 {
   struct stat s;
   bool there = stat(f->path, &s) == 0;
@@ -74,11 +74,11 @@ static weir_status find_target(weir_file *f, mode_t *mode)
   return f->target ? WEIR_OK : no_memory();
 }
 
-weir_status weir_file_begin(weir_file *out, const char *path)
+weir_status file_begin(tensor_file *out, const char *path)
 {
   static _Atomic unsigned serial;
   mode_t mode;
-  *out = (weir_file){.fd = -1, .path = path};
+  *out = (tensor_file){.fd = -1, .path = path};
   if (!path || !*path) return weir_fail(WEIR_EINVAL, "a file's name is needed");
   weir_status st = find_target(out, &mode);
   for (int tries = 0; !st && out->fd < 0; tries++) {
@@ -96,17 +96,17 @@ weir_status weir_file_begin(weir_file *out, const char *path)
                            errno, "cannot make %s", out->beside);
   }
   if (!st && mode) (void)fchmod(out->fd, mode);
-  return st ? weir_file_end(out, st) : WEIR_OK;
+  return st ? file_end(out, st) : WEIR_OK;
 }
 
-static weir_status write_failed(const weir_file *f)
+static weir_status write_failed(const tensor_file *f)
 {
   bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
   return weir_fail_errno(full ? WEIR_ENOSPC : WEIR_EIO, errno, "cannot write %s after %llu bytes",
                          f->path, (unsigned long long)f->bytes);
 }
 
-weir_status weir_file_write(weir_file *f, const void *from, uint64_t bytes)
+weir_status file_write(tensor_file *f, const void *from, uint64_t bytes)
 {
   for (uint64_t done = 0; done < bytes;) {
     uint64_t left = bytes - done;
@@ -119,7 +119,7 @@ weir_status weir_file_write(weir_file *f, const void *from, uint64_t bytes)
   return WEIR_OK;
 }
 
-weir_status weir_file_end(weir_file *f, weir_status st)
+weir_status file_end(tensor_file *f, weir_status st)
 {
   bool made = f->target && f->beside && f->fd >= 0;
   if (made && !st && fsync(f->fd)) st = write_failed(f);
@@ -129,7 +129,7 @@ weir_status weir_file_end(weir_file *f, weir_status st)
   if (made && st) (void)unlink(f->beside);
   free(f->target);
   free(f->beside);
-  *f = (weir_file){.fd = -1};
+  *f = (tensor_file){.fd = -1};
   return st;
 }
 
@@ -137,10 +137,10 @@ weir_status weir_file_end(weir_file *f, weir_status st)
 
 /* Makes of bytes from a file elements of ours: this machine's byte order, and bools that are 0 or
  * 1, whatever stood there. */
-static void settle(void *data, uint64_t bytes, const weir_file_array *array)
+static void settle(void *data, uint64_t bytes, const file_array *array)
 {
   unsigned char *at = data, *end = at + bytes;
-  size_t item = weir_itemsize(array->dtype);
+  size_t item = itemsize(array->dtype);
   if (array->dtype == WEIR_COMPLEX64) item = 4;
   if (array->dtype == WEIR_BOOL)
     for (; at < end; at++)
@@ -156,15 +156,15 @@ static void settle(void *data, uint64_t bytes, const weir_file_array *array)
       memcpy(&v, at, 8), v = __builtin_bswap64(v), memcpy(at, &v, 8);
 }
 
-static weir_status read_piece(const weir_file *f, const weir_file_array *array, void *to,
+static weir_status read_piece(const tensor_file *f, const file_array *array, void *to,
                               uint64_t offset, uint64_t bytes)
 {
-  weir_status st = weir_file_read(f, to, array->at + offset, bytes);
+  weir_status st = file_read(f, to, array->at + offset, bytes);
   if (!st) settle(to, bytes, array);
   return st;
 }
 
-static weir_status to_host(const weir_file *f, const weir_file_array *array, weir_tensor *t,
+static weir_status to_host(const tensor_file *f, const file_array *array, weir_tensor *t,
                            uint64_t bytes)
 {
   weir_status st = WEIR_OK;
@@ -173,17 +173,17 @@ static weir_status to_host(const weir_file *f, const weir_file_array *array, wei
   return st;
 }
 
-static weir_status to_device(const weir_file *f, const weir_file_array *array, weir_tensor *t,
+static weir_status to_device(const tensor_file *f, const file_array *array, weir_tensor *t,
                              uint64_t bytes)
 {
-  weir_place place;
+  device_place place;
   weir_tensor *half[2] = {NULL, NULL};
   weir_device cpu = WEIR_CPU;
-  weir_status st = weir_place_of(&place, weir_device_of(t));
+  weir_status st = device_place_of(&place, device_of_tensor(t));
   for (int i = 0; !st && i < 2 && (uint64_t)i * PIECE < bytes; i++) {
     weir_shape size = weir_shape((int64_t)(bytes < PIECE ? bytes : PIECE));
-    if (weir_tensor_new(&half[i], WEIR_UINT8, cpu, true, size))
-      st = weir_tensor_new(&half[i], WEIR_UINT8, cpu, false, size);
+    if (tensor_new(&half[i], WEIR_UINT8, cpu, true, size))
+      st = tensor_new(&half[i], WEIR_UINT8, cpu, false, size);
   }
   for (uint64_t at = 0, n; !st && at < bytes; at += n) {
     void *stage = half[at / PIECE % 2]->data;
@@ -191,9 +191,9 @@ static weir_status to_device(const weir_file *f, const weir_file_array *array, w
     st = read_piece(f, array, stage, at, n);
     if (!st && at) st = async_sync(place.stream, "load");
     if (!st)
-      st = weir_op_done(place.stream, "load",
-                        place.backend->copy(place.backend->self, place.native, WEIR_COPY_TO_DEVICE,
-                                            t->data + at, stage, n));
+      st = op_done(place.stream, "load",
+                   place.backend->copy(place.backend->self, place.native, WEIR_COPY_TO_DEVICE,
+                                       t->data + at, stage, n));
   }
   if (half[0]) {
     weir_status done = async_sync(place.stream, "load");
@@ -214,24 +214,24 @@ static void fortran_strides(int64_t *strides, weir_shape shape)
   }
 }
 
-weir_status weir_file_tensor(weir_tensor **out, const weir_file *f, const weir_file_array *array,
-                             const weir_options *options)
+weir_status file_tensor(weir_tensor **out, const tensor_file *f, const file_array *array,
+                        const weir_options *options)
 {
   weir_options o = options ? *options : (weir_options){.dtype = WEIR_DTYPE_NONE};
   weir_tensor *read = NULL, *turned = NULL;
   int64_t numel, strides[WEIR_MAX_DIMS];
   *out = NULL;
-  o.device = weir_resolve(o.device);
-  weir_status st = weir_shape_numel(&numel, array->shape, array->dtype);
+  o.device = device_resolve(o.device);
+  weir_status st = shape_numel(&numel, array->shape, array->dtype);
   if (!st && o.pin_memory && o.device.type != WEIR_DEVICE_CPU)
     st = weir_fail(WEIR_EINVAL, "only dense CPU tensors can be pinned");
-  if (!st) st = weir_tensor_new(&read, array->dtype, o.device, o.pin_memory, array->shape);
+  if (!st) st = tensor_new(&read, array->dtype, o.device, o.pin_memory, array->shape);
   if (st) return st;
-  uint64_t bytes = (uint64_t)numel * weir_itemsize(array->dtype);
+  uint64_t bytes = (uint64_t)numel * itemsize(array->dtype);
   st = (o.device.type == WEIR_DEVICE_CPU ? to_host : to_device)(f, array, read, bytes);
   if (!st && array->fortran && array->shape.count > 1) {
     fortran_strides(strides, array->shape);
-    st = weir_tensor_view(&turned, read, array->shape, strides, 0);
+    st = tensor_view(&turned, read, array->shape, strides, 0);
     weir_tensor_release(read);
     read = turned;
   }
@@ -253,7 +253,7 @@ weir_status weir_file_tensor(weir_tensor **out, const weir_file *f, const weir_f
   return WEIR_OK;
 }
 
-weir_status weir_file_put(weir_file *f, const weir_tensor *t, bool fortran)
+weir_status file_put(tensor_file *f, const weir_tensor *t, bool fortran)
 {
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR here = NULL;
@@ -264,7 +264,6 @@ weir_status weir_file_put(weir_file *f, const weir_tensor *t, bool fortran)
   weir_status st = fortran ? weir_permute(&turned, t, back) : WEIR_OK;
   if (!st) st = weir_cpu(&here, turned ? turned : t);
   if (!st) st = weir_contiguous(&dense, here);
-  if (!st)
-    st = weir_file_write(f, dense->data, (uint64_t)dense->numel * weir_itemsize(dense->dtype));
+  if (!st) st = file_write(f, dense->data, (uint64_t)dense->numel * itemsize(dense->dtype));
   return st;
 }

@@ -5,39 +5,39 @@
 
 #include "core/tensor/tensor.h"
 
-typedef struct weir_file {
+typedef struct tensor_file {
   int fd;           /* -1: none */
   uint64_t bytes;   /* reading: its size when it was opened; writing: written so far */
   const char *path; /* borrowed: the caller's */
   char *target;     /* writing, owned: the path behind symbolic links */
   char *beside;     /* writing, owned: the file that takes its place */
-} weir_file;
+} tensor_file;
 
 /* Errors: ENOENT, EIO, EINVAL: not a regular file. */
-weir_status weir_file_open(weir_file *out, const char *path);
+weir_status file_open(tensor_file *out, const char *path);
 /* Exactly `bytes` from `at`. Errors: EIO, ECORRUPT: the file ends before. */
-weir_status weir_file_read(const weir_file *f, void *to, uint64_t at, uint64_t bytes);
+weir_status file_read(const tensor_file *f, void *to, uint64_t at, uint64_t bytes);
 
 /* Begins a file beside `path`. */
-weir_status weir_file_begin(weir_file *out, const char *path);
-weir_status weir_file_write(weir_file *f, const void *from, uint64_t bytes);
+weir_status file_begin(tensor_file *out, const char *path);
+weir_status file_write(tensor_file *f, const void *from, uint64_t bytes);
 /* `st` is what the writing came to: WEIR_OK puts the file in its place, else it is removed. Closes
  * it either way; returns st, or what went wrong here. Of a file that is read: closes it. */
-weir_status weir_file_end(weir_file *f, weir_status st);
+weir_status file_end(tensor_file *f, weir_status st);
 
 /* How the elements of an array lie in a file. */
-typedef struct weir_file_array {
+typedef struct file_array {
   weir_dtype dtype;
   weir_shape shape;
   uint64_t at;  /* bytes from the start of the file; all of them are within it */
   bool fortran; /* first dimension innermost */
   bool swapped; /* most significant byte first */
-} weir_file_array;
+} file_array;
 
 /* The array as a tensor, by options as those of weir_npy_read(). */
-weir_status weir_file_tensor(weir_tensor **out, const weir_file *f, const weir_file_array *array,
-                             const weir_options *options);
+weir_status file_tensor(weir_tensor **out, const tensor_file *f, const file_array *array,
+                        const weir_options *options);
 /* All elements of t, row by row (fortran: first dimension innermost). Waits for the device. */
-weir_status weir_file_put(weir_file *f, const weir_tensor *t, bool fortran);
+weir_status file_put(tensor_file *f, const weir_tensor *t, bool fortran);
 
 #endif

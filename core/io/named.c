@@ -20,7 +20,7 @@ weir_status weir_tensors_create(weir_tensors **out)
   return *out ? WEIR_OK : no_memory();
 }
 
-static void list_free(weir_named_list *l)
+static void list_free(named_list *l)
 {
   for (size_t i = 0; i < l->count; i++)
     free(l->items[i].name);
@@ -52,7 +52,7 @@ static size_t hash(const char *name)
 }
 
 /* Where the name is in the table, or is to be. The table has an empty slot. */
-static size_t slot_of(const weir_named_list *l, const char *name)
+static size_t slot_of(const named_list *l, const char *name)
 {
   size_t at = hash(name) & (l->room - 1);
   while (l->table[at] && strcmp(l->items[l->table[at] - 1].name, name) != 0)
@@ -60,7 +60,7 @@ static size_t slot_of(const weir_named_list *l, const char *name)
   return at;
 }
 
-static void rebuild(weir_named_list *l)
+static void rebuild(named_list *l)
 {
   memset(l->table, 0, l->room * sizeof *l->table);
   for (size_t i = 0; i < l->count; i++)
@@ -68,12 +68,12 @@ static void rebuild(weir_named_list *l)
 }
 
 /* Room for one more item. */
-static weir_status grow(weir_named_list *l)
+static weir_status grow(named_list *l)
 {
   if (l->items && l->count < l->room / 2) return WEIR_OK;
   size_t room = l->room ? l->room * 2 : 16;
   if (room > UINT32_MAX) return no_memory();
-  weir_named_item *items = calloc(room / 2, sizeof *items);
+  named_item *items = calloc(room / 2, sizeof *items);
   if (!items) return no_memory();
   if (l->items) memcpy(items, l->items, l->count * sizeof *items);
   free(l->items);
@@ -86,19 +86,19 @@ static weir_status grow(weir_named_list *l)
   return WEIR_OK;
 }
 
-weir_named_item *weir_named_find(const weir_named_list *l, const char *name)
+named_item *named_find(const named_list *l, const char *name)
 {
   uint32_t place = l->room && name ? l->table[slot_of(l, name)] : 0;
   return place ? &l->items[place - 1] : NULL;
 }
 
-weir_status weir_named_add(weir_named_list *l, const char *name, void *value)
+weir_status named_add(named_list *l, const char *name, void *value)
 {
   weir_status st = grow(l);
   char *copy = st ? NULL : strdup(name);
   if (st || !copy) return st ? st : no_memory();
   l->table[slot_of(l, name)] = (uint32_t)l->count + 1;
-  l->items[l->count++] = (weir_named_item){copy, value};
+  l->items[l->count++] = (named_item){copy, value};
   return WEIR_OK;
 }
 
@@ -106,7 +106,7 @@ weir_status weir_named_add(weir_named_list *l, const char *name, void *value)
 
 static weir_status check_name(const char *name, const char *what)
 {
-  if (!weir_utf8_valid(name, strlen(name))) return weir_fail(WEIR_EINVAL, "%s is not UTF-8", what);
+  if (!utf8_valid(name, strlen(name))) return weir_fail(WEIR_EINVAL, "%s is not UTF-8", what);
   return WEIR_OK;
 }
 
@@ -115,9 +115,9 @@ weir_status weir_tensors_put(weir_tensors *set, const char *name, weir_tensor *t
   WEIR_REQUIRE(set, name, t);
   weir_status st = check_name(name, "a tensor's name");
   if (st) return st;
-  weir_named_item *there = weir_named_find(&set->tensors, name);
+  named_item *there = named_find(&set->tensors, name);
   if (!there) {
-    if (!(st = weir_named_add(&set->tensors, name, t))) (void)weir_tensor_retain(t);
+    if (!(st = named_add(&set->tensors, name, t))) (void)weir_tensor_retain(t);
     return st;
   }
   weir_tensor *before = there->value;
@@ -128,7 +128,7 @@ weir_status weir_tensors_put(weir_tensors *set, const char *name, weir_tensor *t
 
 weir_tensor *weir_tensors_get(const weir_tensors *set, const char *name)
 {
-  const weir_named_item *i = set ? weir_named_find(&set->tensors, name) : NULL;
+  const named_item *i = set ? named_find(&set->tensors, name) : NULL;
   return i ? i->value : NULL;
 }
 
@@ -149,7 +149,7 @@ weir_tensor *weir_tensors_at(const weir_tensors *set, size_t place)
 
 /* ---- metadata -------------------------------------------------------------------------------- */
 
-static void take_away(weir_named_list *l, weir_named_item *item)
+static void take_away(named_list *l, named_item *item)
 {
   free(item->name);
   free(item->value);
@@ -164,7 +164,7 @@ weir_status weir_tensors_set_metadata(weir_tensors *set, const char *key, const 
   weir_status st = check_name(key, "a key");
   if (!st && text) st = check_name(text, "a key's text");
   if (st) return st;
-  weir_named_item *there = weir_named_find(&set->metadata, key);
+  named_item *there = named_find(&set->metadata, key);
   if (!text) {
     if (there) take_away(&set->metadata, there);
     return WEIR_OK;
@@ -172,7 +172,7 @@ weir_status weir_tensors_set_metadata(weir_tensors *set, const char *key, const 
   char *copy = strdup(text);
   if (!copy) return no_memory();
   if (!there) {
-    if ((st = weir_named_add(&set->metadata, key, copy))) free(copy);
+    if ((st = named_add(&set->metadata, key, copy))) free(copy);
     return st;
   }
   free(there->value);
@@ -182,7 +182,7 @@ weir_status weir_tensors_set_metadata(weir_tensors *set, const char *key, const 
 
 const char *weir_tensors_metadata(const weir_tensors *set, const char *key)
 {
-  const weir_named_item *i = set ? weir_named_find(&set->metadata, key) : NULL;
+  const named_item *i = set ? named_find(&set->metadata, key) : NULL;
   return i ? i->value : NULL;
 }
 

@@ -4,26 +4,26 @@
 
 #include "core/tensor/tensor.h"
 
-typedef struct weir_named_item {
+typedef struct named_item {
   char *name;  /* owned */
   void *value; /* a weir_tensor with a count of its own, or text of its own */
-} weir_named_item;
+} named_item;
 
 /* Zero-initialised is empty. */
-typedef struct weir_named_list {
-  weir_named_item *items; /* owned; room for half of `room` */
-  uint32_t *table;        /* owned; place + 1, 0: empty; `room` of them */
-  size_t count, room;     /* room: a power of two, or 0 */
-} weir_named_list;
+typedef struct named_list {
+  named_item *items;  /* owned; room for half of `room` */
+  uint32_t *table;    /* owned; place + 1, 0: empty; `room` of them */
+  size_t count, room; /* room: a power of two, or 0 */
+} named_list;
 
 struct weir_tensors {
-  weir_named_list tensors, metadata;
+  named_list tensors, metadata;
 };
 
-/* NULL: there is none (borrowed, until the next weir_named_add). */
-weir_named_item *weir_named_find(const weir_named_list *l, const char *name);
+/* NULL: there is none (borrowed, until the next named_add). */
+named_item *named_find(const named_list *l, const char *name);
 /* Behind all others; the name is new and is copied, `value` is stolen unless it fails. Errors:
  * ENOMEM. */
-weir_status weir_named_add(weir_named_list *l, const char *name, void *value);
+weir_status named_add(named_list *l, const char *name, void *value);
 
 #endif

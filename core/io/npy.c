@@ -67,7 +67,7 @@ static weir_status text(literal *l, char out[TEXT])
   return mark(l, quote) ? WEIR_OK : wrong(l, "the string does not end");
 }
 
-static weir_status descr(literal *l, weir_file_array *array)
+static weir_status descr(literal *l, file_array *array)
 {
   char name[TEXT] = "";
   space(l);
@@ -131,7 +131,7 @@ static weir_status tuple(literal *l, weir_shape *shape)
   return shape->count == 1 && !comma ? wrong(l, "a number, where a tuple is expected") : WEIR_OK;
 }
 
-static weir_status parse(literal *l, weir_file_array *array)
+static weir_status parse(literal *l, file_array *array)
 {
   static const char *const keys[] = {"descr", "fortran_order", "shape"};
   unsigned seen = 0;
@@ -160,11 +160,11 @@ static weir_status parse(literal *l, weir_file_array *array)
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Where the header is, and how long. */
-static weir_status find_header(const weir_file *f, uint64_t *at, uint64_t *bytes)
+static weir_status find_header(const tensor_file *f, uint64_t *at, uint64_t *bytes)
 {
   unsigned char head[12] = {0};
   uint64_t there = f->bytes < sizeof head ? f->bytes : sizeof head;
-  weir_status st = weir_file_read(f, head, 0, there);
+  weir_status st = file_read(f, head, 0, there);
   if (st) return st;
   if (there < MAGIC + 4 || memcmp(head, magic, MAGIC) != 0)
     return weir_fail(WEIR_ECORRUPT, "%s is not an .npy file", f->path);
@@ -184,7 +184,7 @@ static weir_status find_header(const weir_file *f, uint64_t *at, uint64_t *bytes
   return WEIR_OK;
 }
 
-static weir_status read_header(const weir_file *f, weir_file_array *array)
+static weir_status read_header(const tensor_file *f, file_array *array)
 {
   uint64_t at = 0, bytes = 0;
   weir_status st = find_header(f, &at, &bytes);
@@ -194,7 +194,7 @@ static weir_status read_header(const weir_file *f, weir_file_array *array)
     return weir_fail(WEIR_ENOMEM, "no host memory left for a header of %llu bytes",
                      (unsigned long long)bytes);
   header[bytes] = 0;
-  st = weir_file_read(f, header, at, bytes);
+  st = file_read(f, header, at, bytes);
   literal l = {header, header, header + bytes, f->path};
   if (!st) st = parse(&l, array);
   free(header);
@@ -206,19 +206,19 @@ weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_option
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, path);
-  weir_file f;
-  weir_file_array array = {.dtype = WEIR_DTYPE_NONE};
+  tensor_file f;
+  file_array array = {.dtype = WEIR_DTYPE_NONE};
   int64_t numel = 0;
-  weir_status st = weir_file_open(&f, path);
+  weir_status st = file_open(&f, path);
   if (st) return st;
   st = read_header(&f, &array);
-  if (!st && weir_shape_numel(&numel, array.shape, array.dtype)) st = WEIR_ECORRUPT;
-  uint64_t bytes = (uint64_t)numel * weir_itemsize(array.dtype), left = f.bytes - array.at;
+  if (!st && shape_numel(&numel, array.shape, array.dtype)) st = WEIR_ECORRUPT;
+  uint64_t bytes = (uint64_t)numel * itemsize(array.dtype), left = f.bytes - array.at;
   if (!st && bytes > left)
     st = weir_fail(WEIR_ECORRUPT, "%s holds %llu bytes of elements, its header says %llu", path,
                    (unsigned long long)left, (unsigned long long)bytes);
-  if (!st) st = weir_file_tensor(out, &f, &array, options);
-  return weir_file_end(&f, st);
+  if (!st) st = file_tensor(out, &f, &array, options);
+  return file_end(&f, st);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -238,7 +238,7 @@ static bool is_fortran(const weir_tensor *t)
 /* The header of version 1.0 for t, its length. */
 static size_t make_header(char *out, size_t room, const weir_tensor *t, const char *code)
 {
-  char order = weir_itemsize(t->dtype) == 1 ? '|' : '<';
+  char order = itemsize(t->dtype) == 1 ? '|' : '<';
   int n = snprintf(out + 10, room - 10, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (", order,
                    code, is_fortran(t) ? "True" : "False");
   size_t at = 10 + (size_t)n;
@@ -262,15 +262,15 @@ weir_status weir_npy_write(const char *path, const weir_tensor *t)
   WEIR_REQUIRE(path, t);
   char header[512];
   const char *code = NULL;
-  weir_file f;
+  tensor_file f;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (kinds[i].dtype == t->dtype) code = kinds[i].code;
   if (!code)
     return weir_fail(WEIR_EINVAL, "the .npy format has no %s: convert the tensor first",
                      weir_dtype_name((weir_dtype)t->dtype));
-  weir_status st = weir_file_begin(&f, path);
+  weir_status st = file_begin(&f, path);
   if (st) return st;
-  st = weir_file_write(&f, header, make_header(header, sizeof header, t, code));
-  if (!st) st = weir_file_put(&f, t, is_fortran(t));
-  return weir_file_end(&f, st);
+  st = file_write(&f, header, make_header(header, sizeof header, t, code));
+  if (!st) st = file_put(&f, t, is_fortran(t));
+  return file_end(&f, st);
 }

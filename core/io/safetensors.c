@@ -36,10 +36,10 @@ typedef struct entry {
 } entry;
 
 typedef struct header {
-  const weir_file *file; /* borrowed */
-  char *text;            /* owned */
-  uint64_t bytes;        /* of the text */
-  entry *entries;        /* owned */
+  const tensor_file *file; /* borrowed */
+  char *text;              /* owned */
+  uint64_t bytes;          /* of the text */
+  entry *entries;          /* owned */
   size_t count, room;
   weir_tensors *set; /* borrowed: gets the metadata */
 } header;
@@ -51,10 +51,10 @@ static weir_status wrong(const header *h, const entry *e, const char *what)
   return weir_fail(WEIR_ECORRUPT, "%s: tensor '%.100s' %s", h->file->path, e->name, what);
 }
 
-static weir_status read_dtype(const header *h, weir_json *j, entry *e)
+static weir_status read_dtype(const header *h, json_reader *j, entry *e)
 {
   char *code;
-  weir_status st = weir_json_string(j, &code);
+  weir_status st = json_reader_string(j, &code);
   if (st) return st;
   for (int i = 1; i < WEIR_DTYPES; i++)
     if (!strcmp(code, codes[i])) e->dtype = (weir_dtype)i;
@@ -64,30 +64,30 @@ static weir_status read_dtype(const header *h, weir_json *j, entry *e)
                    h->file->path, e->name, code);
 }
 
-static weir_status read_shape(const header *h, weir_json *j, entry *e)
+static weir_status read_shape(const header *h, json_reader *j, entry *e)
 {
   bool more;
   uint64_t size;
-  weir_status st = weir_json_open(j, '[');
-  while (!st && !(st = weir_json_next(j, ']', &more)) && more) {
+  weir_status st = json_reader_open(j, '[');
+  while (!st && !(st = json_reader_next(j, ']', &more)) && more) {
     if (e->shape.count == WEIR_MAX_DIMS)
       return weir_fail(WEIR_ENOTSUP, "%s: tensor '%.100s' has more than %d dimensions",
                        h->file->path, e->name, WEIR_MAX_DIMS);
-    st = weir_json_unsigned(j, &size);
+    st = json_reader_unsigned(j, &size);
     if (!st && size > INT64_MAX) st = wrong(h, e, "has a size that is too large");
     if (!st) e->shape.size[e->shape.count++] = (int64_t)size;
   }
   return st;
 }
 
-static weir_status read_offsets(const header *h, weir_json *j, entry *e)
+static weir_status read_offsets(const header *h, json_reader *j, entry *e)
 {
   uint64_t offsets[2] = {0, 0};
   int n = 0;
   bool more;
-  weir_status st = weir_json_open(j, '[');
-  while (!st && !(st = weir_json_next(j, ']', &more)) && more)
-    st = n < 2 ? weir_json_unsigned(j, &offsets[n++])
+  weir_status st = json_reader_open(j, '[');
+  while (!st && !(st = json_reader_next(j, ']', &more)) && more)
+    st = n < 2 ? json_reader_unsigned(j, &offsets[n++])
                : wrong(h, e, "has more than two data_offsets");
   if (!st && n != 2) st = wrong(h, e, "has less than two data_offsets");
   e->begin = offsets[0];
@@ -99,9 +99,8 @@ static weir_status read_offsets(const header *h, weir_json *j, entry *e)
 static weir_status check_entry(const header *h, entry *e)
 {
   int64_t numel;
-  if (weir_shape_numel(&numel, e->shape, e->dtype))
-    return wrong(h, e, "has a shape that overflows");
-  uint64_t bytes = (uint64_t)numel * weir_itemsize(e->dtype), data = h->file->bytes - 8 - h->bytes;
+  if (shape_numel(&numel, e->shape, e->dtype)) return wrong(h, e, "has a shape that overflows");
+  uint64_t bytes = (uint64_t)numel * itemsize(e->dtype), data = h->file->bytes - 8 - h->bytes;
   if (e->begin > e->end || e->end > data || e->end - e->begin != bytes)
     return weir_fail(
         WEIR_ECORRUPT,
@@ -111,16 +110,16 @@ static weir_status check_entry(const header *h, entry *e)
   return WEIR_OK;
 }
 
-static weir_status read_entry(const header *h, weir_json *j, entry *e)
+static weir_status read_entry(const header *h, json_reader *j, entry *e)
 {
   static const char *const keys[] = {"dtype", "shape", "data_offsets"};
   unsigned seen = 0;
   bool more;
   char *key;
-  weir_status st = weir_json_open(j, '{');
-  while (!st && !(st = weir_json_next(j, '}', &more)) && more) {
+  weir_status st = json_reader_open(j, '{');
+  while (!st && !(st = json_reader_next(j, '}', &more)) && more) {
     int k = 0;
-    if ((st = weir_json_key(j, &key))) return st;
+    if ((st = json_reader_key(j, &key))) return st;
     while (k < 3 && strcmp(key, keys[k]) != 0)
       k++;
     if (k < 3 && seen >> k & 1) return wrong(h, e, "has a key twice");
@@ -128,19 +127,19 @@ static weir_status read_entry(const header *h, weir_json *j, entry *e)
     st = k == 0   ? read_dtype(h, j, e)
          : k == 1 ? read_shape(h, j, e)
          : k == 2 ? read_offsets(h, j, e)
-                  : weir_json_skip(j);
+                  : json_reader_skip(j);
   }
   if (!st && (seen & 7) != 7) st = wrong(h, e, "lacks dtype, shape or data_offsets");
   return st ? st : check_entry(h, e);
 }
 
-static weir_status read_metadata(const header *h, weir_json *j)
+static weir_status read_metadata(const header *h, json_reader *j)
 {
   bool more;
   char *key, *text;
-  weir_status st = weir_json_open(j, '{');
-  while (!st && !(st = weir_json_next(j, '}', &more)) && more) {
-    if ((st = weir_json_key(j, &key)) || (st = weir_json_string(j, &text))) return st;
+  weir_status st = json_reader_open(j, '{');
+  while (!st && !(st = json_reader_next(j, '}', &more)) && more) {
+    if ((st = json_reader_key(j, &key)) || (st = json_reader_string(j, &text))) return st;
     if (weir_tensors_metadata(h->set, key))
       return weir_fail(WEIR_ECORRUPT, "%s: the key '%.100s' of the metadata is there twice",
                        h->file->path, key);
@@ -165,15 +164,15 @@ static weir_status new_entry(header *h, entry **out)
 
 static weir_status parse(header *h)
 {
-  weir_json j = weir_json_of(h->text, h->bytes);
+  json_reader j = json_reader_of(h->text, h->bytes);
   bool more, metadata = false;
   if (!h->bytes || *h->text != '{')
     return weir_fail(WEIR_ECORRUPT, "%s: the header does not begin with {", h->file->path);
-  weir_status st = weir_json_open(&j, '{');
-  while (!st && !(st = weir_json_next(&j, '}', &more)) && more) {
+  weir_status st = json_reader_open(&j, '{');
+  while (!st && !(st = json_reader_next(&j, '}', &more)) && more) {
     char *name;
     entry *e = NULL;
-    if ((st = weir_json_key(&j, &name))) break;
+    if ((st = json_reader_key(&j, &name))) break;
     if (strcmp(name, METADATA) != 0) {
       st = new_entry(h, &e);
       if (e) {
@@ -187,7 +186,7 @@ static weir_status parse(header *h)
       st = read_metadata(h, &j);
     }
   }
-  return st ? st : weir_json_finish(&j);
+  return st ? st : json_reader_finish(&j);
 }
 
 /* ---- the header as a whole ------------------------------------------------------------------- */
@@ -227,11 +226,11 @@ static weir_status check_all(const header *h)
 static weir_status read_header(header *h)
 {
   unsigned char length[8];
-  const weir_file *f = h->file;
+  const tensor_file *f = h->file;
   if (f->bytes < sizeof length)
     return weir_fail(WEIR_ECORRUPT, "%s is not a .safetensors file: it has %llu bytes", f->path,
                      (unsigned long long)f->bytes);
-  weir_status st = weir_file_read(f, length, 0, sizeof length);
+  weir_status st = file_read(f, length, 0, sizeof length);
   if (st) return st;
   for (int i = 7; i >= 0; i--)
     h->bytes = h->bytes << 8 | length[i];
@@ -245,7 +244,7 @@ static weir_status read_header(header *h)
   if (!h->text)
     return weir_fail(WEIR_ENOMEM, "no host memory left for a header of %llu bytes",
                      (unsigned long long)h->bytes);
-  st = weir_file_read(f, h->text, sizeof length, h->bytes);
+  st = file_read(f, h->text, sizeof length, h->bytes);
   if (!st) st = parse(h);
   return st ? st : check_all(h);
 }
@@ -256,8 +255,8 @@ static weir_status read_tensors(const header *h, const weir_options *options)
   for (size_t i = 0; !st && i < h->count; i++) {
     const entry *e = &h->entries[i];
     weir_tensor *t = NULL;
-    weir_file_array array = {e->dtype, e->shape, 8 + h->bytes + e->begin, false, false};
-    st = weir_file_tensor(&t, h->file, &array, options);
+    file_array array = {e->dtype, e->shape, 8 + h->bytes + e->begin, false, false};
+    st = file_tensor(&t, h->file, &array, options);
     if (!st) st = weir_tensor_set_name(t, e->name);
     if (!st) st = weir_tensors_put(h->set, e->name, t);
     weir_tensor_release(t);
@@ -269,16 +268,16 @@ weir_status weir_safetensors_load(weir_tensors **out, const char *path, const we
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, path);
-  weir_file f;
+  tensor_file f;
   header h = {.file = &f};
-  weir_status st = weir_file_open(&f, path);
+  weir_status st = file_open(&f, path);
   if (st) return st;
   st = weir_tensors_create(&h.set);
   if (!st) st = read_header(&h);
   if (!st) st = read_tensors(&h, options);
   free(h.entries);
   free(h.text);
-  (void)weir_file_end(&f, WEIR_OK);
+  (void)file_end(&f, WEIR_OK);
   if (st)
     weir_tensors_release(h.set);
   else
@@ -291,53 +290,53 @@ weir_status weir_safetensors_load(weir_tensors **out, const char *path, const we
  */
 
 typedef struct place {
-  const weir_named_item *item; /* borrowed: the set's */
+  const named_item *item; /* borrowed: the set's */
 } place;
 
 static int by_size(const void *a, const void *b)
 {
-  const weir_named_item *x = ((const place *)a)->item, *y = ((const place *)b)->item;
-  size_t m = weir_itemsize(((weir_tensor *)x->value)->dtype);
-  size_t n = weir_itemsize(((weir_tensor *)y->value)->dtype);
+  const named_item *x = ((const place *)a)->item, *y = ((const place *)b)->item;
+  size_t m = itemsize(((weir_tensor *)x->value)->dtype);
+  size_t n = itemsize(((weir_tensor *)y->value)->dtype);
   return m != n ? (m > n ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-static void dump_entry(weir_dump *d, const weir_tensor *t, uint64_t *at)
+static void dump_entry(dump_writer *d, const weir_tensor *t, uint64_t *at)
 {
-  weir_dump_begin(d, '{');
-  weir_dump_key_text(d, "dtype", codes[t->dtype]);
-  weir_dump_key(d, "shape");
-  weir_dump_begin(d, '[');
+  dump_begin(d, '{');
+  dump_key_text(d, "dtype", codes[t->dtype]);
+  dump_key(d, "shape");
+  dump_begin(d, '[');
   for (int i = 0; i < t->dims; i++)
-    weir_dump_unsigned(d, (uint64_t)t->size[i]);
-  weir_dump_end(d, ']');
-  weir_dump_key(d, "data_offsets");
-  weir_dump_begin(d, '[');
-  weir_dump_unsigned(d, *at);
-  *at += (uint64_t)t->numel * weir_itemsize(t->dtype);
-  weir_dump_unsigned(d, *at);
-  weir_dump_end(d, ']');
-  weir_dump_end(d, '}');
+    dump_unsigned(d, (uint64_t)t->size[i]);
+  dump_end(d, ']');
+  dump_key(d, "data_offsets");
+  dump_begin(d, '[');
+  dump_unsigned(d, *at);
+  *at += (uint64_t)t->numel * itemsize(t->dtype);
+  dump_unsigned(d, *at);
+  dump_end(d, ']');
+  dump_end(d, '}');
 }
 
 static void dump_header(FILE *to, const weir_tensors *set, const place *order)
 {
-  weir_dump d;
+  dump_writer d;
   uint64_t at = 0;
-  weir_dump_start(&d, to, false);
-  weir_dump_begin(&d, '{');
+  dump_start(&d, to, false);
+  dump_begin(&d, '{');
   if (set->metadata.count) {
-    weir_dump_key(&d, METADATA);
-    weir_dump_begin(&d, '{');
+    dump_key(&d, METADATA);
+    dump_begin(&d, '{');
     for (size_t i = 0; i < set->metadata.count; i++)
-      weir_dump_key_text(&d, set->metadata.items[i].name, set->metadata.items[i].value);
-    weir_dump_end(&d, '}');
+      dump_key_text(&d, set->metadata.items[i].name, set->metadata.items[i].value);
+    dump_end(&d, '}');
   }
   for (size_t i = 0; i < set->tensors.count; i++) {
-    weir_dump_key(&d, order[i].item->name);
+    dump_key(&d, order[i].item->name);
     dump_entry(&d, order[i].item->value, &at);
   }
-  weir_dump_end(&d, '}');
+  dump_end(&d, '}');
 }
 
 /* *out is new: the length and the header, padded so that the elements are aligned. */
@@ -370,7 +369,7 @@ weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(path, set);
-  weir_file f;
+  tensor_file f;
   char *head = NULL;
   size_t bytes = 0;
   size_t count = set->tensors.count;
@@ -382,11 +381,11 @@ weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
     order[i].item = &set->tensors.items[i];
   if (count) qsort(order, count, sizeof *order, by_size);
   weir_status st = make_header(&head, &bytes, set, order);
-  if (!st && !(st = weir_file_begin(&f, path))) {
-    st = weir_file_write(&f, head, bytes);
+  if (!st && !(st = file_begin(&f, path))) {
+    st = file_write(&f, head, bytes);
     for (size_t i = 0; !st && i < count; i++)
-      st = weir_file_put(&f, order[i].item->value, false);
-    st = weir_file_end(&f, st);
+      st = file_put(&f, order[i].item->value, false);
+    st = file_end(&f, st);
   }
   free(head);
   free(order);

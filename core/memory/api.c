@@ -10,7 +10,7 @@
 
 weir_status weir_memory_detach(weir_device device)
 {
-  return weir_device_detach(device, weir_host_device_ends);
+  return device_detach(device, host_pool_device_ends);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -19,14 +19,14 @@ weir_status weir_memory_detach(weir_device device)
 static __attribute__((noinline)) weir_status malloc_odd(void **out, size_t bytes,
                                                         weir_device device, weir_stream *stream)
 {
-  weir_attached *d = weir_attached_of(device);
+  attached_device *d = attached_device_of(device);
   if (!d) {
-    weir_status st = weir_attach_now(device, &d);
+    weir_status st = attach_device(device, &d);
     if (st) return st;
   }
-  weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(d);
+  mem_heap *h = stream ? (mem_heap *)stream : current_heap(d);
   if (h->pool != d->pool)
-    return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", weir_device_at(device));
+    return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", device_at(device));
   if (bytes) return weir_tcache_malloc(h, bytes, out);
   *out = NULL;
   return WEIR_OK;
@@ -35,8 +35,8 @@ static __attribute__((noinline)) weir_status malloc_odd(void **out, size_t bytes
 static inline __attribute__((always_inline)) weir_status
 malloc_plain(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
-  const weir_attached *d = weir_attached_of(device);
-  weir_heap *h = stream ? (weir_heap *)stream : d ? weir_now_seen(d) : NULL;
+  const attached_device *d = attached_device_of(device);
+  mem_heap *h = stream ? (mem_heap *)stream : d ? current_heap_seen(d) : NULL;
   if (__builtin_expect(d && h && bytes && h->pool == d->pool, 1))
     return weir_tcache_malloc(h, bytes, out);
   return malloc_odd(out, bytes, device, stream);
@@ -45,8 +45,8 @@ malloc_plain(void **out, size_t bytes, weir_device device, weir_stream *stream)
 /* The handle of the stream that a call of these arguments allocates for. */
 static uint64_t native_of(weir_device device, const weir_stream *stream)
 {
-  weir_attached *d = weir_attached_of(device);
-  const weir_heap *h = stream ? (const weir_heap *)stream : d ? weir_now_heap(d) : NULL;
+  attached_device *d = attached_device_of(device);
+  const mem_heap *h = stream ? (const mem_heap *)stream : d ? current_heap(d) : NULL;
   return h ? (uint64_t)(uintptr_t)h->stream : 0;
 }
 
@@ -54,31 +54,31 @@ static uint64_t native_of(weir_device device, const weir_stream *stream)
 static __attribute__((noinline)) weir_status
 malloc_notified(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
-  const weir_listener *l = weir_listening;
-  weir_notice call;
+  const engine_listener *l = active_listener;
+  engine_notice call;
   bool notified = l && l->begin(&call);
   weir_status st = malloc_plain(out, bytes, device, stream);
   if (notified)
-    l->end(&call, &(weir_block_notice){.api = WEIR_NOTICE_MALLOC,
-                                       .status = weir_notify_status(st),
-                                       .address = st ? 0 : (uint64_t)(uintptr_t)*out,
-                                       .bytes = bytes,
-                                       .stream = native_of(device, stream),
-                                       .device = (int)weir_device_at(device)});
+    l->end(&call, &(block_notice){.api = WEIR_NOTICE_MALLOC,
+                                  .status = notify_status(st),
+                                  .address = st ? 0 : (uint64_t)(uintptr_t)*out,
+                                  .bytes = bytes,
+                                  .stream = native_of(device, stream),
+                                  .device = (int)device_at(device)});
   return st;
 }
 
 weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
   WEIR_REQUIRE(out);
-  if (__builtin_expect(weir_listening != NULL, 0))
+  if (__builtin_expect(active_listener != NULL, 0))
     return malloc_notified(out, bytes, device, stream);
   return malloc_plain(out, bytes, device, stream);
 }
 
 weir_status weir_free(void *ptr)
 {
-  if (__builtin_expect(weir_listening != NULL, 0))
+  if (__builtin_expect(active_listener != NULL, 0))
     return ptr ? notify_of_free(ptr, WEIR_NOTICE_FREE, weir_tcache_free) : WEIR_OK;
   return ptr ? weir_tcache_free(ptr) : WEIR_OK;
 }
@@ -86,25 +86,25 @@ weir_status weir_free(void *ptr)
 weir_status weir_record_stream(void *ptr, weir_stream *stream)
 {
   WEIR_REQUIRE(stream);
-  weir_status st = ptr ? weir_pool_use(ptr, (weir_heap *)stream) : WEIR_OK;
-  return st && weir_device_forked() ? WEIR_ECUDA : st;
+  weir_status st = ptr ? pool_use(ptr, (mem_heap *)stream) : WEIR_OK;
+  return st && device_forked() ? WEIR_ECUDA : st;
 }
 
 weir_status weir_memory_empty_cache(weir_device device)
 {
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   return weir_pool_empty(p);
 }
 
 weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes)
 {
-  FIND_POOL(p, weir_pool_of(device, &p));
-  return weir_pool_trim(p, keep_bytes);
+  FIND_POOL(p, pool_of_device(device, &p));
+  return pool_trim(p, keep_bytes);
 }
 
 weir_status weir_memory_set_fraction(weir_device device, double fraction)
 {
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   if (!(fraction >= 0 && fraction <= 1))
     return weir_fail(WEIR_EINVAL, "Invalid fraction value: %g%s. Allowed range: 0~1", fraction,
                      fraction > -1e5 && fraction < 1e5 && fraction == (int)fraction ? ".0" : "");
@@ -117,7 +117,7 @@ weir_status weir_memory_set_fraction(weir_device device, double fraction)
 weir_status weir_memory_on_oom(weir_device device, bool (*ask)(void *user, uint64_t bytes),
                                void *user)
 {
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   pthread_mutex_lock(&p->lock);
   p->oom = ask;
   p->oom_user = user;
@@ -128,12 +128,12 @@ weir_status weir_memory_on_oom(weir_device device, bool (*ask)(void *user, uint6
 weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, weir_stream *stream)
 {
   WEIR_REQUIRE(out);
-  FIND_POOL(p, weir_pool_of(device, &p));
-  weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(weir_attached_of(device));
+  FIND_POOL(p, pool_of_device(device, &p));
+  mem_heap *h = stream ? (mem_heap *)stream : current_heap(attached_device_of(device));
   *out = 0;
   pthread_mutex_lock(&p->lock);
-  weir_tcache_reclaim(p);
-  uint64_t own = weir_heap_largest(h), idle = weir_heap_largest(&p->common[HEAP_IDLE]);
+  tcache_reclaim(p);
+  uint64_t own = heap_largest(h), idle = heap_largest(&p->common[HEAP_IDLE]);
   *out = own > idle ? own : idle;
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
@@ -144,54 +144,54 @@ weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, we
 weir_status weir_memory_record_history(weir_device device, weir_history_mode mode,
                                        weir_history_context context, uint64_t max_entries)
 {
-  FIND_POOL(p, weir_pool_of(device, &p));
-  return weir_history_set(p, mode, context, max_entries);
+  FIND_POOL(p, pool_of_device(device, &p));
+  return history_set(p, mode, context, max_entries);
 }
 
 weir_status weir_memory_annotate(weir_device device, const char *name, bool begin)
 {
   WEIR_REQUIRE(name);
-  FIND_POOL(p, weir_pool_of(device, &p));
-  weir_history_annotate(p, name, begin);
+  FIND_POOL(p, pool_of_device(device, &p));
+  history_annotate(p, name, begin);
   return WEIR_OK;
 }
 
 weir_status weir_memory_history_info(weir_history_info *out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  FIND_POOL(p, weir_pool_of(device, &p));
-  weir_history_figures(p, out);
+  FIND_POOL(p, pool_of_device(device, &p));
+  history_figures(p, out);
   return WEIR_OK;
 }
 
 static weir_status tag_of(const char *name, unsigned *tag)
 {
-  *tag = name ? weir_tag_number(name) : ALL_TAGS;
+  *tag = name ? tag_number(name) : ALL_TAGS;
   if (!name || *tag < WEIR_TAGS) return WEIR_OK;
   return weir_fail(WEIR_EINVAL, "no thread ever set the tag %s", name);
 }
 
 weir_status weir_memory_pause(weir_device device, const char *tag, bool save)
 {
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   unsigned number;
   weir_status st = tag_of(tag, &number);
   if (st) return st;
   pthread_mutex_lock(&p->lock);
-  st = weir_pause(p, number, save);
+  st = pool_pause(p, number, save);
   pthread_mutex_unlock(&p->lock);
   return st;
 }
 
 weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lost_bytes)
 {
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   unsigned number;
   uint64_t some;
   weir_status st = tag_of(tag, &number);
   if (st) return st;
   pthread_mutex_lock(&p->lock);
-  st = weir_resume(p, number, lost_bytes ? lost_bytes : &some);
+  st = pool_resume(p, number, lost_bytes ? lost_bytes : &some);
   pthread_mutex_unlock(&p->lock);
   return st;
 }
@@ -199,9 +199,9 @@ weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lo
 weir_status weir_graph_pool_create(weir_graph_pool **out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   pthread_mutex_lock(&p->lock);
-  weir_status st = weir_graph_pool_new(p, out);
+  weir_status st = graph_pool_new(p, out);
   pthread_mutex_unlock(&p->lock);
   return st;
 }

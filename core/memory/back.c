@@ -30,7 +30,7 @@ enum { SHORT_SHARE = 8 };                 /* short: less than 1/8 of the limit i
 #define SPACE_LIMIT (UINT64_C(1) << 39)
 
 /* Room for one more range. */
-static weir_status heads_ensure(weir_pool *p)
+static weir_status heads_ensure(mem_pool *p)
 {
   const weir_source *s = &p->backend->source;
   if (p->head_count + p->head_spoken < p->head_room) return WEIR_OK;
@@ -45,14 +45,14 @@ static weir_status heads_ensure(weir_pool *p)
   return WEIR_OK;
 }
 
-weir_status weir_back_speak(weir_pool *p)
+weir_status back_reserve_range(mem_pool *p)
 {
   weir_status st = heads_ensure(p);
   p->head_spoken += !st;
   return st;
 }
 
-static void drop_arrays(weir_pool *p, uint64_t places)
+static void drop_arrays(mem_pool *p, uint64_t places)
 {
   if (p->pages) munmap(p->pages, places * sizeof *p->pages);
   if (p->spare) munmap(p->spare, places * sizeof *p->spare);
@@ -60,19 +60,19 @@ static void drop_arrays(weir_pool *p, uint64_t places)
 }
 
 /* Everything that reserving `bytes` takes but the address space. */
-static weir_status make_arrays(weir_pool *p, uint64_t places)
+static weir_status make_arrays(mem_pool *p, uint64_t places)
 {
-  p->pages = weir_pages(places * sizeof *p->pages);
-  p->spare = weir_pages(places * sizeof *p->spare);
+  p->pages = pages_alloc(places * sizeof *p->pages);
+  p->spare = pages_alloc(places * sizeof *p->spare);
   weir_status st = WEIR_OK;
   if (!p->pages || !p->spare)
     st = weir_fail(WEIR_ENOMEM, "no host memory for the pool's list of %llu pages",
                    (unsigned long long)places);
   if (!st) st = heads_ensure(p);
-  return st ? st : weir_block_ensure(p, 1);
+  return st ? st : block_ensure(p, 1);
 }
 
-static weir_status reserve(weir_pool *p, uint64_t bytes)
+static weir_status reserve(mem_pool *p, uint64_t bytes)
 {
   const weir_source *s = &p->backend->source;
   uint64_t places = bytes / s->page_bytes;
@@ -83,22 +83,22 @@ static weir_status reserve(weir_pool *p, uint64_t bytes)
     return st;
   }
   p->space = bytes;
-  block_id id = weir_block_new();
+  block_id id = block_new();
   p->heads[p->head_count++] = id;
   block(id)->address = p->base;
   block(id)->bytes = bytes;
-  weir_heap_put(&p->common[HEAP_HOLE], id);
+  heap_put(&p->common[HEAP_HOLE], id);
   return WEIR_OK;
 }
 
-weir_status weir_back_init(weir_pool *p)
+weir_status back_init(mem_pool *p)
 {
   const weir_source *s = &p->backend->source;
   uint64_t free_bytes, page = s->page_bytes;
   weir_status st = s->mem_info(p->backend->self, &free_bytes, &p->total);
   if (st || !s->reserve || !page || !p->config.expandable || p->config.whole_block) return st;
   for (uint64_t times = SPACE_MOST; times >= SPACE_LEAST; times /= 2) {
-    uint64_t bytes = weir_page_up(p->total, page) * times;
+    uint64_t bytes = page_up(p->total, page) * times;
     st = reserve(p, bytes < SPACE_LIMIT ? bytes : SPACE_LIMIT);
     if (st != WEIR_EOOM) return st;
   }
@@ -108,35 +108,35 @@ weir_status weir_back_init(weir_pool *p)
 /* ---- growing --------------------------------------------------------------------------------- */
 
 /* How much of a free neighbour serves heap h: its own blocks and idle ones. */
-uint64_t weir_back_helps(const weir_heap *h, block_id id)
+uint64_t back_usable_bytes(const mem_heap *h, block_id id)
 {
   if (!id || block_state(block(id)) != BLOCK_FREE) return 0;
   uint16_t n = block(id)->heap;
-  return n == h->number || n == weir_idle_of(h)->number ? block(id)->bytes : 0;
+  return n == h->number || n == idle_of(h)->number ? block(id)->bytes : 0;
 }
 
-static void consider(weir_plan *best, const weir_heap *h, block_id hole, uint64_t bytes,
+static void consider(grow_plan *best, const mem_heap *h, block_id hole, uint64_t bytes,
                      uint64_t page)
 {
-  uint64_t l = weir_back_helps(h, block(hole)->left), r = weir_back_helps(h, block(hole)->right),
-           all = block(hole)->bytes;
+  uint64_t l = back_usable_bytes(h, block(hole)->left),
+           r = back_usable_bytes(h, block(hole)->right), all = block(hole)->bytes;
   if (l && r && l < bytes && r < bytes && l + r + all >= bytes &&
       (!best->hole || all < best->bytes))
-    *best = (weir_plan){hole, block(hole)->left, block(hole)->right, all, false};
+    *best = (grow_plan){hole, block(hole)->left, block(hole)->right, all, false};
   for (int end = 0; end < 2; end++) {
     block_id side = end ? block(hole)->right : block(hole)->left;
-    uint64_t have = weir_back_helps(h, side);
-    uint64_t need = have < bytes ? weir_page_up(bytes - have, page) : page;
+    uint64_t have = back_usable_bytes(h, side);
+    uint64_t need = have < bytes ? page_up(bytes - have, page) : page;
     if (need <= block(hole)->bytes && (!best->hole || need < best->bytes))
-      *best = (weir_plan){hole, have ? side : 0, 0, need, end};
+      *best = (grow_plan){hole, have ? side : 0, 0, need, end};
   }
 }
 
-static weir_plan make_plan(const weir_heap *h, uint64_t bytes)
+static grow_plan make_plan(const mem_heap *h, uint64_t bytes)
 {
-  weir_pool *p = h->pool;
-  const weir_heap *holes = &p->common[HEAP_HOLE];
-  weir_plan best = {0, 0, 0, 0, false};
+  mem_pool *p = h->pool;
+  const mem_heap *holes = &p->common[HEAP_HOLE];
+  grow_plan best = {0, 0, 0, 0, false};
   uint64_t page = p->backend->source.page_bytes;
   int looks = 0;
   for (int f = 0; f < TLSF_FIRST; f++) {
@@ -146,33 +146,33 @@ static weir_plan make_plan(const weir_heap *h, uint64_t bytes)
            id = block(id)->next, looks++)
         consider(&best, h, id, bytes, page);
   }
-  block_id any = best.hole ? 0 : weir_heap_find(holes, weir_page_up(bytes, page));
+  block_id any = best.hole ? 0 : heap_find(holes, page_up(bytes, page));
   if (any) consider(&best, h, any, bytes, page);
   return best;
 }
 
 /* Cuts the planned piece out of its hole, in no heap. */
-static block_id cut_hole(weir_pool *p, const weir_plan *pl)
+static block_id cut_hole(mem_pool *p, const grow_plan *pl)
 {
-  weir_heap *holes = &p->common[HEAP_HOLE];
+  mem_heap *holes = &p->common[HEAP_HOLE];
   block_id id = pl->hole;
-  weir_heap_remove(holes, id);
+  heap_remove(holes, id);
   if (!pl->at_end || block(id)->bytes == pl->bytes) {
-    weir_block_split(id, pl->bytes, holes);
+    block_split(id, pl->bytes, holes);
     return id;
   }
-  weir_block_split(id, block(id)->bytes - pl->bytes, holes);
+  block_split(id, block(id)->bytes - pl->bytes, holes);
   block_id piece = block(id)->right;
-  weir_heap_remove(holes, piece);
-  weir_heap_put(holes, id);
+  heap_remove(holes, piece);
+  heap_put(holes, id);
   return piece;
 }
 
 /* The next free block of `h` from bin *at on that holds a whole page, the smallest first; 0: none.
  */
-static block_id next_lender(const weir_heap *h, const weir_plan *except, int *at)
+static block_id next_lender(const mem_heap *h, const grow_plan *except, int *at)
 {
-  const weir_pool *p = h->pool;
+  const mem_pool *p = h->pool;
   uint64_t from;
   for (; *at < TLSF_FIRST * TLSF_SECOND; ++*at)
     for (block_id id = h->bins[*at / TLSF_SECOND][*at % TLSF_SECOND]; id; id = block(id)->next)
@@ -181,7 +181,7 @@ static block_id next_lender(const weir_heap *h, const weir_plan *except, int *at
 }
 
 /* Whole pages h can lend itself. A captured graph has the addresses of its pool: they stay. */
-static uint64_t count_pages(const weir_heap *h, const weir_plan *except)
+static uint64_t count_pages(const mem_heap *h, const grow_plan *except)
 {
   uint64_t bytes = 0, from;
   if (h->graph) return 0;
@@ -194,7 +194,7 @@ static uint64_t count_pages(const weir_heap *h, const weir_plan *except)
 }
 
 /* Unmaps idle pages until `count` are spare, or none is left. */
-static weir_status idle_to_spare(weir_pool *p, uint64_t count, const weir_plan *except)
+static weir_status idle_to_spare(mem_pool *p, uint64_t count, const grow_plan *except)
 {
   uint64_t page = p->backend->source.page_bytes, from;
   weir_status st = WEIR_OK;
@@ -210,7 +210,7 @@ static weir_status idle_to_spare(weir_pool *p, uint64_t count, const weir_plan *
 
 /* Maps whole pages of h's own free blocks at `address` as well, and leaves where they were: the
  * stream's order lets its new work follow the old, through whichever address. */
-static weir_status lend(weir_pool *p, weir_heap *h, const weir_plan *except, uint64_t address,
+static weir_status lend(mem_pool *p, mem_heap *h, const grow_plan *except, uint64_t address,
                         uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
@@ -220,52 +220,52 @@ static weir_status lend(weir_pool *p, weir_heap *h, const weir_plan *except, uin
     uint64_t from, moved = 0, have;
     block_id id = next_lender(h, except, &at);
     if (!id) break;
-    if ((st = weir_block_ensure(p, 2))) break;
+    if ((st = block_ensure(p, 2))) break;
     have = vmm_whole(p, block(id), &from);
     if (have > bytes - *done) have = bytes - *done;
     for (; moved < have && *done < bytes; moved += s->page_bytes) {
       for (; *done < bytes && vmm_stuck(p, address + *done);)
         *done += s->page_bytes;
       if (*done == bytes) break;
-      uint64_t *place = weir_back_place(p, from + moved);
+      uint64_t *place = back_place(p, from + moved);
       if ((st = s->map(p->backend->self, address + *done, *place))) break;
-      *weir_back_place(p, address + *done) = *place;
+      *back_place(p, address + *done) = *place;
       *place = 0;
       *done += s->page_bytes;
     }
     if (!moved) continue;
-    id = weir_back_cut(h, id, from, moved);
-    weir_history_segment(p, ACTION_SEGMENT_UNMAP, id); /* the memory has gone, the mapping will */
-    weir_back_leave(p, id, h, h->epoch);
+    id = back_cut(h, id, from, moved);
+    history_segment(p, ACTION_SEGMENT_UNMAP, id); /* the memory has gone, the mapping will */
+    back_leave(p, id, h, h->epoch);
   }
   return st;
 }
 
 /* Gives h a piece of what was a hole, of which `done` bytes are mapped, and not for use where
  * `closed`; the rest is a hole again. */
-static void hand_over(weir_pool *p, weir_heap *h, block_id piece, uint64_t done, uint64_t stamp,
+static void hand_over(mem_pool *p, mem_heap *h, block_id piece, uint64_t done, uint64_t stamp,
                       bool closed)
 {
-  weir_heap *holes = &p->common[HEAP_HOLE];
+  mem_heap *holes = &p->common[HEAP_HOLE];
   block_id rest = block(piece)->bytes > done ? piece : 0;
   if (rest && done) {
-    weir_block_split(piece, done, holes);
+    block_split(piece, done, holes);
     rest = block(piece)->right;
-    weir_heap_remove(holes, rest);
+    heap_remove(holes, rest);
   }
   block(piece)->stamp = stamp;
   block(piece)->when = p->clock();
   if (done && closed) {
-    weir_back_leave(p, piece, stamp ? h : &p->common[HEAP_IDLE], stamp);
+    back_leave(p, piece, stamp ? h : &p->common[HEAP_IDLE], stamp);
   } else if (done) {
-    weir_history_segment(p, ACTION_SEGMENT_MAP, piece);
-    (void)weir_block_give(h, piece);
+    history_segment(p, ACTION_SEGMENT_MAP, piece);
+    (void)block_give(h, piece);
   }
-  if (rest) (void)weir_block_give(holes, rest);
+  if (rest) (void)block_give(holes, rest);
 }
 
 /* Maps the planned piece of a hole for h, from spare pages and then h's own free ones. */
-static weir_status fill(weir_pool *p, weir_heap *h, const weir_plan *pl)
+static weir_status fill(mem_pool *p, mem_heap *h, const grow_plan *pl)
 {
   const weir_source *s = &p->backend->source;
   uint64_t done = 0;
@@ -280,34 +280,34 @@ static weir_status fill(weir_pool *p, weir_heap *h, const weir_plan *pl)
   if (!st && done < pl->bytes) st = WEIR_EOOM;
   weir_status open = done ? s->access(p->backend->self, block(piece)->address, done) : WEIR_OK;
   hand_over(p, h, piece, done, lent ? h->epoch : 0, open != WEIR_OK);
-  if (open) (void)weir_back_settle(p);
+  if (open) (void)back_settle(p);
   return st ? st : open;
 }
 
 /* An idle block becomes h's, so that what is mapped beside it joins it. */
-static void adopt(weir_heap *h, block_id *id)
+static void adopt(mem_heap *h, block_id *id)
 {
-  weir_heap *idle = weir_idle_of(h);
+  mem_heap *idle = idle_of(h);
   if (!*id || block(*id)->heap != idle->number) return;
-  weir_heap_remove(idle, *id);
-  *id = weir_block_give(h, *id);
+  heap_remove(idle, *id);
+  *id = block_give(h, *id);
 }
 
-uint64_t weir_back_fresh(const weir_heap *h, const weir_plan *pl)
+uint64_t back_fresh(const mem_heap *h, const grow_plan *pl)
 {
-  const weir_pool *p = h->pool;
+  const mem_pool *p = h->pool;
   uint64_t have = p->spare_count * p->backend->source.page_bytes + count_pages(h, pl);
   return pl->bytes > have ? pl->bytes - have : 0;
 }
 
-weir_status weir_back_fill(weir_heap *h, weir_plan *pl, uint64_t limit)
+weir_status back_fill(mem_heap *h, grow_plan *pl, uint64_t limit)
 {
-  weir_pool *p = h->pool;
-  uint64_t fresh = weir_back_fresh(h, pl);
+  mem_pool *p = h->pool;
+  uint64_t fresh = back_fresh(h, pl);
   if (fresh > limit || p->reserved > limit - fresh) return WEIR_ELIMIT;
   weir_status st =
       fresh ? vmm_make(p, p->spare_count + fresh / p->backend->source.page_bytes) : WEIR_OK;
-  if (!st) st = weir_block_ensure(p, 3);
+  if (!st) st = block_ensure(p, 3);
   if (st) return st;
   adopt(h, &pl->beside);
   adopt(h, &pl->other);
@@ -315,9 +315,9 @@ weir_status weir_back_fill(weir_heap *h, weir_plan *pl, uint64_t limit)
 }
 
 /* Where to grow, idle pages being spare by then. */
-static weir_status plan_pages(weir_heap *h, uint64_t bytes, weir_plan *pl)
+static weir_status plan_pages(mem_heap *h, uint64_t bytes, grow_plan *pl)
 {
-  weir_pool *p = h->pool;
+  mem_pool *p = h->pool;
   *pl = make_plan(h, bytes);
   if (!pl->hole) return WEIR_EOOM;
   weir_status st = idle_to_spare(p, pl->bytes / p->backend->source.page_bytes, pl);
@@ -327,78 +327,78 @@ static weir_status plan_pages(weir_heap *h, uint64_t bytes, weir_plan *pl)
 
 /* Memory is short: pieces of pages are taken home where that helps, and put together. WEIR_EOOM:
  * neither does. */
-static weir_status grow_by_pieces(weir_heap *h, uint64_t bytes, uint64_t fresh, uint64_t limit)
+static weir_status grow_by_pieces(mem_heap *h, uint64_t bytes, uint64_t fresh, uint64_t limit)
 {
-  weir_pool *p = h->pool;
+  mem_pool *p = h->pool;
   uint32_t now = p->clock();
-  if (weir_stitch_undo(p, h, now) + weir_stitch_undo(p, NULL, now)) {
-    weir_plan pl;
-    if (weir_heap_find(h, bytes)) return WEIR_OK;
+  if (stitch_undo(p, h, now) + stitch_undo(p, NULL, now)) {
+    grow_plan pl;
+    if (heap_find(h, bytes)) return WEIR_OK;
     weir_status st = plan_pages(h, bytes, &pl);
-    if (st || !(fresh = weir_back_fresh(h, &pl))) return st ? st : WEIR_EOOM;
+    if (st || !(fresh = back_fresh(h, &pl))) return st ? st : WEIR_EOOM;
   }
-  return weir_stitch_grow(h, bytes, fresh, limit);
+  return stitch_grow(h, bytes, fresh, limit);
 }
 
-static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
+static weir_status grow_pages(mem_pool *p, mem_heap *h, uint64_t bytes, uint64_t limit)
 {
-  weir_plan pl;
-  if (p->leaving) weir_epoch_poll(p, true, NULL);
-  (void)weir_back_settle(p);
+  grow_plan pl;
+  if (p->leaving) epoch_poll(p, true, NULL);
+  (void)back_settle(p);
   weir_status st = plan_pages(h, bytes, &pl);
-  uint64_t fresh = st ? 0 : weir_back_fresh(h, &pl);
+  uint64_t fresh = st ? 0 : back_fresh(h, &pl);
   if (fresh && !h->graph && p->reserved + fresh > limit - limit / SHORT_SHARE) {
     st = grow_by_pieces(h, bytes, fresh, limit);
     if (st != WEIR_EOOM) return st;
     st = plan_pages(h, bytes, &pl);
   }
-  return st ? st : weir_back_fill(h, &pl, limit);
+  return st ? st : back_fill(h, &pl, limit);
 }
 
 /* PyTorch's sizes (c10/cuda/CUDACachingAllocator: kSmallBuffer, kLargeBuffer, kRoundLarge). */
-static uint64_t segment_bytes(const weir_pool *p, uint64_t bytes)
+static uint64_t segment_bytes(const mem_pool *p, uint64_t bytes)
 {
   const uint64_t mib = 1 << 20;
   if (p->config.whole_block) return bytes;
   if (bytes <= mib) return 2 * mib;
-  return bytes < 10 * mib ? 20 * mib : weir_page_up(bytes, 2 * mib);
+  return bytes < 10 * mib ? 20 * mib : page_up(bytes, 2 * mib);
 }
 
-void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, uint64_t bytes)
+void back_add(mem_pool *p, mem_heap *h, block_id id, uint64_t address, uint64_t bytes)
 {
   p->heads[p->head_count++] = id;
   block(id)->address = address;
   block(id)->bytes = bytes;
   block(id)->when = p->clock();
   vmm_count(p, (int64_t)bytes, 1);
-  weir_heap_put(h, id);
+  heap_put(h, id);
 }
 
-static weir_status grow_segment(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
+static weir_status grow_segment(mem_pool *p, mem_heap *h, uint64_t bytes, uint64_t limit)
 {
   uint64_t ask = segment_bytes(p, bytes), address;
   if (ask > limit || p->reserved > limit - ask) ask = bytes;
   if (ask > limit || p->reserved > limit - ask) return WEIR_ELIMIT;
-  weir_status st = weir_block_ensure(p, 2);
+  weir_status st = block_ensure(p, 2);
   if (!st) st = heads_ensure(p);
   if (!st) st = p->backend->source.segment_alloc(p->backend->self, ask, &address);
   if (st == WEIR_EOOM && ask > bytes)
     st = p->backend->source.segment_alloc(p->backend->self, ask = bytes, &address);
   if (st) return st;
-  block_id id = weir_block_new();
-  weir_back_add(p, h, id, address, ask);
-  weir_history_segment(p, ACTION_SEGMENT_ALLOC, id);
+  block_id id = block_new();
+  back_add(p, h, id, address, ask);
+  history_segment(p, ACTION_SEGMENT_ALLOC, id);
   return WEIR_OK;
 }
 
-weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
+weir_status back_grow(mem_pool *p, mem_heap *h, uint64_t bytes, uint64_t limit)
 {
   if (p->host) return p->host_calls->grow(p, h, bytes);
   return has_vmm(p) ? grow_pages(p, h, bytes, limit) : grow_segment(p, h, bytes, limit);
 }
 
 /* Whether no block has memory. */
-bool weir_back_empty(const weir_pool *p)
+bool back_empty(const mem_pool *p)
 {
   if (!has_vmm(p)) return !p->reserved;
   for (block_id id = p->heads[0]; id; id = block(id)->right)
@@ -406,18 +406,18 @@ bool weir_back_empty(const weir_pool *p)
   return true;
 }
 
-weir_status weir_back_fini(weir_pool *p)
+weir_status back_fini(mem_pool *p)
 {
   if (!has_vmm(p)) return WEIR_OK;
-  weir_status st = weir_back_settle(p);
+  weir_status st = back_settle(p);
   if (!st) st = vmm_unstick(p);
   if (!st && p->leaving)
     st = weir_fail(WEIR_EINVAL, "work that is not complete may touch the pool's memory");
   if (!st) st = vmm_destroy_spare(p);
   if (!st) st = p->backend->source.release(p->backend->self, p->base, p->space);
   if (st) return st;
-  weir_heap_remove(&p->common[HEAP_HOLE], p->heads[0]);
-  weir_block_drop(p->heads[0]);
+  heap_remove(&p->common[HEAP_HOLE], p->heads[0]);
+  block_drop(p->heads[0]);
   p->head_count = 0;
   drop_arrays(p, p->space / p->backend->source.page_bytes);
   p->space = 0;

@@ -48,17 +48,17 @@ static void init(void)
 {
   char beside[4096] = "";
   Dl_info info;
-  if (dladdr((void *)(uintptr_t)&weir_callers_hold, &info) && info.dli_fname) {
+  if (dladdr((void *)(uintptr_t)&callers_hold, &info) && info.dli_fname) {
     (void)snprintf(beside, sizeof beside, "%s", info.dli_fname);
     char *slash = strrchr(beside, '/');
     *(slash ? slash : beside) = 0;
   }
-  (void)weir_stack_init(*beside ? beside : NULL, open_library, dlsym, CALLERS_DEPTH);
+  (void)stack_init(*beside ? beside : NULL, open_library, dlsym, CALLERS_DEPTH);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-void weir_callers_hold(void)
+void callers_hold(void)
 {
   pthread_once(&once, init);
   pthread_mutex_lock(&table.lock);
@@ -71,7 +71,7 @@ void weir_callers_hold(void)
   pthread_mutex_unlock(&table.lock);
 }
 
-void weir_callers_let_go(void)
+void callers_release(void)
 {
   pthread_mutex_lock(&table.lock);
   table.holders--;
@@ -79,12 +79,12 @@ void weir_callers_let_go(void)
 }
 
 /* Room for one more stack of `count` frames. */
-static bool make_room(const weir_pool *p, uint32_t count)
+static bool make_room(const mem_pool *p, uint32_t count)
 {
   const uint64_t step = STEP * sizeof *table.words;
   if (!table.slots && may_commit(p, SLOTS * sizeof *table.slots))
-    table.slots = weir_pages(SLOTS * sizeof *table.slots);
-  if (!table.words) table.words = weir_pages_reserve((uint64_t)WORDS * sizeof *table.words);
+    table.slots = pages_alloc(SLOTS * sizeof *table.slots);
+  if (!table.words) table.words = pages_reserve((uint64_t)WORDS * sizeof *table.words);
   if (!table.slots || !table.words || table.count == MOST_STACKS) return false;
   if (table.used + count + 2 <= table.committed) return true;
   if (table.committed + STEP > WORDS || !may_commit(p, step)) return false;
@@ -113,7 +113,7 @@ static uint32_t *probe(uint64_t hash, const uint64_t *frames, uint32_t count)
   }
 }
 
-static uint32_t intern(const weir_pool *p, const uint64_t *frames, uint32_t count)
+static uint32_t intern(const mem_pool *p, const uint64_t *frames, uint32_t count)
 {
   uint64_t hash = hash_of(frames, count);
   uint32_t *slot = table.slots ? probe(hash, frames, count) : NULL;
@@ -133,7 +133,7 @@ static uint32_t intern(const weir_pool *p, const uint64_t *frames, uint32_t coun
   return *slot;
 }
 
-uint64_t weir_callers_capture(const weir_pool *p)
+uint64_t weir_callers_capture(const mem_pool *p)
 {
   uint64_t frames[CALLERS_DEPTH];
   unsigned count = weir_unwind_here(frames, CALLERS_DEPTH);
@@ -145,49 +145,48 @@ uint64_t weir_callers_capture(const weir_pool *p)
   return id ? generation << 32 | id : 0;
 }
 
-uint32_t weir_callers_id(uint64_t token)
+uint32_t callers_id(uint64_t token)
 {
   return token >> 32 == atomic_load(&table.generation) ? (uint32_t)token : 0;
 }
 
-unsigned weir_callers_frames(uint32_t id, const uint64_t **frames)
+unsigned callers_frames(uint32_t id, const uint64_t **frames)
 {
   if (!id) return 0;
   *frames = table.words + id + 1;
   return (unsigned)table.words[id];
 }
 
-weir_callers_figures weir_callers_count(void)
+callers_figures callers_count(void)
 {
   pthread_mutex_lock(&table.lock);
-  weir_callers_figures f = {table.count,
-                            (table.slots ? SLOTS * sizeof *table.slots : 0) +
-                                (uint64_t)table.committed * sizeof *table.words,
-                            table.lost, weir_stack_unwinder()};
+  callers_figures f = {table.count,
+                       (table.slots ? SLOTS * sizeof *table.slots : 0) +
+                           (uint64_t)table.committed * sizeof *table.words,
+                       table.lost, stack_unwinder()};
   pthread_mutex_unlock(&table.lock);
   return f;
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-unsigned weir_callers_own(uint32_t id, weir_names *names)
+unsigned callers_own(uint32_t id, code_names *names)
 {
   const uint64_t *frames = NULL;
-  unsigned count = weir_callers_frames(id, &frames), own = 0;
+  unsigned count = callers_frames(id, &frames), own = 0;
   for (unsigned i = 0; i < count && i < INNER; i++)
-    if (weir_names_find(names, frames[i]).ours) own = i + 1;
+    if (names_find(names, frames[i]).ours) own = i + 1;
   return own < count ? own : 0;
 }
 
-size_t weir_callers_text(char *out, size_t room, uint32_t id, unsigned most, weir_names *names)
+size_t callers_text(char *out, size_t room, uint32_t id, unsigned most, code_names *names)
 {
   const uint64_t *frames = NULL;
-  unsigned count = weir_callers_frames(id, &frames),
-           first = count ? weir_callers_own(id, names) : 0;
+  unsigned count = callers_frames(id, &frames), first = count ? callers_own(id, names) : 0;
   size_t used = 0;
   if (room) *out = 0;
   for (unsigned i = first; i < count && i < first + most && used + 1 < room; i++) {
-    weir_name n = weir_names_find(names, frames[i]);
+    code_name n = names_find(names, frames[i]);
     const char *file = strrchr(n.object, '/');
     int wrote = snprintf(out + used, room - used, "%s%s (%s+0x%llx)", i == first ? "" : " < ",
                          n.function, file ? file + 1 : n.object, (unsigned long long)n.offset);

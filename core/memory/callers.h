@@ -13,25 +13,25 @@
 enum { CALLERS_DEPTH = 96, CALLERS_BYTES = 64 << 20 };
 
 /* For who records, and for who reads what was recorded. */
-void weir_callers_hold(void);
-void weir_callers_let_go(void);
+void callers_hold(void);
+void callers_release(void);
 
 /* A token for the caller's stack; 0: none. Host memory is asked of p's source. No lock held. */
-uint64_t weir_callers_capture(const weir_pool *p);
+uint64_t weir_callers_capture(const mem_pool *p);
 /* The stack's number if the token is of the table that is in use; 0: none. */
-uint32_t weir_callers_id(uint64_t token);
+uint32_t callers_id(uint64_t token);
 /* Its addresses (borrowed while held), innermost first; returns how many. */
-unsigned weir_callers_frames(uint32_t id, const uint64_t **frames);
+unsigned callers_frames(uint32_t id, const uint64_t **frames);
 /* How many of the innermost are the allocator's own. */
-unsigned weir_callers_own(uint32_t id, weir_names *names);
+unsigned callers_own(uint32_t id, code_names *names);
 
-typedef struct weir_callers_figures {
+typedef struct callers_figures {
   uint64_t stacks, bytes, lost; /* interned; host memory in use; captured and found no room */
   const char *unwinder;         /* "libunwind", "backtrace", "off" (static) */
-} weir_callers_figures;
-weir_callers_figures weir_callers_count(void);
+} callers_figures;
+callers_figures callers_count(void);
 
 /* "inner (object+0x12) < outer (...)", at most `most` frames, cut at `room`. Returns its length. */
-size_t weir_callers_text(char *out, size_t room, uint32_t id, unsigned most, weir_names *names);
+size_t callers_text(char *out, size_t room, uint32_t id, unsigned most, code_names *names);
 
 #endif

@@ -20,16 +20,16 @@ static bool bare(uint8_t state)
   return state == BLOCK_HOLE || state == BLOCK_AWAY;
 }
 
-static const char *check_block(const weir_pool *p, block_id id, tally *t)
+static const char *check_block(const mem_pool *p, block_id id, tally *t)
 {
-  const weir_block *b = block(id);
+  const mem_block *b = block(id);
   uint8_t state = block_state(b);
   REQUIRE("a block is no multiple of 512 bytes",
           b->bytes && !(b->bytes % UNIT) && !(b->address % UNIT));
   REQUIRE("a spare record is in a chain", state != BLOCK_SPARE && state != BLOCK_USE);
   REQUIRE("a block belongs to another pool's heap",
-          weir_heaps[b->heap] && weir_heaps[b->heap]->pool == p);
-  block_id found = weir_page_map_find(b->address);
+          heap_table[b->heap] && heap_table[b->heap]->pool == p);
+  block_id found = page_map_find(b->address);
   bool known = !bare(state) && state != BLOCK_FREE;
   REQUIRE("the page map knows a free block", known || found != id);
   REQUIRE("the page map does not know a block", !known || found == id);
@@ -50,7 +50,7 @@ static const char *check_block(const weir_pool *p, block_id id, tally *t)
   t->tcache_blocks += b->tcache != 0;
   t->chained++;
   if (!b->right) return NULL;
-  const weir_block *r = block(b->right);
+  const mem_block *r = block(b->right);
   REQUIRE("neighbours do not touch", r->left == id && b->address + b->bytes == r->address);
   REQUIRE("free neighbours of one heap were not joined",
           !in_heap(state) || (state == BLOCK_HOLE && !hole) || block_state(r) != state ||
@@ -58,7 +58,7 @@ static const char *check_block(const weir_pool *p, block_id id, tally *t)
   return NULL;
 }
 
-static const char *check_heap(const weir_heap *h, uint64_t *bytes, uint64_t *blocks)
+static const char *check_heap(const mem_heap *h, uint64_t *bytes, uint64_t *blocks)
 {
   uint64_t own_bytes = 0, own_blocks = 0;
   for (int f = 0; f < TLSF_FIRST; f++) {
@@ -86,25 +86,25 @@ typedef struct owned {
   uint64_t live;
 } owned;
 
-static void count_owned(void *user, const weir_block *b)
+static void count_owned(void *user, const mem_block *b)
 {
   owned *o = user;
-  if (weir_heaps[b->heap]->graph == o->graph && block_state(b) != BLOCK_FREE) o->live++;
+  if (heap_table[b->heap]->graph == o->graph && block_state(b) != BLOCK_FREE) o->live++;
 }
 
 static const char *check_graph(const weir_graph_pool *g, uint64_t *bytes, uint64_t *blocks)
 {
   owned o = {g, 0};
   const char *wrong = check_heap(&g->idle, bytes, blocks);
-  for (const weir_heap *h = g->heaps; h && !wrong; h = h->next)
+  for (const mem_heap *h = g->heaps; h && !wrong; h = h->next)
     wrong = check_heap(h, bytes, blocks);
-  weir_pool_walk(g->pool, count_owned, &o);
+  pool_walk(g->pool, count_owned, &o);
   REQUIRE("a private pool's count of live blocks is wrong", wrong || o.live == g->live);
   return wrong;
 }
 
 /* Pages in places of [address, address + bytes), in bytes. */
-static uint64_t given_bytes(const weir_pool *p, uint64_t address, uint64_t bytes)
+static uint64_t given_bytes(const mem_pool *p, uint64_t address, uint64_t bytes)
 {
   uint64_t page = p->backend->source.page_bytes, places = 0;
   for (uint64_t at = address - p->base; at < address - p->base + bytes; at += page)
@@ -112,7 +112,7 @@ static uint64_t given_bytes(const weir_pool *p, uint64_t address, uint64_t bytes
   return places * page;
 }
 
-static uint64_t paused_bytes(const weir_pool *p)
+static uint64_t paused_bytes(const mem_pool *p)
 {
   uint64_t page = p->backend->source.page_bytes, places = 0;
   for (uint64_t i = 0; p->copies && i < p->space / page; i++)
@@ -121,7 +121,7 @@ static uint64_t paused_bytes(const weir_pool *p)
 }
 
 /* What is leaving has pages of its own only where a mapping failed. */
-static const char *check_pages(const weir_pool *p, uint64_t mapped, uint64_t leaving)
+static const char *check_pages(const mem_pool *p, uint64_t mapped, uint64_t leaving)
 {
   uint64_t given = p->space ? given_bytes(p, p->base, p->space) : mapped;
   for (block_id id = p->leaving; id; id = block(id)->next, leaving--)
@@ -137,11 +137,11 @@ static const char *check_pages(const weir_pool *p, uint64_t mapped, uint64_t lea
 }
 
 /* Every piece away serves in one place, beside a foreign piece of the same page. */
-static const char *check_stitched(const weir_pool *p, uint64_t away)
+static const char *check_stitched(const mem_pool *p, uint64_t away)
 {
   uint64_t page = p->backend->source.page_bytes;
   for (block_id id = p->stitched; id; id = block(id)->next, away -= 2) {
-    const weir_block *f = block(id), *a = block(f->prev);
+    const mem_block *f = block(id), *a = block(f->prev);
     REQUIRE("a piece away has no place",
             block_state(f) == BLOCK_AWAY && block_state(a) == BLOCK_AWAY && block(a->prev) == f);
     REQUIRE("a piece does not fill its place",
@@ -154,7 +154,7 @@ static const char *check_stitched(const weir_pool *p, uint64_t away)
   return NULL;
 }
 
-static const char *check_all(const weir_pool *p)
+static const char *check_all(const mem_pool *p)
 {
   tally t = {0};
   uint64_t bytes = 0, blocks = 0;
@@ -167,7 +167,7 @@ static const char *check_all(const weir_pool *p)
   }
   for (unsigned i = 0; i <= p->heap_count; i++) {
     const char *wrong =
-        check_heap(i ? weir_heaps[p->numbers[i - 1]] : &p->common[HEAP_IDLE], &bytes, &blocks);
+        check_heap(i ? heap_table[p->numbers[i - 1]] : &p->common[HEAP_IDLE], &bytes, &blocks);
     if (wrong) return wrong;
   }
   for (const weir_graph_pool *g = p->graphs; g; g = g->next) {
@@ -187,12 +187,12 @@ static const char *check_all(const weir_pool *p)
   return wrong ? wrong : check_heap(&p->common[HEAP_HOLE], &bytes, &blocks);
 }
 
-const char *weir_pool_check(weir_pool *p)
+const char *pool_check(mem_pool *p)
 {
   pthread_mutex_lock(&p->lock);
-  weir_tcache_freeze(p);
+  tcache_freeze(p);
   const char *wrong = check_all(p);
-  weir_tcache_thaw(p);
+  tcache_thaw(p);
   pthread_mutex_unlock(&p->lock);
   return wrong;
 }

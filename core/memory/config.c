@@ -7,7 +7,7 @@
 #include <string.h>
 #include "core/base/options.h"
 
-const weir_config weir_config_default = {.max_split_bytes = UINT64_MAX,
+const pool_config pool_config_default = {.max_split_bytes = UINT64_MAX,
                                          .expandable = true,
                                          .decay_ms = 10000,
                                          .pinned_register = true,
@@ -18,12 +18,12 @@ enum kind { MEBIBYTES, NUMBER, SHARE, SWITCH };
 static const struct key {
   const char *name;
   enum kind kind;
-  size_t offset;     /* in weir_config */
+  size_t offset;     /* in pool_config */
   uint64_t min, max; /* MEBIBYTES, NUMBER */
 } keys[] = {
 #define ROW(name, kind, field, min, max)                                                           \
   {                                                                                                \
-    name, kind, offsetof(weir_config, field), min, max                                             \
+    name, kind, offsetof(pool_config, field), min, max                                             \
   }
     ROW("max_split_size_mb", MEBIBYTES, max_split_bytes, 20, 1 << 24),
     ROW("roundup_power2_divisions", NUMBER, roundup_divisions, 1, 64),
@@ -63,7 +63,7 @@ static weir_status share(double *out, const char *name, const char *text)
   return WEIR_OK;
 }
 
-static weir_status apply(weir_config *config, const struct key *k, const char *name,
+static weir_status apply(pool_config *config, const struct key *k, const char *name,
                          const char *text)
 {
   void *field = (char *)config + k->offset;
@@ -73,17 +73,17 @@ static weir_status apply(weir_config *config, const struct key *k, const char *n
   (void)snprintf(full, sizeof full, "%s: %s", name, k->name);
   switch (k->kind) {
   case SWITCH:
-    return weir_option_bool(field, full, text);
+    return option_bool(field, full, text);
   case SHARE:
     return share(field, full, text);
   default:
-    if ((st = weir_option_number(&number, full, text, k->min, k->max))) return st;
+    if ((st = option_number(&number, full, text, k->min, k->max))) return st;
     *(uint64_t *)field = k->kind == MEBIBYTES ? number << 20 : number;
     return WEIR_OK;
   }
 }
 
-static weir_status one(weir_config *config, const char *name, char *item)
+static weir_status one(pool_config *config, const char *name, char *item)
 {
   char *value = strchr(item, ':');
   if (!value)
@@ -94,9 +94,9 @@ static weir_status one(weir_config *config, const char *name, char *item)
   return unknown(name, item);
 }
 
-weir_status weir_config_parse(weir_config *config, const char *name, const char *text)
+weir_status pool_config_parse(pool_config *config, const char *name, const char *text)
 {
-  weir_config next = *config;
+  pool_config next = *config;
   char copy[1024], *rest = copy, *item;
   if (!text || !*text) return WEIR_OK;
   if (strlen(text) >= sizeof copy)

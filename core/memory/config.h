@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "core/base/status.h"
 
-typedef struct weir_config {
+typedef struct pool_config {
   uint64_t max_split_bytes;   /* larger segments are never split (no VMM); UINT64_MAX: no bound */
   uint64_t roundup_divisions; /* sizes rounded up to 1/N of a power of two; 0: classes only */
   double gc_threshold; /* share of the limit above which idle memory is given back first; 0: off */
@@ -22,11 +22,11 @@ typedef struct weir_config {
   uint64_t pinned_threads;     /* that touch large pinned memory first; 0: as many as are good */
   bool pinned_register;        /* pin our own memory; else have the device make it */
   bool pinned_ahead;           /* pin some more in the background before it is asked for */
-} weir_config;
+} pool_config;
 
-extern const weir_config weir_config_default;
+extern const pool_config pool_config_default;
 
 /* Applies `text` (NULL or "": nothing) onto *config. Errors: EINVAL, *config is untouched. */
-weir_status weir_config_parse(weir_config *config, const char *name, const char *text);
+weir_status pool_config_parse(pool_config *config, const char *name, const char *text);
 
 #endif

@@ -23,19 +23,19 @@ enum { BATCHES = 64 }; /* markers for as many bytes of frees as are reserved */
 /* Whether nothing may be recorded. A stream that allocates to a private pool is left alone from
  * then on, since its capture may begin at any moment; so is the default stream, which other streams
  * wait for, while any does. */
-static bool closed(const weir_heap *h)
+static bool closed(const mem_heap *h)
 {
-  return h->diverted || (!h->stream && h->pool->capture_count) || weir_epoch_capturing(h);
+  return h->diverted || (!h->stream && h->pool->capture_count) || epoch_capturing(h);
 }
 
 /* Records a marker. Where all are on their way, the latest is recorded again: it is complete later
  * then, but the one before it tells meanwhile. */
-static weir_status record(weir_heap *h)
+static weir_status record(mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   weir_status st = WEIR_OK;
   unsigned next = h->flying < MARKERS ? h->flying : MARKERS - 1;
-  weir_marker *m = &h->markers[(h->oldest + next) % MARKERS];
+  epoch_marker *m = &h->markers[(h->oldest + next) % MARKERS];
   if (!m->event) st = b->event_create(b->self, &m->event);
   if (!st) st = b->event_record(b->self, m->event, h->stream);
   if (st) return st;
@@ -45,16 +45,16 @@ static weir_status record(weir_heap *h)
 }
 
 /* The event that covers all that is marked. */
-static void *latest(const weir_heap *h)
+static void *latest(const mem_heap *h)
 {
   return h->markers[(h->oldest + h->flying + MARKERS - 1) % MARKERS].event;
 }
 
-static void look(weir_heap *h)
+static void look(mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   while (h->flying) {
-    const weir_marker *m = &h->markers[h->oldest];
+    const epoch_marker *m = &h->markers[h->oldest];
     bool complete = false;
     if (b->event_query(b->self, m->event, &complete) || !complete) return;
     h->done = m->epoch;
@@ -66,26 +66,26 @@ static void look(weir_heap *h)
 
 /* Closes the epoch: a marker now. Fails without a change. ENOTSUP has no sentence: whoever marks
  * for somebody else's sake leaves theirs. */
-static weir_status mark(weir_heap *h)
+static weir_status mark(mem_heap *h)
 {
   return closed(h) ? WEIR_ENOTSUP : record(h);
 }
 
-static void poll(weir_heap *h, bool may_mark)
+static void poll(mem_heap *h, bool may_mark)
 {
   look(h);
   if (may_mark && h->dirty > h->marked && !mark(h)) look(h);
 }
 
-void weir_epoch_poll(weir_pool *p, bool may_mark, const weir_heap *except)
+void epoch_poll(mem_pool *p, bool may_mark, const mem_heap *except)
 {
   for (unsigned i = 0; i < p->heap_count; i++) {
-    weir_heap *h = weir_heaps[p->numbers[i]];
+    mem_heap *h = heap_table[p->numbers[i]];
     if (h != except) poll(h, may_mark);
   }
 }
 
-static weir_status sync(weir_heap *h)
+static weir_status sync(mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   if (h->dirty <= h->done) return WEIR_OK;
@@ -99,14 +99,14 @@ static weir_status sync(weir_heap *h)
   return WEIR_OK;
 }
 
-static weir_status ask(weir_heap *h)
+static weir_status ask(mem_heap *h)
 {
   poll(h, true);
   return WEIR_OK;
 }
 
 /* Calls `one` for every heap that pending blocks of a host pool name, once. */
-static weir_status each_used(weir_pool *p, weir_status (*one)(weir_heap *h))
+static weir_status each_used(mem_pool *p, weir_status (*one)(mem_heap *h))
 {
   uint64_t seen[HEAPS / 64] = {0};
   weir_status first = WEIR_OK;
@@ -116,7 +116,7 @@ static weir_status each_used(weir_pool *p, weir_status (*one)(weir_heap *h))
       uint16_t n = block(u)->heap;
       if (seen[n / 64] >> n % 64 & 1) continue;
       seen[n / 64] |= UINT64_C(1) << n % 64;
-      weir_heap *h = weir_heaps[n];
+      mem_heap *h = heap_table[n];
       pthread_mutex_lock(&h->pool->lock);
       weir_status st = one(h);
       pthread_mutex_unlock(&h->pool->lock);
@@ -125,50 +125,50 @@ static weir_status each_used(weir_pool *p, weir_status (*one)(weir_heap *h))
   return first;
 }
 
-weir_status weir_epoch_sync(weir_pool *p)
+weir_status epoch_sync(mem_pool *p)
 {
   weir_status first = p->host ? each_used(p, sync) : WEIR_OK;
   for (unsigned i = 0; i < p->heap_count; i++) {
-    weir_status st = sync(weir_heaps[p->numbers[i]]);
+    weir_status st = sync(heap_table[p->numbers[i]]);
     if (!first) first = st;
   }
   return first;
 }
 
-static void retire_bin(weir_heap *h, block_id id)
+static void retire_bin(mem_heap *h, block_id id)
 {
-  weir_heap *idle = &h->pool->common[HEAP_IDLE];
+  mem_heap *idle = &h->pool->common[HEAP_IDLE];
   for (block_id next; id; id = next) {
     next = block(id)->next;
     if (block(id)->stamp > h->done) continue;
-    weir_heap_remove(h, id);
+    heap_remove(h, id);
     block(id)->stamp = 0;
-    weir_block_give(idle, id);
+    block_give(idle, id);
   }
 }
 
-void weir_epoch_retire(weir_pool *p, const weir_heap *except)
+void epoch_retire(mem_pool *p, const mem_heap *except)
 {
   for (unsigned i = 0; i < p->heap_count; i++) {
-    weir_heap *h = weir_heaps[p->numbers[i]];
+    mem_heap *h = heap_table[p->numbers[i]];
     if (h == except || !h->retirable) continue;
     h->retirable = false;
     for (int f = 0; f < TLSF_FIRST; f++)
       for (uint32_t in = h->second[f]; in; in &= in - 1)
         retire_bin(h, h->bins[f][__builtin_ctz(in)]);
   }
-  weir_graph_retire(p);
+  graph_retire(p);
 }
 
 /* After a wait on `waited` up to and including `epoch`. */
-static void learn(weir_heap *waiter, const weir_heap *waited, uint64_t epoch)
+static void learn(mem_heap *waiter, const mem_heap *waited, uint64_t epoch)
 {
   for (unsigned i = 0; i < HEAPS; i++)
     if (waited->known[i] > waiter->known[i]) waiter->known[i] = waited->known[i];
   if (epoch > waiter->known[waited->number]) waiter->known[waited->number] = epoch;
 }
 
-weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited)
+weir_status epoch_wait(mem_heap *waiter, mem_heap *waited)
 {
   const weir_backend *b = waiter->pool->backend;
   if (closed(waiter) || closed(waited))
@@ -181,34 +181,34 @@ weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited)
   return WEIR_OK;
 }
 
-uint64_t weir_epoch_close(weir_heap *h)
+uint64_t epoch_close(mem_heap *h)
 {
   return h->left ? h->marked : h->epoch++;
 }
 
-void weir_epoch_learn(weir_heap *waiter, const weir_heap *waited, uint64_t epoch, bool ordered)
+void epoch_learn(mem_heap *waiter, const mem_heap *waited, uint64_t epoch, bool ordered)
 {
   uint64_t *known = &waiter->known[waited->number];
   if (ordered) learn(waiter, waited, epoch);
   if (epoch > *known) *known = epoch;
 }
 
-void weir_epoch_depend(weir_heap *waiter, weir_heap *waited)
+void epoch_depend(mem_heap *waiter, mem_heap *waited)
 {
-  learn(waiter, waited, weir_epoch_close(waited));
+  learn(waiter, waited, epoch_close(waited));
 }
 
-void weir_epoch_use(weir_pool *p, block_id use)
+void epoch_use(mem_pool *p, block_id use)
 {
-  weir_heap *h = weir_heaps[block(use)->heap];
+  mem_heap *h = heap_table[block(use)->heap];
   if (h->pool != p) pthread_mutex_lock(&h->pool->lock);
   block(use)->stamp = h->dirty = h->epoch;
   if (h->pool != p) pthread_mutex_unlock(&h->pool->lock);
 }
 
-static bool use_complete(const weir_pool *p, block_id use)
+static bool use_complete(const mem_pool *p, block_id use)
 {
-  weir_heap *h = weir_heaps[block(use)->heap];
+  mem_heap *h = heap_table[block(use)->heap];
   if (h->pool == p) return block(use)->stamp <= h->done;
   pthread_mutex_lock(&h->pool->lock);
   bool complete = block(use)->stamp <= h->done;
@@ -220,7 +220,7 @@ static bool use_complete(const weir_pool *p, block_id use)
  * stream does from now on. *complete: they have finished. */
 static bool uses_over(block_id id, bool *complete)
 {
-  const weir_heap *own = weir_heaps[block(id)->heap]->clock;
+  const mem_heap *own = heap_table[block(id)->heap]->clock;
   *complete = true;
   for (block_id u = block(id)->uses; u; u = block(u)->next) {
     uint16_t n = block(u)->heap;
@@ -233,13 +233,13 @@ static bool uses_over(block_id id, bool *complete)
   return true;
 }
 
-void weir_epoch_pending(weir_pool *p)
+void epoch_pending(mem_pool *p)
 {
   block_id id = p->pending;
   if (p->host) (void)each_used(p, ask);
   p->pending = 0;
   for (block_id next; id; id = next) {
-    weir_block *b = block(id);
+    mem_block *b = block(id);
     next = b->next;
     bool complete;
     if (!uses_over(id, &complete)) {
@@ -249,36 +249,36 @@ void weir_epoch_pending(weir_pool *p)
     }
     for (block_id u = b->uses, after; u; u = after) {
       after = block(u)->next;
-      if (block(u)->class == USE_STREAM) weir_use_drop(b, u);
+      if (block(u)->class == USE_STREAM) block_use_drop(b, u);
     }
-    weir_history_free(p, id, true);
-    weir_pool_count_pending(p, b, -1);
+    history_free(p, id, true);
+    pool_count_pending(p, b, -1);
     /* Only ordered, not complete: then it is the own stream's next marker that tells. */
-    const weir_heap *own = weir_heaps[b->heap]->clock;
-    weir_pool_release_at(id, complete ? b->stamp : own->epoch);
+    const mem_heap *own = heap_table[b->heap]->clock;
+    pool_release_at(id, complete ? b->stamp : own->epoch);
   }
 }
 
-void weir_epoch_collect(weir_pool *p)
+void epoch_collect(mem_pool *p)
 {
-  weir_epoch_poll(p, true, NULL);
-  weir_epoch_pending(p);
-  weir_epoch_retire(p, NULL);
+  epoch_poll(p, true, NULL);
+  epoch_pending(p);
+  epoch_retire(p, NULL);
 }
 
-void weir_epoch_alert(weir_pool *p)
+void epoch_alert(mem_pool *p)
 {
   if (!p->alert) p->unmarked = 0;
   p->alert = p->reserved;
 }
 
-void weir_epoch_breathe(weir_pool *p)
+void epoch_after_frees(mem_pool *p)
 {
   if (p->heap_count < 2) p->unmarked = 0;
   if (!p->alert || p->unmarked <= p->reserved / BATCHES) return;
   p->alert -= p->unmarked < p->alert ? p->unmarked : p->alert;
-  weir_epoch_poll(p, true, NULL);
-  weir_epoch_pending(p);
+  epoch_poll(p, true, NULL);
+  epoch_pending(p);
   p->unmarked = 0;
 }
 
@@ -289,17 +289,17 @@ void weir_epoch_breathe(weir_pool *p)
  * what is freed on the heap from now on may follow the new one. Only what the old one was known to
  * run after is forgotten. */
 
-weir_status weir_epoch_leave(weir_heap *h)
+weir_status epoch_leave(mem_heap *h)
 {
-  weir_pool *p = h->pool;
+  mem_pool *p = h->pool;
   if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released before");
-  if (h->diverted || weir_epoch_capturing(h))
+  if (h->diverted || epoch_capturing(h))
     return weir_fail(WEIR_EINVAL, "the stream is being captured, or allocates to a private pool");
-  weir_tcache_divert(p, h, 1);
-  weir_tcache_reclaim(p);
+  tcache_divert(p, h, 1);
+  tcache_reclaim(p);
   weir_status st = record(h);
   if (st) {
-    weir_tcache_divert(p, h, -1);
+    tcache_divert(p, h, -1);
     return st;
   }
   h->dirty = h->epoch = h->marked; /* what is freed later is covered, too */
@@ -307,16 +307,16 @@ weir_status weir_epoch_leave(weir_heap *h)
   return WEIR_OK;
 }
 
-bool weir_epoch_return(weir_heap *h, void *stream)
+bool epoch_return(mem_heap *h, void *stream)
 {
   if (!h->left || h->own) return false;
   poll(h, false);
   if (h->done < h->marked) return false;
   h->left = false;
   h->stream = stream;
-  h->serial = weir_heap_serial();
+  h->serial = heap_serial();
   h->epoch = h->marked + 1;
   memset(h->known, 0, HEAPS * sizeof *h->known);
-  weir_tcache_divert(h->pool, h, -1);
+  tcache_divert(h->pool, h, -1);
   return true;
 }

@@ -13,26 +13,26 @@
 /* The live block at ptr. */
 static weir_status find_live(const void *ptr, block_id *out)
 {
-  *out = weir_page_map_find((uint64_t)ptr);
+  *out = page_map_find((uint64_t)ptr);
   if (*out && block_state(block(*out)) == BLOCK_LIVE) return WEIR_OK;
   return weir_fail(WEIR_EINVAL, "%p is not a live block of this allocator", ptr);
 }
 
-weir_status weir_pool_use(void *ptr, weir_heap *h)
+weir_status pool_use(void *ptr, mem_heap *h)
 {
   block_id id;
   weir_status st = find_live(ptr, &id);
   if (st) return st;
-  weir_block *b = block(id);
-  weir_pool *p = weir_heaps[b->heap]->pool;
+  mem_block *b = block(id);
+  mem_pool *p = heap_table[b->heap]->pool;
   if (p != h->pool && !p->host)
     return weir_fail(WEIR_EINVAL, "%p is on device %d, the stream on device %d", ptr,
                      p->backend->index, h->pool->backend->index);
-  if (weir_heaps[b->heap]->clock == h) return WEIR_OK;
+  if (heap_table[b->heap]->clock == h) return WEIR_OK;
   if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
   pthread_mutex_lock(&p->lock);
-  if (!weir_use_find(b, USE_STREAM, h->number) && !(st = weir_block_ensure(p, 1)))
-    (void)weir_use_add(b, USE_STREAM, h->number);
+  if (!block_use_find(b, USE_STREAM, h->number) && !(st = block_ensure(p, 1)))
+    (void)block_use_add(b, USE_STREAM, h->number);
   pthread_mutex_unlock(&p->lock);
   return st;
 }
@@ -43,14 +43,14 @@ weir_status weir_memory_export(void *ptr)
   block_id id;
   weir_status st = find_live(ptr, &id);
   if (st) return st;
-  weir_block *b = block(id);
-  weir_pool *p = weir_heaps[b->heap]->pool;
+  mem_block *b = block(id);
+  mem_pool *p = heap_table[b->heap]->pool;
   pthread_mutex_lock(&p->lock);
-  block_id u = weir_use_find(b, USE_EXPORT, 0);
-  if (weir_use_find(b, USE_PAUSE, 0))
+  block_id u = block_use_find(b, USE_EXPORT, 0);
+  if (block_use_find(b, USE_PAUSE, 0))
     st = weir_fail(WEIR_EINVAL, "the block at %p is paused: its memory is not there", ptr);
-  else if (!u && !(st = weir_block_ensure(p, 1)))
-    u = weir_use_add(b, USE_EXPORT, 0);
+  else if (!u && !(st = block_ensure(p, 1)))
+    u = block_use_add(b, USE_EXPORT, 0);
   if (!st) block(u)->requested++;
   pthread_mutex_unlock(&p->lock);
   return st;
@@ -59,15 +59,15 @@ weir_status weir_memory_export(void *ptr)
 weir_status weir_memory_unexport(void *ptr)
 {
   WEIR_REQUIRE(ptr);
-  block_id id = weir_page_map_find((uint64_t)ptr), u = 0;
+  block_id id = page_map_find((uint64_t)ptr), u = 0;
   if (!id) return weir_fail(WEIR_EINVAL, "%p is not a block of this allocator", ptr);
-  weir_pool *p = weir_heaps[block(id)->heap]->pool;
+  mem_pool *p = heap_table[block(id)->heap]->pool;
   pthread_mutex_lock(&p->lock);
-  weir_block *b = block(id);
-  if (b->uses) u = weir_use_find(b, USE_EXPORT, 0);
+  mem_block *b = block(id);
+  if (b->uses) u = block_use_find(b, USE_EXPORT, 0);
   if (u && !--block(u)->requested) {
-    weir_use_drop(b, u);
-    if (block_state(b) == BLOCK_PENDING) weir_epoch_pending(p);
+    block_use_drop(b, u);
+    if (block_state(b) == BLOCK_PENDING) epoch_pending(p);
   }
   pthread_mutex_unlock(&p->lock);
   return u ? WEIR_OK : weir_fail(WEIR_EINVAL, "the block at %p is not exported", ptr);
@@ -75,16 +75,16 @@ weir_status weir_memory_unexport(void *ptr)
 
 /* ---- streams that are gone ------------------------------------------------------------------- */
 
-static void forget(weir_block *b, const uint64_t *gone)
+static void forget(mem_block *b, const uint64_t *gone)
 {
   for (block_id u = b->uses, next; u; u = next) {
     next = block(u)->next;
     uint16_t n = block(u)->heap;
-    if (block(u)->class == USE_STREAM && gone[n / 64] >> n % 64 & 1) weir_use_drop(b, u);
+    if (block(u)->class == USE_STREAM && gone[n / 64] >> n % 64 & 1) block_use_drop(b, u);
   }
 }
 
-void weir_pool_forget(weir_pool *p, const uint64_t *gone)
+void pool_forget(mem_pool *p, const uint64_t *gone)
 {
   for (unsigned i = 0; i < p->head_count; i++)
     for (block_id id = p->heads[i]; id; id = block(id)->right)

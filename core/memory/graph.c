@@ -17,7 +17,7 @@
  * of it is live.
  *
  * While something allocates to a private pool, the thread caches of its streams are stopped, so
- * that every request passes weir_graph_route(). */
+ * that every request passes graph_route(). */
 #include <stdlib.h>
 #include "core/base/require.h"
 #include "core/backend/plugin.h"
@@ -28,10 +28,10 @@ static _Atomic uint64_t ids; /* given so far */
 
 /* ---- routing --------------------------------------------------------------------------------- */
 
-static weir_status heap_new(weir_graph_pool *g, weir_heap *clock, weir_heap **out)
+static weir_status heap_new(weir_graph_pool *g, mem_heap *clock, mem_heap **out)
 {
-  weir_heap *h = calloc(1, sizeof *h);
-  weir_status st = h ? weir_heap_number(h, g->pool)
+  mem_heap *h = calloc(1, sizeof *h);
+  weir_status st = h ? heap_number(h, g->pool)
                      : weir_fail(WEIR_ENOMEM, "no host memory for a heap of a private pool");
   if (!h || st) {
     free(h);
@@ -45,16 +45,16 @@ static weir_status heap_new(weir_graph_pool *g, weir_heap *clock, weir_heap **ou
   return WEIR_OK;
 }
 
-weir_status weir_graph_route(weir_heap **h)
+weir_status graph_route(mem_heap **h)
 {
-  weir_pool *p = (*h)->pool;
+  mem_pool *p = (*h)->pool;
   weir_graph_pool *g = NULL;
   for (unsigned i = 0; i < p->capture_count && !g; i++)
     if (p->captures[i].stream == *h) g = p->captures[i].graph;
   for (unsigned i = 0; i < p->capture_count && !g; i++)
-    if (!p->captures[i].stream && weir_epoch_capturing(*h)) g = p->captures[i].graph;
+    if (!p->captures[i].stream && epoch_capturing(*h)) g = p->captures[i].graph;
   if (!g) return WEIR_OK;
-  for (weir_heap *own = g->heaps; own; own = own->next)
+  for (mem_heap *own = g->heaps; own; own = own->next)
     if (own->clock == *h) {
       *h = own;
       return WEIR_OK;
@@ -65,20 +65,20 @@ weir_status weir_graph_route(weir_heap **h)
 /* ---- retiring -------------------------------------------------------------------------------- */
 
 /* Moves what is complete to `idle`, and the rest to `rest` (NULL: it stays). */
-static void sort_bin(weir_heap *h, block_id id, weir_heap *idle, weir_heap *rest)
+static void sort_bin(mem_heap *h, block_id id, mem_heap *idle, mem_heap *rest)
 {
   uint64_t done = h->clock ? h->clock->done : UINT64_MAX;
   for (block_id next; id; id = next) {
     next = block(id)->next;
     bool complete = block(id)->stamp <= done;
     if (!complete && !rest) continue;
-    weir_heap_remove(h, id);
+    heap_remove(h, id);
     if (complete) block(id)->stamp = 0;
-    weir_block_give(complete ? idle : rest, id);
+    block_give(complete ? idle : rest, id);
   }
 }
 
-static void sort_heap(weir_heap *h, weir_heap *idle, weir_heap *rest)
+static void sort_heap(mem_heap *h, mem_heap *idle, mem_heap *rest)
 {
   for (int f = 0; f < TLSF_FIRST && h->free_blocks; f++)
     for (uint32_t in = h->second[f]; in; in &= in - 1)
@@ -88,34 +88,34 @@ static void sort_heap(weir_heap *h, weir_heap *idle, weir_heap *rest)
 /* Whether the work of every stream at the time of the last release is complete. */
 static bool over(const weir_graph_pool *g)
 {
-  const weir_pool *p = g->pool;
+  const mem_pool *p = g->pool;
   for (unsigned i = 0; i < p->heap_count; i++)
-    if (g->stamps[p->numbers[i]] > weir_heaps[p->numbers[i]]->done) return false;
+    if (g->stamps[p->numbers[i]] > heap_table[p->numbers[i]]->done) return false;
   return true;
 }
 
 static void drop(weir_graph_pool *g)
 {
-  for (weir_heap *h = g->heaps, *next; h; h = next) {
+  for (mem_heap *h = g->heaps, *next; h; h = next) {
     next = h->next;
-    weir_heap_unnumber(h);
+    heap_unnumber(h);
     free(h);
   }
-  weir_heap_unnumber(&g->idle);
+  heap_unnumber(&g->idle);
   free(g->stamps);
   free(g);
 }
 
 static void retire(weir_graph_pool *g)
 {
-  weir_heap *common = &g->pool->common[HEAP_IDLE];
+  mem_heap *common = &g->pool->common[HEAP_IDLE];
   g->dead = g->dead || (!g->uses && over(g));
-  for (weir_heap *h = g->heaps; h; h = h->next)
+  for (mem_heap *h = g->heaps; h; h = h->next)
     sort_heap(h, g->dead ? common : &g->idle, g->dead ? h->clock : NULL);
   if (g->dead) sort_heap(&g->idle, common, NULL);
 }
 
-void weir_graph_retire(weir_pool *p)
+void graph_retire(mem_pool *p)
 {
   for (weir_graph_pool **at = &p->graphs; *at;) {
     weir_graph_pool *g = *at;
@@ -129,7 +129,7 @@ void weir_graph_retire(weir_pool *p)
   }
 }
 
-void weir_graph_forget_pools(weir_pool *p)
+void graph_forget_pools(mem_pool *p)
 {
   for (weir_graph_pool *g = p->graphs, *next; g; g = next) {
     next = g->next;
@@ -140,11 +140,11 @@ void weir_graph_forget_pools(weir_pool *p)
 
 /* ---- the public side ------------------------------------------------------------------------- */
 
-weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out)
+weir_status graph_pool_new(mem_pool *p, weir_graph_pool **out)
 {
   weir_graph_pool *g = calloc(1, sizeof *g);
   uint64_t *stamps = calloc(HEAPS, sizeof *stamps);
-  weir_status st = g && stamps ? weir_heap_number(&g->idle, p)
+  weir_status st = g && stamps ? heap_number(&g->idle, p)
                                : weir_fail(WEIR_ENOMEM, "no host memory for a private pool");
   if (!g || st) {
     free(stamps);
@@ -163,7 +163,7 @@ weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out)
 }
 
 /* Where the allocating to a pool is noted; CAPTURES: nowhere. */
-static unsigned find_capture(const weir_pool *p, const weir_graph_pool *g, const weir_heap *stream)
+static unsigned find_capture(const mem_pool *p, const weir_graph_pool *g, const mem_heap *stream)
 {
   unsigned i = 0;
   while (i < p->capture_count &&
@@ -172,9 +172,9 @@ static unsigned find_capture(const weir_pool *p, const weir_graph_pool *g, const
   return i < p->capture_count ? i : CAPTURES;
 }
 
-static weir_status begin(weir_graph_pool *g, weir_heap *stream)
+static weir_status begin(weir_graph_pool *g, mem_heap *stream)
 {
-  weir_pool *p = g->pool;
+  mem_pool *p = g->pool;
   if (!g->uses)
     return weir_fail(WEIR_EINVAL, "private pool %llu has been released", (unsigned long long)g->id);
   if (stream && stream->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
@@ -183,19 +183,19 @@ static weir_status begin(weir_graph_pool *g, weir_heap *stream)
                      stream ? "the stream" : "every capture of the device");
   if (p->capture_count == CAPTURES)
     return weir_fail(WEIR_ELIMIT, "%d captures are underway, the most there can be", CAPTURES);
-  p->captures[p->capture_count++] = (weir_capture){.graph = g, .stream = stream};
+  p->captures[p->capture_count++] = (pool_capture){.graph = g, .stream = stream};
   g->uses++;
-  weir_tcache_divert(p, stream, 1);
+  tcache_divert(p, stream, 1);
   return WEIR_OK;
 }
 
 weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream)
 {
   WEIR_REQUIRE(pool);
-  weir_heap *h = (weir_heap *)stream;
+  mem_heap *h = (mem_heap *)stream;
   if (h && h->pool != pool->pool)
     return weir_fail(WEIR_EINVAL, "the stream is not of the private pool's device");
-  if (weir_device_forked()) return WEIR_ECUDA;
+  if (device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&pool->pool->lock);
   weir_status st = begin(pool, h);
   pthread_mutex_unlock(&pool->pool->lock);
@@ -203,27 +203,27 @@ weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream)
 }
 
 /* Takes the i-th away, and those that joined it. */
-static void end(weir_pool *p, unsigned i)
+static void end(mem_pool *p, unsigned i)
 {
-  weir_heap *leader = p->captures[i].stream;
+  mem_heap *leader = p->captures[i].stream;
   for (unsigned k = p->capture_count; k-- > 0;) {
-    weir_capture c = p->captures[k];
+    pool_capture c = p->captures[k];
     if (k != i && (!leader || c.leader != leader)) continue;
     p->captures[k] = p->captures[--p->capture_count];
     if (i == p->capture_count) i = k;
-    weir_tcache_divert(p, c.stream, -1);
+    tcache_divert(p, c.stream, -1);
   }
 }
 
-weir_status weir_graph_join(weir_heap *waiter, const weir_heap *waited)
+weir_status graph_join(mem_heap *waiter, const mem_heap *waited)
 {
-  weir_pool *p = waiter->pool;
+  mem_pool *p = waiter->pool;
   weir_status st = WEIR_OK;
   if (p != waited->pool || waiter == waited) return WEIR_OK;
   pthread_mutex_lock(&p->lock);
   unsigned i = find_capture(p, NULL, waited);
   if (i < CAPTURES && find_capture(p, NULL, waiter) == CAPTURES) {
-    weir_capture c = p->captures[i];
+    pool_capture c = p->captures[i];
     st = begin(c.graph, waiter);
     if (!st) c.graph->uses--; /* the graph has one already */
     if (!st) p->captures[p->capture_count - 1].leader = c.leader ? c.leader : c.stream;
@@ -232,10 +232,10 @@ weir_status weir_graph_join(weir_heap *waiter, const weir_heap *waited)
   return st;
 }
 
-weir_heap *weir_graph_leader(weir_heap *h)
+mem_heap *graph_leader(mem_heap *h)
 {
-  weir_pool *p = h->pool;
-  weir_heap *leader = NULL;
+  mem_pool *p = h->pool;
+  mem_heap *leader = NULL;
   pthread_mutex_lock(&p->lock);
   unsigned i = find_capture(p, NULL, h);
   if (i < CAPTURES) leader = p->captures[i].leader ? p->captures[i].leader : h;
@@ -246,11 +246,11 @@ weir_heap *weir_graph_leader(weir_heap *h)
 weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
 {
   WEIR_REQUIRE(pool);
-  weir_pool *p = pool->pool;
+  mem_pool *p = pool->pool;
   weir_status st = WEIR_OK;
-  if (weir_device_forked()) return WEIR_ECUDA;
+  if (device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&p->lock);
-  unsigned i = find_capture(p, pool, (weir_heap *)stream);
+  unsigned i = find_capture(p, pool, (mem_heap *)stream);
   if (i == CAPTURES) {
     st = weir_fail(WEIR_EINVAL, "nothing of that stream allocates to private pool %llu",
                    (unsigned long long)pool->id);
@@ -270,35 +270,35 @@ static bool underway(const weir_graph_pool *g)
 
 static weir_status release(weir_graph_pool *g)
 {
-  weir_pool *p = g->pool;
+  mem_pool *p = g->pool;
   if (!g->uses || (g->uses == 1 && underway(g)))
     return weir_fail(WEIR_EINVAL, "private pool %llu %s", (unsigned long long)g->id,
                      g->uses ? "is being allocated to" : "has been released before");
   if (--g->uses) return WEIR_OK;
   for (unsigned i = 0; i < p->heap_count; i++) {
-    weir_heap *h = weir_heaps[p->numbers[i]];
+    mem_heap *h = heap_table[p->numbers[i]];
     g->stamps[h->number] = h->dirty = h->epoch;
   }
-  weir_epoch_poll(p, true, NULL);
-  weir_graph_retire(p);
+  epoch_poll(p, true, NULL);
+  graph_retire(p);
   return WEIR_OK;
 }
 
 weir_status weir_graph_pool_release(weir_graph_pool *pool)
 {
   WEIR_REQUIRE(pool);
-  weir_pool *p = pool->pool;
-  if (weir_device_forked()) return WEIR_ECUDA;
+  mem_pool *p = pool->pool;
+  if (device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&p->lock);
   weir_status st = release(pool);
   pthread_mutex_unlock(&p->lock);
   return st;
 }
 
-static void add_block(void *user, const weir_block *b)
+static void add_block(void *user, const mem_block *b)
 {
   weir_graph_pool_stats *s = user;
-  const weir_graph_pool *g = weir_heaps[b->heap]->graph;
+  const weir_graph_pool *g = heap_table[b->heap]->graph;
   if (!g || g->dead || g->id != s->id) return;
   s->reserved_bytes += b->bytes;
   if (block_state(b) == BLOCK_LIVE) s->allocated_bytes += b->bytes;
@@ -309,10 +309,10 @@ weir_status weir_graph_pool_get_stats(weir_graph_pool_stats *out, weir_graph_poo
 {
   WEIR_REQUIRE(out, pool);
   *out = (weir_graph_pool_stats){.id = pool->id};
-  if (weir_device_forked()) return WEIR_ECUDA;
+  if (device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&pool->pool->lock);
   out->uses = pool->uses;
-  weir_pool_walk(pool->pool, add_block, out);
+  pool_walk(pool->pool, add_block, out);
   pthread_mutex_unlock(&pool->pool->lock);
   return WEIR_OK;
 }

@@ -9,10 +9,10 @@
 
 enum { LOOKS = 4, STAMP_LOOKS = 64 };
 
-_Atomic uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
-_Atomic uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1];
-uint32_t weir_class_bytes[CLASSES];
-int64_t weir_class_live[CLASSES];
+_Atomic uint8_t class_of_units[CLASS_LIMIT / UNIT + 1];
+_Atomic uint8_t host_class_of_units[CLASS_LIMIT / UNIT + 1];
+uint32_t bytes_of_class[CLASSES];
+int64_t live_of_class[CLASSES];
 
 typedef struct bin {
   int first, second;
@@ -27,7 +27,7 @@ static bin bin_of(uint64_t bytes)
 }
 
 /* The next bin at or after `at` that holds a block; false: none. */
-static bool next_bin(const weir_heap *h, bin *at)
+static bool next_bin(const mem_heap *h, bin *at)
 {
   if (at->first >= TLSF_FIRST) return false;
   uint32_t in = at->second < TLSF_SECOND ? h->second[at->first] & (~0u << at->second) : 0;
@@ -41,12 +41,12 @@ static bool next_bin(const weir_heap *h, bin *at)
   return true;
 }
 
-static bool common(const weir_heap *h)
+static bool common(const mem_heap *h)
 {
   return h == &h->pool->common[HEAP_HOLE];
 }
 
-static void count_free(weir_heap *h, int sign, const weir_block *b)
+static void count_free(mem_heap *h, int sign, const mem_block *b)
 {
   int64_t bytes = (int64_t)b->bytes;
   bool large = b->bytes > CLASS_LIMIT;
@@ -57,9 +57,9 @@ static void count_free(weir_heap *h, int sign, const weir_block *b)
   stat_add(&h->pool->inactive_blocks[large], sign);
 }
 
-void weir_heap_put(weir_heap *h, block_id id)
+void heap_put(mem_heap *h, block_id id)
 {
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   bin at = bin_of(b->bytes);
   block_id head = h->bins[at.first][at.second];
   b->prev = 0;
@@ -74,9 +74,9 @@ void weir_heap_put(weir_heap *h, block_id id)
   count_free(h, 1, b);
 }
 
-void weir_heap_remove(weir_heap *h, block_id id)
+void heap_remove(mem_heap *h, block_id id)
 {
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   if (b->next) block(b->next)->prev = b->prev;
   if (b->prev) {
     block(b->prev)->next = b->next;
@@ -89,7 +89,7 @@ void weir_heap_remove(weir_heap *h, block_id id)
   count_free(h, -1, b);
 }
 
-block_id weir_heap_find(const weir_heap *h, uint64_t bytes)
+block_id heap_find(const mem_heap *h, uint64_t bytes)
 {
   bin at = bin_of(bytes);
   if (at.first >= TLSF_FIRST) return 0;
@@ -104,7 +104,7 @@ block_id weir_heap_find(const weir_heap *h, uint64_t bytes)
   return 0;
 }
 
-block_id weir_heap_find_stamp(const weir_heap *h, uint64_t bytes, uint64_t limit)
+block_id heap_find_stamp(const mem_heap *h, uint64_t bytes, uint64_t limit)
 {
   bin at = bin_of(bytes);
   int looks = 0;
@@ -115,7 +115,7 @@ block_id weir_heap_find_stamp(const weir_heap *h, uint64_t bytes, uint64_t limit
   return 0;
 }
 
-block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes)
+block_id heap_find_exact(const mem_heap *h, uint64_t bytes)
 {
   bin at = bin_of(bytes);
   if (at.first >= TLSF_FIRST) return 0;
@@ -125,7 +125,7 @@ block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes)
   return id;
 }
 
-uint64_t weir_heap_largest(const weir_heap *h)
+uint64_t heap_largest(const mem_heap *h)
 {
   uint64_t most = 0;
   if (!h->first) return 0;
@@ -135,12 +135,12 @@ uint64_t weir_heap_largest(const weir_heap *h)
   return most;
 }
 
-void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest)
+void block_split(block_id id, uint64_t bytes, mem_heap *rest)
 {
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   if (b->bytes == bytes) return;
-  block_id r = weir_block_new();
-  weir_block *n = block(r);
+  block_id r = block_new();
+  mem_block *n = block(r);
   n->address = b->address + bytes;
   n->bytes = b->bytes - bytes;
   n->stamp = b->stamp;
@@ -150,41 +150,41 @@ void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest)
   if (b->right) block(b->right)->left = r;
   b->right = r;
   b->bytes = bytes;
-  weir_heap_put(rest, r);
+  heap_put(rest, r);
 }
 
-void weir_block_join(block_id left, block_id right)
+void block_join(block_id left, block_id right)
 {
-  weir_block *l = block(left), *r = block(right);
+  mem_block *l = block(left), *r = block(right);
   l->bytes += r->bytes;
   l->right = r->right;
   if (r->right) block(r->right)->left = left;
   if (r->stamp > l->stamp) l->stamp = r->stamp;
   if ((int32_t)(r->when - l->when) > 0) l->when = r->when;
-  weir_block_drop(right);
+  block_drop(right);
 }
 
-static bool mergeable(const weir_heap *h, block_id id)
+static bool mergeable(const mem_heap *h, block_id id)
 {
   uint8_t want = common(h) ? BLOCK_HOLE : BLOCK_FREE;
   return id && block_state(block(id)) == want && block(id)->heap == h->number;
 }
 
-block_id weir_block_give(weir_heap *h, block_id id)
+block_id block_give(mem_heap *h, block_id id)
 {
   block_id left = block(id)->left, right = block(id)->right;
   if (!h->pool->config.whole_block) {
     if (mergeable(h, right)) {
-      weir_heap_remove(h, right);
-      weir_block_join(id, right);
+      heap_remove(h, right);
+      block_join(id, right);
     }
     if (mergeable(h, left)) {
-      weir_heap_remove(h, left);
-      weir_block_join(left, id);
+      heap_remove(h, left);
+      block_join(left, id);
       id = left;
     }
   }
-  weir_heap_put(h, id);
+  heap_put(h, id);
   return id;
 }
 
@@ -218,7 +218,7 @@ static uint64_t fixed_units(uint64_t units)
 static uint64_t class_bytes(uint64_t units)
 {
   if (units > CLASS_LIMIT / UNIT) return fixed_units(units) << UNIT_SHIFT;
-  return units ? weir_class_bytes[atomic_load_explicit(&weir_class_of[units], memory_order_acquire)]
+  return units ? bytes_of_class[atomic_load_explicit(&class_of_units[units], memory_order_acquire)]
                : 0;
 }
 
@@ -229,7 +229,7 @@ static uint64_t host_round(uint64_t bytes)
   return step_up((bytes + UNIT - 1) >> UNIT_SHIFT, COARSE_BITS) << UNIT_SHIFT;
 }
 
-uint64_t weir_round(const weir_pool *p, uint64_t bytes)
+uint64_t round_request(const mem_pool *p, uint64_t bytes)
 {
   uint64_t units = (bytes + UNIT - 1) >> UNIT_SHIFT;
   if (p->host) return host_round(bytes);
@@ -246,12 +246,12 @@ uint64_t weir_round(const weir_pool *p, uint64_t bytes)
 static void add_class(uint64_t units)
 {
   unsigned count = atomic_load_explicit(&class_count, memory_order_relaxed);
-  weir_class_bytes[count] = (uint32_t)(units << UNIT_SHIFT);
-  weir_class_live[count] = LIVE_ONE + (int64_t)units;
+  bytes_of_class[count] = (uint32_t)(units << UNIT_SHIFT);
+  live_of_class[count] = LIVE_ONE + (int64_t)units;
   atomic_store_explicit(&class_count, count + 1, memory_order_relaxed);
 }
 
-void weir_class_learn(const weir_pool *p, uint64_t bytes)
+void class_learn(const mem_pool *p, uint64_t bytes)
 {
   uint64_t units = (bytes + UNIT - 1) >> UNIT_SHIFT;
   if (!p->space || p->config.roundup_divisions || bytes > CLASS_LIMIT || units <= COARSE_UNITS ||
@@ -262,58 +262,58 @@ void weir_class_learn(const weir_pool *p, uint64_t bytes)
   unsigned count = atomic_load_explicit(&class_count, memory_order_relaxed);
   if (came[units] < LEARN_AFTER && ++came[units] == LEARN_AFTER && count < CLASSES) {
     add_class(units);
-    atomic_store_explicit(&weir_class_of[units], (uint8_t)count, memory_order_release);
+    atomic_store_explicit(&class_of_units[units], (uint8_t)count, memory_order_release);
   }
   pthread_mutex_unlock(&learn_lock);
 }
 
-void weir_class_forget(void)
+void class_forget(void)
 {
   pthread_mutex_lock(&learn_lock);
   atomic_store(&class_count, 0);
   for (uint64_t u = 1; u <= CLASS_LIMIT / UNIT; u++) {
     unsigned count = atomic_load(&class_count);
     uint64_t c = fixed_units(u);
-    if (!count || weir_class_bytes[count - 1] != c << UNIT_SHIFT) add_class(c);
-    atomic_store(&weir_class_of[u], (uint8_t)(atomic_load(&class_count) - 1));
+    if (!count || bytes_of_class[count - 1] != c << UNIT_SHIFT) add_class(c);
+    atomic_store(&class_of_units[u], (uint8_t)(atomic_load(&class_count) - 1));
     atomic_store(&came[u], 0);
   }
-  atomic_store(&weir_class_of[0], 0);
+  atomic_store(&class_of_units[0], 0);
   pthread_mutex_unlock(&learn_lock);
 }
 
 __attribute__((constructor)) static void fill_classes(void)
 {
-  weir_class_forget();
+  class_forget();
   /* A host pool's classes are some of these: the sizes it rounds to. */
   for (uint64_t u = 0; u <= CLASS_LIMIT / UNIT; u++)
-    weir_host_class_of[u] = weir_class_of[step_up(u, COARSE_BITS)];
+    host_class_of_units[u] = class_of_units[step_up(u, COARSE_BITS)];
 }
 
 /* ---- all heaps ------------------------------------------------------------------------------- */
 
-weir_heap *_Atomic weir_heaps[HEAPS];
+mem_heap *_Atomic heap_table[HEAPS];
 
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t serials; /* given so far */
 
-uint64_t weir_heap_serial(void)
+uint64_t heap_serial(void)
 {
   return ++serials;
 }
 
-weir_status weir_heap_number(weir_heap *h, weir_pool *p)
+weir_status heap_number(mem_heap *h, mem_pool *p)
 {
   weir_status st = WEIR_ELIMIT;
   pthread_mutex_lock(&number_lock);
   unsigned i = p->host ? HOST_HEAPS : 1, end = p->host ? HEAPS : HOST_HEAPS;
   for (; i < end && st; i++) {
-    if (weir_heaps[i]) continue;
+    if (heap_table[i]) continue;
     h->number = (uint16_t)i;
-    h->serial = weir_heap_serial();
+    h->serial = heap_serial();
     h->pool = p;
     h->epoch = 1;
-    weir_heaps[i] = h;
+    heap_table[i] = h;
     st = WEIR_OK;
   }
   pthread_mutex_unlock(&number_lock);
@@ -321,20 +321,20 @@ weir_status weir_heap_number(weir_heap *h, weir_pool *p)
   return weir_fail(WEIR_ELIMIT, "%d streams and pools are in use, the most there can be", HEAPS);
 }
 
-void weir_heap_unnumber(const weir_heap *h)
+void heap_unnumber(const mem_heap *h)
 {
   pthread_mutex_lock(&number_lock);
-  weir_heaps[h->number] = NULL;
+  heap_table[h->number] = NULL;
   pthread_mutex_unlock(&number_lock);
 }
 
-bool weir_epoch_capturing(const weir_heap *h)
+bool epoch_capturing(const mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   return b->stream_capturing && b->stream_capturing(b->self, h->stream);
 }
 
-void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user)
+void pool_walk(const mem_pool *p, block_visit visit, void *user)
 {
   for (unsigned i = 0; i < p->head_count; i++)
     for (block_id id = p->heads[i]; id; id = block(id)->right)

@@ -27,24 +27,24 @@ static _Atomic uint32_t marked; /* committed */
 static _Atomic uint64_t marks_lost;
 static pthread_mutex_t marks_lock = PTHREAD_MUTEX_INITIALIZER;
 
-__thread uint64_t weir_callers_now;
+__thread uint64_t callers_now;
 
 /* ---- the ring -------------------------------------------------------------------------------- */
 
-const void *weir_ring_at(const weir_ring *r, uint64_t i)
+const void *history_ring_at(const history_ring *r, uint64_t i)
 {
   uint64_t at = r->next + i;
   return r->items + (at >= r->room ? at - r->room : at) * r->item;
 }
 
 /* Moves the newest into room for `room` items. */
-static bool ring_resize(const weir_pool *p, weir_ring *r, uint64_t room)
+static bool ring_resize(const mem_pool *p, history_ring *r, uint64_t room)
 {
   uint64_t kept = r->count < room ? r->count : room;
   char *items = may_commit(p, room * r->item) ? malloc(room * r->item) : NULL;
   if (!items) return false;
   for (uint64_t i = 0; i < kept; i++)
-    memcpy(items + i * r->item, weir_ring_at(r, r->count - kept + i), r->item);
+    memcpy(items + i * r->item, history_ring_at(r, r->count - kept + i), r->item);
   free(r->items);
   r->items = items;
   r->overwritten += r->count - kept;
@@ -55,7 +55,7 @@ static bool ring_resize(const weir_pool *p, weir_ring *r, uint64_t room)
 }
 
 /* Where the next item goes; NULL: nowhere. */
-static void *ring_next(const weir_pool *p, weir_ring *r)
+static void *ring_next(const mem_pool *p, history_ring *r)
 {
   uint64_t room = r->room ? 2 * r->room : FIRST_ROOM;
   if (!r->most) return NULL;
@@ -63,27 +63,27 @@ static void *ring_next(const weir_pool *p, weir_ring *r)
       !ring_resize(p, r, room < r->most ? room : r->most))
     r->lost++;
   if (!r->room) return NULL;
-  if (r->count < r->room) return (char *)weir_ring_at(r, r->count++);
+  if (r->count < r->room) return (char *)history_ring_at(r, r->count++);
   char *oldest = r->items + r->next * r->item;
   r->next = r->next + 1 == r->room ? 0 : r->next + 1;
   r->overwritten++;
   return oldest;
 }
 
-static void ring_empty(weir_ring *r)
+static void ring_empty(history_ring *r)
 {
   free(r->items);
-  *r = (weir_ring){.item = r->item, .most = r->most};
+  *r = (history_ring){.item = r->item, .most = r->most};
 }
 
 /* ---- the stacks of what is live -------------------------------------------------------------- */
 
 /* Makes sure that record `id` has a mark. */
-static bool mark_ensure(const weir_pool *p, block_id id)
+static bool mark_ensure(const mem_pool *p, block_id id)
 {
   if (id < atomic_load(&marked)) return true;
   pthread_mutex_lock(&marks_lock);
-  if (!marks) marks = weir_pages_reserve((uint64_t)RECORDS * sizeof *marks);
+  if (!marks) marks = pages_reserve((uint64_t)RECORDS * sizeof *marks);
   uint32_t have = atomic_load(&marked);
   uint32_t want = (id / STEP + 1) * STEP;
   uint64_t more = want > have ? (uint64_t)(want - have) * sizeof *marks : 0;
@@ -96,12 +96,12 @@ static bool mark_ensure(const weir_pool *p, block_id id)
   return done;
 }
 
-uint32_t weir_history_block_stack(const weir_pool *p, block_id id)
+uint32_t history_block_stack(const mem_pool *p, block_id id)
 {
   return p->history && id < atomic_load(&marked) ? marks[id].block : 0;
 }
 
-uint32_t weir_history_segment_stack(const weir_pool *p, block_id id)
+uint32_t history_segment_stack(const mem_pool *p, block_id id)
 {
   if (!p->history) return 0;
   if (!p->space) return id < atomic_load(&marked) ? marks[id].segment : 0;
@@ -109,16 +109,16 @@ uint32_t weir_history_segment_stack(const weir_pool *p, block_id id)
   return p->history->pages ? p->history->pages[place] : 0;
 }
 
-static void unmark(void *user, const weir_block *b)
+static void unmark(void *user, const mem_block *b)
 {
-  block_id id = (block_id)(b - weir_blocks);
+  block_id id = (block_id)(b - block_records);
   (void)user;
   if (id < atomic_load(&marked)) marks[id] = (mark){0, 0};
 }
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
 
-uint64_t weir_history_capture(const weir_pool *p, bool is_free)
+uint64_t weir_history_capture(const mem_pool *p, bool is_free)
 {
   unsigned context = atomic_load_explicit(&p->recording, memory_order_relaxed);
   unsigned least = 1 + (is_free ? WEIR_CONTEXT_ALL : WEIR_CONTEXT_STATE);
@@ -132,68 +132,68 @@ static uint64_t now_us(void)
   return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static void put(weir_pool *p, weir_entry e, uint32_t stack)
+static void put(mem_pool *p, history_entry e, uint32_t stack)
 {
-  weir_entry *at = ring_next(p, &p->history->entries);
+  history_entry *at = ring_next(p, &p->history->entries);
   if (!at) return;
   e.time = now_us();
   e.stack = p->history->context >= WEIR_CONTEXT_ALLOC ? stack : 0;
-  e.tag = (uint8_t)weir_tag_now;
+  e.tag = (uint8_t)tag_now;
   *at = e;
 }
 
-uint32_t weir_history_pool_id(const weir_heap *h)
+uint32_t history_pool_id(const mem_heap *h)
 {
   return h->graph ? (uint32_t)h->graph->id : 0;
 }
 
-static uint64_t handle(const weir_heap *h)
+static uint64_t handle(const mem_heap *h)
 {
   return (uint64_t)(uintptr_t)h->stream;
 }
 
-void weir_history_put(weir_pool *p, enum weir_action action, uint64_t address, uint64_t bytes,
-                      const weir_heap *h)
+void history_put(mem_pool *p, enum history_action action, uint64_t address, uint64_t bytes,
+                 const mem_heap *h)
 {
   put(p,
-      (weir_entry){.address = address,
-                   .bytes = bytes,
-                   .stream = h ? handle(h) : 0,
-                   .pool_id = h ? weir_history_pool_id(h) : 0,
-                   .action = (uint8_t)action},
-      weir_callers_id(weir_callers_now));
+      (history_entry){.address = address,
+                      .bytes = bytes,
+                      .stream = h ? handle(h) : 0,
+                      .pool_id = h ? history_pool_id(h) : 0,
+                      .action = (uint8_t)action},
+      callers_id(callers_now));
 }
 
-static weir_entry entry_of(const weir_block *b, enum weir_action action)
+static history_entry entry_of(const mem_block *b, enum history_action action)
 {
-  return (weir_entry){.address = b->address,
-                      .bytes = b->requested,
-                      .stream = handle(weir_heaps[b->heap]),
-                      .pool_id = weir_history_pool_id(weir_heaps[b->heap]),
-                      .action = (uint8_t)action};
+  return (history_entry){.address = b->address,
+                         .bytes = b->requested,
+                         .stream = handle(heap_table[b->heap]),
+                         .pool_id = history_pool_id(heap_table[b->heap]),
+                         .action = (uint8_t)action};
 }
 
-void weir_history_put_alloc(weir_pool *p, block_id id)
+void history_put_alloc(mem_pool *p, block_id id)
 {
-  uint32_t stack = weir_callers_id(weir_callers_now);
+  uint32_t stack = callers_id(callers_now);
   if (mark_ensure(p, id)) marks[id].block = stack;
   put(p, entry_of(block(id), ACTION_ALLOC), stack);
 }
 
-void weir_history_put_free(weir_pool *p, block_id id, bool completed)
+void history_put_free(mem_pool *p, block_id id, bool completed)
 {
   bool own = p->history->context == WEIR_CONTEXT_ALL && block_state(block(id)) != BLOCK_PENDING;
-  uint32_t stack = own ? weir_callers_id(weir_callers_now) : 0; /* not of who found it complete */
+  uint32_t stack = own ? callers_id(callers_now) : 0; /* not of who found it complete */
   put(p, entry_of(block(id), completed ? ACTION_FREE_COMPLETED : ACTION_FREE_REQUESTED),
-      stack ? stack : weir_history_block_stack(p, id));
+      stack ? stack : history_block_stack(p, id));
 }
 
-void weir_history_put_segment(weir_pool *p, enum weir_action action, block_id id)
+void history_put_segment(mem_pool *p, enum history_action action, block_id id)
 {
-  const weir_block *b = block(id);
-  uint32_t stack = weir_callers_id(weir_callers_now);
+  const mem_block *b = block(id);
+  uint32_t stack = callers_id(callers_now);
   uint64_t page = p->backend->source.page_bytes;
-  weir_entry e = entry_of(b, action);
+  history_entry e = entry_of(b, action);
   e.bytes = b->bytes;
   if (p->space) e.stream = 0; /* pages are everybody's */
   if (action == ACTION_SEGMENT_ALLOC && mark_ensure(p, id)) marks[id] = (mark){0, stack};
@@ -203,76 +203,76 @@ void weir_history_put_segment(weir_pool *p, enum weir_action action, block_id id
   put(p, e, stack);
 }
 
-static weir_block_notice notice_of_free(const void *ptr)
+static block_notice notice_of_free(const void *ptr)
 {
-  weir_block_notice what = {.address = (uint64_t)(uintptr_t)ptr, .device = -1};
-  block_id id = weir_page_map_find(what.address);
+  block_notice what = {.address = (uint64_t)(uintptr_t)ptr, .device = -1};
+  block_id id = page_map_find(what.address);
   if (!id || block_state(block(id)) != BLOCK_LIVE) return what;
-  const weir_heap *h = weir_heaps[block(id)->heap];
+  const mem_heap *h = heap_table[block(id)->heap];
   what.freed = block(id)->requested;
   what.stream = (uint64_t)(uintptr_t)h->stream;
   if (!h->pool->host) what.device = h->pool->backend->index;
   return what;
 }
 
-weir_status notify_of_free(void *ptr, enum weir_notice_api api, weir_status (*release)(void *ptr))
+weir_status notify_of_free(void *ptr, enum notice_api api, weir_status (*release)(void *ptr))
 {
-  const weir_listener *l = weir_listening;
-  weir_notice call;
-  weir_block_notice what = notice_of_free(ptr);
+  const engine_listener *l = active_listener;
+  engine_notice call;
+  block_notice what = notice_of_free(ptr);
   bool notified = l && l->begin(&call);
   weir_status st = release(ptr);
   what.api = api;
-  what.status = weir_notify_status(st);
+  what.status = notify_status(st);
   if (notified) l->end(&call, &what);
   return st;
 }
 
 /* ---- on and off ------------------------------------------------------------------------------ */
 
-static void destroy(weir_history *h)
+static void destroy(pool_history *h)
 {
   if (!h) return;
   free(h->entries.items);
   free(h->notes.items);
   if (h->pages) munmap(h->pages, h->page_bytes);
   free(h);
-  weir_callers_let_go();
+  callers_release();
 }
 
-static weir_history *create(const weir_pool *p)
+static pool_history *create(const mem_pool *p)
 {
-  weir_history *h = may_commit(p, sizeof *h) ? calloc(1, sizeof *h) : NULL;
+  pool_history *h = may_commit(p, sizeof *h) ? calloc(1, sizeof *h) : NULL;
   if (!h) return NULL;
-  h->entries.item = sizeof(weir_entry);
-  h->notes.item = sizeof(weir_note);
+  h->entries.item = sizeof(history_entry);
+  h->notes.item = sizeof(history_note);
   if (p->space) {
     h->page_bytes = p->space / p->backend->source.page_bytes * sizeof *h->pages;
-    h->pages = may_commit(p, h->page_bytes) ? weir_pages(h->page_bytes) : NULL;
+    h->pages = may_commit(p, h->page_bytes) ? pages_alloc(h->page_bytes) : NULL;
   }
-  weir_callers_hold();
+  callers_hold();
   return h;
 }
 
 /* Takes the history from the pool; threads use their own caches again. Lock held. */
-static weir_history *stop(weir_pool *p)
+static pool_history *stop(mem_pool *p)
 {
-  weir_history *h = p->history;
+  pool_history *h = p->history;
   p->history = NULL;
   atomic_store(&p->recording, 0);
-  if (h) weir_tcache_divert(p, NULL, -1);
+  if (h) tcache_divert(p, NULL, -1);
   return h;
 }
 
-void weir_history_drop(weir_pool *p)
+void history_drop(mem_pool *p)
 {
   destroy(stop(p));
 }
 
-static void configure(weir_pool *p, weir_history_mode mode, weir_history_context context,
+static void configure(mem_pool *p, weir_history_mode mode, weir_history_context context,
                       uint64_t most)
 {
-  weir_history *h = p->history;
+  pool_history *h = p->history;
   h->mode = mode;
   h->context = context;
   h->entries.most = mode == WEIR_HISTORY_ALL ? most : 0;
@@ -287,20 +287,20 @@ static void configure(weir_pool *p, weir_history_mode mode, weir_history_context
 }
 
 /* *h is taken where the pool has none yet. Lock held. */
-static void start(weir_pool *p, weir_history **h)
+static void start(mem_pool *p, pool_history **h)
 {
   if (p->history) return;
   p->history = *h;
   *h = NULL;
-  weir_tcache_divert(p, NULL, 1);
-  weir_tcache_reclaim(p);
-  weir_pool_walk(p, unmark, NULL);
+  tcache_divert(p, NULL, 1);
+  tcache_reclaim(p);
+  pool_walk(p, unmark, NULL);
 }
 
-weir_status weir_history_set(weir_pool *p, weir_history_mode mode, weir_history_context context,
-                             uint64_t max_entries)
+weir_status history_set(mem_pool *p, weir_history_mode mode, weir_history_context context,
+                        uint64_t max_entries)
 {
-  weir_history *h = NULL;
+  pool_history *h = NULL;
   if ((unsigned)mode > WEIR_HISTORY_ALL)
     return weir_fail(WEIR_EINVAL, "history has the modes off (0), state (1) and all (2), not %d",
                      (int)mode);
@@ -324,33 +324,33 @@ weir_status weir_history_set(weir_pool *p, weir_history_mode mode, weir_history_
   return WEIR_OK;
 }
 
-void weir_history_annotate(weir_pool *p, const char *name, bool begin)
+void history_annotate(mem_pool *p, const char *name, bool begin)
 {
   pthread_mutex_lock(&p->lock);
-  weir_note *at = p->history ? ring_next(p, &p->history->notes) : NULL;
+  history_note *at = p->history ? ring_next(p, &p->history->notes) : NULL;
   if (at) {
-    *at = (weir_note){.time = now_us(), .begin = begin};
+    *at = (history_note){.time = now_us(), .begin = begin};
     strncpy(at->name, name, sizeof at->name - 1);
   }
   pthread_mutex_unlock(&p->lock);
 }
 
-void weir_history_figures(weir_pool *p, weir_history_info *out)
+void history_figures(mem_pool *p, weir_history_info *out)
 {
-  weir_callers_figures c = weir_callers_count();
+  callers_figures c = callers_count();
   *out = (weir_history_info){.stacks = c.stacks,
                              .stacks_lost = c.lost + atomic_load(&marks_lost),
                              .bytes = c.bytes + (uint64_t)atomic_load(&marked) * sizeof *marks,
                              .unwinder = c.unwinder};
   pthread_mutex_lock(&p->lock);
-  const weir_history *h = p->history;
+  const pool_history *h = p->history;
   if (h) {
     out->mode = h->mode;
     out->context = h->context;
     out->entries = h->entries.count;
     out->overwritten = h->entries.overwritten;
     out->lost = h->entries.lost;
-    out->bytes += h->entries.room * sizeof(weir_entry) + h->notes.room * sizeof(weir_note) +
+    out->bytes += h->entries.room * sizeof(history_entry) + h->notes.room * sizeof(history_note) +
                   (h->pages ? h->page_bytes : 0);
   }
   pthread_mutex_unlock(&p->lock);
@@ -359,19 +359,19 @@ void weir_history_figures(weir_pool *p, weir_history_info *out)
 /* ---- owners ---------------------------------------------------------------------------------- */
 
 typedef struct owners {
-  weir_owner *table; /* owned; by stack, stack 0: empty */
+  history_owner *table; /* owned; by stack, stack 0: empty */
   uint64_t mask;
 } owners;
 
-static void count_owner(void *user, const weir_block *b)
+static void count_owner(void *user, const mem_block *b)
 {
   const owners *o = user;
-  block_id id = (block_id)(b - weir_blocks);
+  block_id id = (block_id)(b - block_records);
   if (block_state(b) != BLOCK_LIVE || id >= atomic_load(&marked) || !marks[id].block) return;
   uint64_t at = marks[id].block * UINT64_C(0x9fb21c651e98df25) >> 20;
   while (o->table[at & o->mask].stack && o->table[at & o->mask].stack != marks[id].block)
     at++;
-  weir_owner *owner = &o->table[at & o->mask];
+  history_owner *owner = &o->table[at & o->mask];
   owner->stack = marks[id].block;
   owner->bytes += b->bytes;
   owner->blocks++;
@@ -379,19 +379,19 @@ static void count_owner(void *user, const weir_block *b)
 
 static int by_bytes(const void *a, const void *b)
 {
-  const weir_owner *x = a, *y = b;
+  const history_owner *x = a, *y = b;
   return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-unsigned weir_history_owners(const weir_pool *p, weir_owner *out, unsigned most)
+unsigned history_owners(const mem_pool *p, history_owner *out, unsigned most)
 {
   uint64_t size = 64, found = 0;
   if (!p->history) return 0;
-  while (size < 2 * weir_callers_count().stacks + 2)
+  while (size < 2 * callers_count().stacks + 2)
     size *= 2;
   owners o = {calloc(size, sizeof *o.table), size - 1};
   if (!o.table) return 0;
-  weir_pool_walk(p, count_owner, &o);
+  pool_walk(p, count_owner, &o);
   qsort(o.table, size, sizeof *o.table, by_bytes);
   for (; found < most && found < size && o.table[found].stack; found++)
     out[found] = o.table[found];
@@ -399,19 +399,19 @@ unsigned weir_history_owners(const weir_pool *p, weir_owner *out, unsigned most)
   return (unsigned)found;
 }
 
-size_t weir_history_owners_text(const weir_pool *p, char *out, size_t room)
+size_t history_owners_text(const mem_pool *p, char *out, size_t room)
 {
-  weir_owner owner[3];
-  unsigned found = weir_history_owners(p, owner, 3);
-  weir_names *names = found ? weir_names_new() : NULL;
+  history_owner owner[3];
+  unsigned found = history_owners(p, owner, 3);
+  code_names *names = found ? names_new() : NULL;
   size_t used = 0;
   if (room) *out = 0;
   for (unsigned i = 0; names && i < found && used + 1 < room; i++) {
     int wrote = snprintf(out + used, room - used, "%s%.2f MiB in %llu by ", i ? "; " : "",
                          to_mib(owner[i].bytes), (unsigned long long)owner[i].blocks);
     used += wrote < 0 ? 0 : (size_t)wrote < room - used ? (size_t)wrote : room - used - 1;
-    used += weir_callers_text(out + used, room - used, owner[i].stack, 2, names);
+    used += callers_text(out + used, room - used, owner[i].stack, 2, names);
   }
-  weir_names_free(names);
+  names_free(names);
   return used;
 }

@@ -1,6 +1,6 @@
 /* host.h: pinned (page-locked) host memory: the pools and where their memory comes from.
  *
- * A host pool is a weir_pool whose only heap is its idle heap: host memory is in no stream's order,
+ * A host pool is a mem_pool whose only heap is its idle heap: host memory is in no stream's order,
  * so what is freed and used by no recorded work may go to anybody at once. One host pool serves one
  * device (whose context locks the memory) and one set of flags.
  *
@@ -28,13 +28,13 @@ enum {
 };
 
 /* How often, and how long it took, us. */
-typedef struct weir_timing {
+typedef struct host_timing {
   uint64_t count, total, max, min;
-} weir_timing;
+} host_timing;
 
 /* A chunk on its way. */
 typedef struct host_job {
-  struct weir_host *host;
+  struct host_pool *host;
   char *at; /* NULL: the device makes it */
   uint64_t bytes;
   int node;    /* memory node it shall be on, -1: any */
@@ -43,9 +43,9 @@ typedef struct host_job {
   uint64_t us; /* that it took */
 } host_job;
 
-typedef struct weir_host {
-  weir_pool *pool;   /* owned; its lock guards all below */
-  weir_pool *device; /* borrowed: whose backend locks the memory */
+typedef struct host_pool {
+  mem_pool *pool;    /* owned; its lock guards all below */
+  mem_pool *device;  /* borrowed: whose backend locks the memory */
   unsigned flags;    /* weir_host_flags */
   bool registers;    /* memory of our own is registered; else the device makes it */
   weir_backend seam; /* what the pool takes for its device */
@@ -55,9 +55,9 @@ typedef struct weir_host {
   bool closing;   /* begin nothing in the background */
   uint64_t ahead; /* address of the chunk that was made ahead and not used yet, 0: none */
   host_job job;   /* the background's */
-  weir_timing allocs, frees;
+  host_timing allocs, frees;
   char why[160]; /* why no more could be locked, the last time */
-} weir_host;
+} host_pool;
 
 /* What a walk over a host pool finds, bytes. */
 typedef struct host_census {
@@ -65,23 +65,23 @@ typedef struct host_census {
 } host_census;
 
 /* slab.c */
-weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags,
-                          const weir_host_calls *calls);
+weir_status host_pool_new(host_pool **out, mem_pool *device, unsigned flags,
+                          const host_pool_calls *calls);
 /* For its table. */
-weir_status weir_host_grow(weir_pool *p, const weir_heap *h, uint64_t bytes);
-void weir_host_used(weir_pool *p, uint64_t address);
+weir_status host_pool_grow(mem_pool *p, const mem_heap *h, uint64_t bytes);
+void host_pool_used(mem_pool *p, uint64_t address);
 /* Errors: EINVAL while blocks are live. */
-weir_status weir_host_free(weir_host *s);
+weir_status host_pool_free(host_pool *s);
 /* Waits for the background; `closing`: it begins nothing any more. */
-void weir_host_settle(weir_host *s, bool closing);
+void host_pool_settle(host_pool *s, bool closing);
 /* Bytes the process has locked in all host pools, and the most it shall, 0: no bound of ours. */
-uint64_t weir_host_locked(void);
-extern _Atomic uint64_t weir_host_limit;
+uint64_t host_pool_locked(void);
+extern _Atomic uint64_t host_pool_limit;
 /* Whether the address lies in a chunk. */
-bool weir_host_owns(uint64_t address);
+bool host_pool_owns(uint64_t address);
 
 /* pinned.c: ends a device's pool, its host pools before it, and what others know of its streams.
- * Errors: those of weir_pool_free. */
-weir_status weir_host_device_ends(weir_pool *device);
+ * Errors: those of pool_free. */
+weir_status host_pool_device_ends(mem_pool *device);
 
 #endif

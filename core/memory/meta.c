@@ -33,12 +33,12 @@ enum {
   SPARES = 256,       /* for pools that take at the same time */
   STEP = 2 << 20,     /* bytes committed at once, a huge page */
 };
-weir_block *weir_blocks;
+mem_block *block_records;
 
 static pthread_mutex_t meta_lock = PTHREAD_MUTEX_INITIALIZER;
 static map_entry nothing[MAP_SLOTS]; /* while there is no segment */
-map_entry *_Atomic weir_map = nothing;
-_Atomic uint64_t weir_map_shape;
+map_entry *_Atomic page_map_entries = nothing;
+_Atomic uint64_t page_map_shape;
 
 static map_entry *map_space;
 static uint32_t records_end, records_committed, segments_committed;
@@ -50,7 +50,7 @@ static block_id crowded;           /* blocks whose segment is full, linked by `p
 /* Address space for `bytes`, aligned to a huge page. */
 static void *space(uint64_t bytes)
 {
-  char *at = weir_pages_reserve(bytes + STEP);
+  char *at = pages_reserve(bytes + STEP);
   if (!at) return NULL;
   at += -(uintptr_t)at % STEP;
   (void)madvise(at + STEP, bytes - STEP, MADV_HUGEPAGE);
@@ -59,15 +59,15 @@ static void *space(uint64_t bytes)
 
 static weir_status init(void)
 {
-  if (!weir_blocks) weir_blocks = space((uint64_t)RECORDS * sizeof(weir_block));
+  if (!block_records) block_records = space((uint64_t)RECORDS * sizeof(mem_block));
   if (!map_space) map_space = space((uint64_t)SEGMENTS * MAP_SLOTS * sizeof(map_entry));
-  if (!weir_blocks || !map_space)
+  if (!block_records || !map_space)
     return weir_fail(WEIR_ENOMEM, "no address space for the allocator's records (6 GiB)");
   if (!records_end) records_end = 1;
   return WEIR_OK;
 }
 
-weir_status weir_meta_init(void)
+weir_status meta_init(void)
 {
   pthread_mutex_lock(&meta_lock);
   weir_status st = init();
@@ -75,16 +75,16 @@ weir_status weir_meta_init(void)
   return st;
 }
 
-void weir_meta_forget(void)
+void meta_forget(void)
 {
   pthread_mutex_init(&meta_lock, NULL);
   crowded = 0;
-  atomic_store(&weir_map_shape, 0);
-  atomic_store(&weir_map, nothing);
+  atomic_store(&page_map_shape, 0);
+  atomic_store(&page_map_entries, nothing);
 }
 
 /* Commits one more step of an array of `item` bytes each. */
-static weir_status commit(weir_pool *p, void *array, uint32_t item, uint32_t *committed,
+static weir_status commit(mem_pool *p, void *array, uint32_t item, uint32_t *committed,
                           uint32_t most)
 {
   const weir_source *s = &p->backend->source;
@@ -149,13 +149,13 @@ static void add_segment(void)
     (void)insert(new, hash, e);
     left[moved++] = &old[i];
   }
-  atomic_store_explicit(&weir_map, map_space, memory_order_release);
-  atomic_store_explicit(&weir_map_shape, shape, memory_order_release);
+  atomic_store_explicit(&page_map_entries, map_space, memory_order_release);
+  atomic_store_explicit(&page_map_shape, shape, memory_order_release);
   while (moved)
     atomic_store_explicit(left[--moved], 0, memory_order_release);
 }
 
-static weir_status map_ensure(weir_pool *p, unsigned count)
+static weir_status map_ensure(mem_pool *p, unsigned count)
 {
   while (entries + count + SPARES > segments * SEGMENT_FILL) {
     weir_status st =
@@ -173,7 +173,7 @@ static uint64_t entry_of(block_id id, uint64_t hash)
   return hash >> MAP_TAG_AT << MAP_TAG_AT | (uint64_t)block(id)->class << MAP_CLASS_AT | id;
 }
 
-void weir_page_map_put(block_id id)
+void page_map_put(block_id id)
 {
   uint64_t hash = map_hash(block(id)->address);
   pthread_mutex_lock(&meta_lock);
@@ -185,7 +185,7 @@ void weir_page_map_put(block_id id)
   pthread_mutex_unlock(&meta_lock);
 }
 
-void weir_page_map_remove(block_id id)
+void page_map_remove(block_id id)
 {
   uint64_t hash = map_hash(block(id)->address);
   pthread_mutex_lock(&meta_lock);
@@ -203,7 +203,7 @@ void weir_page_map_remove(block_id id)
   pthread_mutex_unlock(&meta_lock);
 }
 
-block_id weir_page_map_find(uint64_t address)
+block_id page_map_find(uint64_t address)
 {
   block_id id = map_block(map_look(address));
   if (id) return id;
@@ -217,17 +217,17 @@ block_id weir_page_map_find(uint64_t address)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-weir_status weir_block_ensure(weir_pool *p, unsigned count)
+weir_status block_ensure(mem_pool *p, unsigned count)
 {
   pthread_mutex_lock(&meta_lock);
   weir_status st = map_ensure(p, count);
   while (!st && records_spare + records_committed < records_end + count + SPARES)
-    st = commit(p, weir_blocks, sizeof(weir_block), &records_committed, RECORDS);
+    st = commit(p, block_records, sizeof(mem_block), &records_committed, RECORDS);
   pthread_mutex_unlock(&meta_lock);
   return st;
 }
 
-block_id weir_block_new(void)
+block_id block_new(void)
 {
   pthread_mutex_lock(&meta_lock);
   block_id id = free_record;
@@ -239,13 +239,13 @@ block_id weir_block_new(void)
   }
   records_used++;
   pthread_mutex_unlock(&meta_lock);
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   b->next = b->prev = b->left = b->right = b->uses = b->tcache = 0;
   b->stamp = b->requested = 0;
   return id;
 }
 
-void weir_block_drop(block_id id)
+void block_drop(block_id id)
 {
   block_set(block(id), BLOCK_SPARE);
   pthread_mutex_lock(&meta_lock);
@@ -256,10 +256,10 @@ void weir_block_drop(block_id id)
   pthread_mutex_unlock(&meta_lock);
 }
 
-uint64_t weir_meta_bytes(void)
+uint64_t meta_bytes(void)
 {
   pthread_mutex_lock(&meta_lock);
-  uint64_t bytes = (uint64_t)records_used * sizeof(weir_block) +
+  uint64_t bytes = (uint64_t)records_used * sizeof(mem_block) +
                    (uint64_t)segments * MAP_SLOTS * sizeof(map_entry);
   pthread_mutex_unlock(&meta_lock);
   return bytes;

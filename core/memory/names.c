@@ -32,7 +32,7 @@ typedef struct object {
   char *strings; /* owned */
 } object;
 
-struct weir_names {
+struct code_names {
   object *objects; /* owned */
   size_t count, room;
   char *(*demangle)(const char *, char *, size_t *,
@@ -54,7 +54,7 @@ static char *path_of(const char *name, bool main)
 
 static int add_object(struct dl_phdr_info *info, size_t size, void *context)
 {
-  weir_names *n = context;
+  code_names *n = context;
   (void)size;
   if (n->count == n->room) {
     size_t room = n->room ? 2 * n->room : 64;
@@ -79,9 +79,9 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *context)
   return 0;
 }
 
-weir_names *weir_names_new(void)
+code_names *names_new(void)
 {
-  weir_names *n = calloc(1, sizeof *n);
+  code_names *n = calloc(1, sizeof *n);
   if (!n) return NULL;
   dl_iterate_phdr(add_object, n);
   void *found = dlsym(RTLD_DEFAULT, "__cxa_demangle");
@@ -89,7 +89,7 @@ weir_names *weir_names_new(void)
   return n;
 }
 
-void weir_names_free(weir_names *n)
+void names_free(code_names *n)
 {
   if (!n) return;
   for (size_t i = 0; i < n->count; i++) {
@@ -188,7 +188,7 @@ static void read_object(object *o)
 
 /* ---- looking up ------------------------------------------------------------------------------ */
 
-static object *object_at(weir_names *n, uint64_t address)
+static object *object_at(code_names *n, uint64_t address)
 {
   for (size_t i = 0; i < n->count; i++)
     for (unsigned k = 0; k < n->objects[i].segments; k++)
@@ -212,7 +212,7 @@ static const char *function_at(const object *o, uint64_t offset)
 }
 
 /* A C++ name as people write it, where somebody can tell. */
-static const char *readable(weir_names *n, const char *name)
+static const char *readable(code_names *n, const char *name)
 {
   int status = -1;
   if (strncmp(name, "_Z", 2) != 0 || !n->demangle) return name;
@@ -239,13 +239,13 @@ static bool is_ours(const char *function)
   return false;
 }
 
-weir_name weir_names_find(weir_names *n, uint64_t address)
+code_name names_find(code_names *n, uint64_t address)
 {
   object *o = object_at(n, address - 1);
-  if (!o) return (weir_name){"??", "", address, false};
+  if (!o) return (code_name){"??", "", address, false};
   if (!o->tried) read_object(o);
   uint64_t offset = address - 1 - o->base;
   const char *function = o->count ? function_at(o, offset) : NULL;
-  return (weir_name){function ? readable(n, function) : "??", o->path, offset,
+  return (code_name){function ? readable(n, function) : "??", o->path, offset,
                      o->ours && (function ? is_ours(function) : !o->main)};
 }

@@ -13,19 +13,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct weir_names weir_names;
+typedef struct code_names code_names;
 
-typedef struct weir_name {
+typedef struct code_name {
   const char *function; /* borrowed from the names; "??": unknown */
   const char *object;   /* borrowed; path of the object, "": unknown */
   uint64_t offset;      /* of the address in the object, bytes */
   bool ours;            /* the allocator's own code, as far as that can be told */
-} weir_name;
+} code_name;
 
 /* Of the objects loaded now; NULL: no host memory. */
-weir_names *weir_names_new(void);
-void weir_names_free(weir_names *n);
+code_names *names_new(void);
+void names_free(code_names *n);
 /* `address` is a return address: what is named is the call before it. */
-weir_name weir_names_find(weir_names *n, uint64_t address);
+code_name names_find(code_names *n, uint64_t address);
 
 #endif

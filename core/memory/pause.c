@@ -3,7 +3,7 @@
  * What can be paused is a VMM page that lies wholly in paused blocks; a page shared with anything
  * else stays. A paused block has a USE record of that kind, which says its tag and whether its
  * contents are saved. pool->copies says of each place of the address space whether its page is
- * paused (pause.h): NULL: no; &weir_pause_lost: yes, its contents are gone; else yes, and there is
+ * paused (pause.h): NULL: no; &pause_lost: yes, its contents are gone; else yes, and there is
  * its copy (owned).
  *
  * A pause first waits for the work of all streams, since any may touch a live block. Then it
@@ -18,7 +18,7 @@
 #include "core/memory/pause.h"
 
 /* The page of a place that leaves it, or comes back. */
-static uint64_t take_page(weir_pool *p, uint64_t address)
+static uint64_t take_page(mem_pool *p, uint64_t address)
 {
   uint64_t *place = &p->pages[place_of(p, address)], page = *place;
   *place = 0;
@@ -26,7 +26,7 @@ static uint64_t take_page(weir_pool *p, uint64_t address)
   return page;
 }
 
-static void put_page(weir_pool *p, uint64_t address, uint64_t page)
+static void put_page(mem_pool *p, uint64_t address, uint64_t page)
 {
   p->pages[place_of(p, address)] = page;
   p->paused_bytes -= page_bytes(p);
@@ -34,13 +34,13 @@ static void put_page(weir_pool *p, uint64_t address, uint64_t page)
 
 /* ---- which blocks, which pages --------------------------------------------------------------- */
 
-static bool may_pause(const weir_block *b, unsigned tag)
+static bool may_pause(const mem_block *b, unsigned tag)
 {
   return block_state(b) == BLOCK_LIVE && (tag >= ALL_TAGS || b->when % WEIR_TAGS == tag) &&
-         !weir_heaps[b->heap]->graph && !weir_use_find(b, USE_EXPORT, 0) && !pause_of(b);
+         !heap_table[b->heap]->graph && !block_use_find(b, USE_EXPORT, 0) && !pause_of(b);
 }
 
-static bool resumes(const weir_block *b, unsigned tag)
+static bool resumes(const mem_block *b, unsigned tag)
 {
   block_id u = pause_of(b);
   return u && (block_state(b) != BLOCK_PENDING || block(u)->stamp == DEAD) &&
@@ -48,8 +48,8 @@ static bool resumes(const weir_block *b, unsigned tag)
 }
 
 /* Calls for every paused place of the blocks that resuming the tag resumes, once and in order. */
-static weir_status over_pages(weir_pool *p, unsigned tag,
-                              weir_status (*each)(weir_pool *, uint64_t at, uint64_t *sum),
+static weir_status over_pages(mem_pool *p, unsigned tag,
+                              weir_status (*each)(mem_pool *, uint64_t at, uint64_t *sum),
                               uint64_t *sum)
 {
   uint64_t next = 0;
@@ -66,17 +66,17 @@ static weir_status over_pages(weir_pool *p, unsigned tag,
 }
 
 /* Takes the page from its place again. */
-static weir_status send_back(weir_pool *p, uint64_t at, uint64_t *unused)
+static weir_status send_back(mem_pool *p, uint64_t at, uint64_t *unused)
 {
   (void)unused;
   if (gone(p, at)) return WEIR_OK;
   weir_status st = p->backend->source.unmap(p->backend->self, at, page_bytes(p));
-  if (!st) weir_back_give_page(p, take_page(p, at));
+  if (!st) back_give_page(p, take_page(p, at));
   return st;
 }
 
 /* The same; where it fails the page stays, and is found there by the next resume or pause. */
-static weir_status send_back_if(weir_pool *p, uint64_t at, uint64_t *unused)
+static weir_status send_back_if(mem_pool *p, uint64_t at, uint64_t *unused)
 {
   (void)send_back(p, at, unused);
   return WEIR_OK;
@@ -84,7 +84,7 @@ static weir_status send_back_if(weir_pool *p, uint64_t at, uint64_t *unused)
 
 /* What a step does with the places [from, to), all in paused blocks. */
 typedef struct walk {
-  weir_pool *pool;
+  mem_pool *pool;
   weir_status (*step)(struct walk *w, uint64_t from, uint64_t to);
   block_id first; /* of the run */
   uint64_t until; /* unmapping came up to here */
@@ -93,11 +93,11 @@ typedef struct walk {
 /* Calls the step for every run of pages that lie wholly in paused blocks. */
 static weir_status over_runs(walk *w)
 {
-  const weir_pool *p = w->pool;
+  const mem_pool *p = w->pool;
   weir_status st = WEIR_OK;
   uint64_t from = 0, to = 0;
   for (block_id id = p->heads[0]; !st; id = block(id)->right) {
-    const weir_block *b = block(id);
+    const mem_block *b = block(id);
     if (id && pause_of(b)) {
       if (to != b->address) {
         from = b->address;
@@ -115,7 +115,7 @@ static weir_status over_runs(walk *w)
 
 /* ---- pausing --------------------------------------------------------------------------------- */
 
-static weir_status save_page(weir_pool *p, uint64_t at)
+static weir_status save_page(mem_pool *p, uint64_t at)
 {
   const weir_backend *b = p->backend;
   uint64_t page = page_bytes(p);
@@ -148,7 +148,7 @@ static bool wanted(block_id *id, uint64_t from, uint64_t to)
 /* Of the pages that are still there. */
 static weir_status step_save(walk *w, uint64_t from, uint64_t to)
 {
-  weir_pool *p = w->pool;
+  mem_pool *p = w->pool;
   block_id id = w->first;
   weir_status st = WEIR_OK;
   for (uint64_t at = from; at < to && !st; at += page_bytes(p)) {
@@ -156,7 +156,7 @@ static weir_status step_save(walk *w, uint64_t from, uint64_t to)
     if (wanted(&id, at, at + page_bytes(p)))
       st = save_page(p, at);
     else
-      p->copies[place_of(p, at)] = &weir_pause_lost;
+      p->copies[place_of(p, at)] = &pause_lost;
   }
   return st;
 }
@@ -164,7 +164,7 @@ static weir_status step_save(walk *w, uint64_t from, uint64_t to)
 /* The pages stay in their places' entries until they are destroyed. */
 static weir_status step_unmap(walk *w, uint64_t from, uint64_t to)
 {
-  const weir_pool *p = w->pool;
+  const mem_pool *p = w->pool;
   const weir_source *s = &p->backend->source;
   for (uint64_t at = from, next; at < to; at = next) {
     bool there = p->pages[place_of(p, at)] != 0;
@@ -179,9 +179,9 @@ static weir_status step_unmap(walk *w, uint64_t from, uint64_t to)
 
 static weir_status step_destroy(walk *w, uint64_t from, uint64_t to)
 {
-  weir_pool *p = w->pool;
+  mem_pool *p = w->pool;
   for (uint64_t at = from; at < to; at += page_bytes(p))
-    if (p->pages[place_of(p, at)]) weir_back_give_page(p, take_page(p, at));
+    if (p->pages[place_of(p, at)]) back_give_page(p, take_page(p, at));
   return WEIR_OK;
 }
 
@@ -189,13 +189,13 @@ static weir_status step_destroy(walk *w, uint64_t from, uint64_t to)
  * paused. */
 static weir_status step_undo(walk *w, uint64_t from, uint64_t to)
 {
-  weir_pool *p = w->pool;
+  mem_pool *p = w->pool;
   const weir_source *s = &p->backend->source;
   for (uint64_t at = from; at < to; at += page_bytes(p)) {
     uint64_t page = p->pages[place_of(p, at)];
     if (!page) continue;
     if (at < w->until && s->map(p->backend->self, at, page))
-      weir_back_give_page(p, take_page(p, at));
+      back_give_page(p, take_page(p, at));
     else if (at >= w->until || !s->access(p->backend->self, at, page_bytes(p)))
       forget_copy(p, at);
   }
@@ -203,10 +203,10 @@ static weir_status step_undo(walk *w, uint64_t from, uint64_t to)
 }
 
 /* Ends the pause's own USE records: dropped where it failed, and the block has all its memory. */
-static void settle_fresh(weir_pool *p, bool failed)
+static void settle_fresh(mem_pool *p, bool failed)
 {
   for (block_id id = p->heads[0]; id; id = block(id)->right) {
-    weir_block *b = block(id);
+    mem_block *b = block(id);
     block_id u = pause_of(b);
     if (!u || block(u)->stamp != FRESH) continue;
     bool whole = failed;
@@ -214,7 +214,7 @@ static void settle_fresh(weir_pool *p, bool failed)
          at += page_bytes(p))
       whole = !paused(p, at);
     block(u)->stamp = 0;
-    if (whole) weir_use_drop(b, u);
+    if (whole) block_use_drop(b, u);
   }
 }
 
@@ -224,7 +224,7 @@ static weir_status run(walk *w, weir_status (*step)(walk *, uint64_t, uint64_t))
   return over_runs(w);
 }
 
-static weir_status move_out(weir_pool *p)
+static weir_status move_out(mem_pool *p)
 {
   walk w = {.pool = p, .until = 0};
   weir_status st = run(&w, step_save);
@@ -234,26 +234,26 @@ static weir_status move_out(weir_pool *p)
 }
 
 /* All work of all streams is complete when this succeeds. */
-static weir_status wait_for_all(weir_pool *p)
+static weir_status wait_for_all(mem_pool *p)
 {
   for (unsigned i = 0; i < p->heap_count; i++)
-    weir_heaps[p->numbers[i]]->dirty = weir_heaps[p->numbers[i]]->epoch;
-  weir_status st = weir_epoch_sync(p);
+    heap_table[p->numbers[i]]->dirty = heap_table[p->numbers[i]]->epoch;
+  weir_status st = epoch_sync(p);
   for (unsigned i = 0; i < p->heap_count && !st; i++)
-    if (weir_heaps[p->numbers[i]]->dirty > weir_heaps[p->numbers[i]]->done)
+    if (heap_table[p->numbers[i]]->dirty > heap_table[p->numbers[i]]->done)
       st = weir_fail(WEIR_EINVAL, "memory cannot be paused while a stream is being captured");
-  return st ? st : weir_back_settle(p); /* a page that is mapped twice would not go */
+  return st ? st : back_settle(p); /* a page that is mapped twice would not go */
 }
 
-static weir_status mark_blocks(weir_pool *p, unsigned tag, bool save)
+static weir_status mark_blocks(mem_pool *p, unsigned tag, bool save)
 {
   unsigned count = 0;
   for (block_id id = p->heads[0]; id; id = block(id)->right)
     count += may_pause(block(id), tag);
-  weir_status st = weir_block_ensure(p, count);
+  weir_status st = block_ensure(p, count);
   for (block_id id = p->heads[0]; id && !st; id = block(id)->right) {
     if (!may_pause(block(id), tag)) continue;
-    weir_block *use = block(weir_use_add(block(id), USE_PAUSE, 0));
+    mem_block *use = block(block_use_add(block(id), USE_PAUSE, 0));
     use->when = block(id)->when;
     use->stamp = FRESH;
     use->requested = save;
@@ -261,7 +261,7 @@ static weir_status mark_blocks(weir_pool *p, unsigned tag, bool save)
   return st;
 }
 
-static weir_status can_pause(weir_pool *p, bool save)
+static weir_status can_pause(mem_pool *p, bool save)
 {
   if (!p->space)
     return weir_fail(WEIR_ENOTSUP,
@@ -277,45 +277,45 @@ static weir_status can_pause(weir_pool *p, bool save)
                      p->backend->name);
   uint64_t bytes = p->space / page_bytes(p) * sizeof *p->copies;
   if (p->copies) return WEIR_OK;
-  p->copies = weir_pages(bytes);
+  p->copies = pages_alloc(bytes);
   return p->copies ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory to note what is paused");
 }
 
-weir_status weir_pause(weir_pool *p, unsigned tag, bool save)
+weir_status pool_pause(mem_pool *p, unsigned tag, bool save)
 {
   weir_status st = can_pause(p, save);
   if (!st) st = wait_for_all(p);
   if (st) return st;
-  weir_tcache_freeze(p);
+  tcache_freeze(p);
   st = over_pages(p, ALL_TAGS, send_back, NULL);
   if (!st) st = mark_blocks(p, tag, save);
   if (!st) {
     st = move_out(p);
     settle_fresh(p, st != WEIR_OK);
   }
-  weir_tcache_thaw(p);
+  tcache_thaw(p);
   return st;
 }
 
 /* ---- resuming -------------------------------------------------------------------------------- */
 
 /* A page for a place, when need be one of idle memory. */
-static weir_status page_for(weir_pool *p, uint64_t *page)
+static weir_status page_for(mem_pool *p, uint64_t *page)
 {
-  weir_status st = weir_back_take_page(p, page);
+  weir_status st = back_take_page(p, page);
   for (int try = 0; try < 2 && (st == WEIR_EOOM || st == WEIR_ELIMIT); try++) {
-    weir_tcache_thaw(p);
-    weir_tcache_reclaim(p);
-    if (try) (void)weir_epoch_sync(p);
-    weir_epoch_collect(p);
-    st = weir_back_trim(p, p->clock(), page_bytes(p), true);
-    weir_tcache_freeze(p);
-    if (!st) st = weir_back_take_page(p, page);
+    tcache_thaw(p);
+    tcache_reclaim(p);
+    if (try) (void)epoch_sync(p);
+    epoch_collect(p);
+    st = back_trim(p, p->clock(), page_bytes(p), true);
+    tcache_freeze(p);
+    if (!st) st = back_take_page(p, page);
   }
   return st;
 }
 
-static weir_status bring_back(weir_pool *p, uint64_t at, uint64_t *unused)
+static weir_status bring_back(mem_pool *p, uint64_t at, uint64_t *unused)
 {
   const weir_source *s = &p->backend->source;
   const void *copy = p->copies[place_of(p, at)];
@@ -325,30 +325,30 @@ static weir_status bring_back(weir_pool *p, uint64_t at, uint64_t *unused)
   if (gone(p, at)) {
     if ((st = page_for(p, &page))) return st;
     if ((st = s->map(p->backend->self, at, page))) {
-      weir_back_give_page(p, page);
+      back_give_page(p, page);
       return st;
     }
     put_page(p, at, page);
   }
   st = s->access(p->backend->self, at, page_bytes(p));
-  if (!st && copy != &weir_pause_lost)
+  if (!st && copy != &pause_lost)
     st = p->backend->copy_to_device(p->backend->self, at, copy, page_bytes(p));
   return st;
 }
 
-static weir_status keep_page(weir_pool *p, uint64_t at, uint64_t *lost_bytes)
+static weir_status keep_page(mem_pool *p, uint64_t at, uint64_t *lost_bytes)
 {
-  if (p->copies[place_of(p, at)] == &weir_pause_lost) *lost_bytes += page_bytes(p);
+  if (p->copies[place_of(p, at)] == &pause_lost) *lost_bytes += page_bytes(p);
   forget_copy(p, at);
   return WEIR_OK;
 }
 
 /* Not paused any more; what was freed meanwhile is free. */
-static void settle_resumed(weir_pool *p, unsigned tag)
+static void settle_resumed(mem_pool *p, unsigned tag)
 {
   block_id dead = 0;
   for (block_id id = p->heads[0]; id; id = block(id)->right) {
-    weir_block *b = block(id);
+    mem_block *b = block(id);
     block_id u = pause_of(b);
     bool freed = u && block(u)->stamp == DEAD;
     if (freed ? paused(p, b->address) : !resumes(b, tag)) continue;
@@ -356,16 +356,16 @@ static void settle_resumed(weir_pool *p, unsigned tag)
       b->next = dead;
       dead = id;
     }
-    weir_use_drop(b, u);
+    block_use_drop(b, u);
   }
   for (block_id next; dead; dead = next) {
     next = block(dead)->next;
-    weir_pool_count_pending(p, block(dead), -1);
-    weir_pool_release(dead);
+    pool_count_pending(p, block(dead), -1);
+    pool_release(dead);
   }
 }
 
-static weir_status no_room(const weir_pool *p, weir_status st)
+static weir_status no_room(const mem_pool *p, weir_status st)
 {
   uint64_t device_free = 0, total;
   if (st != WEIR_EOOM && st != WEIR_ELIMIT) return st;
@@ -374,14 +374,14 @@ static weir_status no_room(const weir_pool *p, weir_status st)
                    "CUDA out of memory. Paused memory of device %d cannot be resumed: %.2f MiB are "
                    "paused, %.2f MiB are free on the device, %.2f MiB of at most %.2f MiB reserved",
                    p->backend->index, to_mib(p->paused_bytes), to_mib(device_free),
-                   to_mib(p->reserved), to_mib(weir_pool_limit(p)));
+                   to_mib(p->reserved), to_mib(pool_limit(p)));
 }
 
-weir_status weir_resume(weir_pool *p, unsigned tag, uint64_t *lost_bytes)
+weir_status pool_resume(mem_pool *p, unsigned tag, uint64_t *lost_bytes)
 {
   *lost_bytes = 0;
   if (!p->copies) return WEIR_OK;
-  weir_tcache_freeze(p);
+  tcache_freeze(p);
   weir_status st = over_pages(p, tag, bring_back, NULL);
   if (st) {
     (void)over_pages(p, tag, send_back_if, NULL);
@@ -390,11 +390,11 @@ weir_status weir_resume(weir_pool *p, unsigned tag, uint64_t *lost_bytes)
     (void)over_pages(p, tag, keep_page, lost_bytes);
     settle_resumed(p, tag);
   }
-  weir_tcache_thaw(p);
+  tcache_thaw(p);
   return st;
 }
 
-void weir_pause_fini(weir_pool *p)
+void pool_pause_fini(mem_pool *p)
 {
   if (p->copies) (void)munmap(p->copies, p->space / page_bytes(p) * sizeof *p->copies);
   p->copies = NULL;

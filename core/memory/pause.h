@@ -9,44 +9,44 @@
 enum { ALL_TAGS = WEIR_TAGS };
 enum { FRESH = 1, DEAD = 2 }; /* a use's stamp: made by the pause underway; of a dead piece */
 
-extern char weir_pause_lost; /* in pool->copies: paused without its contents */
+extern char pause_lost; /* in pool->copies: paused without its contents */
 
-static inline uint64_t page_bytes(const weir_pool *p)
+static inline uint64_t page_bytes(const mem_pool *p)
 {
   return p->backend->source.page_bytes;
 }
 
-static inline uint64_t place_of(const weir_pool *p, uint64_t address)
+static inline uint64_t place_of(const mem_pool *p, uint64_t address)
 {
   return (address - p->base) / page_bytes(p);
 }
 
-static inline uint64_t down(const weir_pool *p, uint64_t address)
+static inline uint64_t down(const mem_pool *p, uint64_t address)
 {
   return address & ~(page_bytes(p) - 1);
 }
 
-static inline uint64_t up(const weir_pool *p, uint64_t address)
+static inline uint64_t up(const mem_pool *p, uint64_t address)
 {
   return down(p, address + page_bytes(p) - 1);
 }
 
-static inline bool paused(const weir_pool *p, uint64_t address)
+static inline bool paused(const mem_pool *p, uint64_t address)
 {
   return p->copies && p->copies[place_of(p, address)];
 }
 
 /* Paused, and the page has left: true of all paused places but those a failed resume left behind.
  */
-static inline bool gone(const weir_pool *p, uint64_t address)
+static inline bool gone(const mem_pool *p, uint64_t address)
 {
   return paused(p, address) && !p->pages[place_of(p, address)];
 }
 
-static inline void forget_copy(weir_pool *p, uint64_t address)
+static inline void forget_copy(mem_pool *p, uint64_t address)
 {
   void **copy = &p->copies[place_of(p, address)];
-  if (*copy && *copy != &weir_pause_lost) {
+  if (*copy && *copy != &pause_lost) {
     (void)munmap(*copy, page_bytes(p));
     p->saved_bytes -= page_bytes(p);
   }
@@ -54,9 +54,9 @@ static inline void forget_copy(weir_pool *p, uint64_t address)
 }
 
 /* Whatever the state: a thread that frees a block says so (REMOTE) before it waits for our lock. */
-static inline block_id pause_of(const weir_block *b)
+static inline block_id pause_of(const mem_block *b)
 {
-  return b->uses ? weir_use_find(b, USE_PAUSE, 0) : 0;
+  return b->uses ? block_use_find(b, USE_PAUSE, 0) : 0;
 }
 
 #endif

@@ -25,14 +25,14 @@ _Static_assert((int)WEIR_PINNED_PORTABLE == (int)WEIR_HOST_PORTABLE &&
                    (int)WEIR_PINNED_WRITE_COMBINED == (int)WEIR_HOST_WRITE_COMBINED,
                "one set of flags");
 
-static weir_host *_Atomic hosts[WEIR_DEVICES][HOST_FLAGS];
+static host_pool *_Atomic hosts[WEIR_DEVICES][HOST_FLAGS];
 static pthread_mutex_t hosts_lock = PTHREAD_MUTEX_INITIALIZER; /* making and ending host pools */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic bool forked;
 
 #define FOR_EACH_HOST(s)                                                                           \
   for (int i_ = 0; i_ < WEIR_DEVICES * HOST_FLAGS; i_++)                                           \
-    for (weir_host *s = atomic_load(&hosts[i_ / HOST_FLAGS][i_ % HOST_FLAGS]); s; s = NULL)
+    for (host_pool *s = atomic_load(&hosts[i_ / HOST_FLAGS][i_ % HOST_FLAGS]); s; s = NULL)
 
 static void in_child(void)
 {
@@ -45,7 +45,7 @@ static void in_child(void)
 static void at_exit(void)
 {
   if (atomic_load(&forked)) return;
-  FOR_EACH_HOST(s) weir_host_settle(s, true);
+  FOR_EACH_HOST(s) host_pool_settle(s, true);
 }
 
 static void prepare(void)
@@ -70,13 +70,13 @@ static const char *bound(char *text, size_t room, uint64_t bytes)
   return text;
 }
 
-static weir_status word_oom(const weir_pool *p, uint64_t bytes, const host_census *c)
+static weir_status word_oom(const mem_pool *p, uint64_t bytes, const host_census *c)
 {
-  weir_host_room r;
+  host_room r;
   char text[4][32];
-  uint64_t limit = atomic_load(&weir_host_limit);
-  const weir_host *s = p->host;
-  weir_host_room_read(&r);
+  uint64_t limit = atomic_load(&host_pool_limit);
+  const host_pool *s = p->host;
+  host_room_read(&r);
   return weir_fail(
       WEIR_EOOM,
       "out of pinned memory. Tried to pin %.2f MiB for device %d: %s. MiB: budget %s, pinned in "
@@ -87,7 +87,7 @@ static weir_status word_oom(const weir_pool *p, uint64_t bytes, const host_censu
       c->pending >= bytes ? "freed memory is still used by recorded work"
       : s->why[0]         ? s->why
                           : "it is more than there can be",
-      bound(text[0], sizeof text[0], limit ? limit : UINT64_MAX), to_mib(weir_host_locked()),
+      bound(text[0], sizeof text[0], limit ? limit : UINT64_MAX), to_mib(host_pool_locked()),
       to_mib(p->reserved), to_mib(c->live), to_mib(c->pending), to_mib(c->free), to_mib(c->largest),
       bound(text[1], sizeof text[1], r.available),
       bound(text[2], sizeof text[2],
@@ -95,31 +95,31 @@ static weir_status word_oom(const weir_pool *p, uint64_t bytes, const host_censu
       bound(text[3], sizeof text[3], r.memlock));
 }
 
-static const weir_host_calls host_calls = {
-    .grow = weir_host_grow, .used = weir_host_used, .oom = word_oom};
+static const host_pool_calls host_calls = {
+    .grow = host_pool_grow, .used = host_pool_used, .oom = word_oom};
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-static weir_status host_make(weir_host **out, weir_pool *device, unsigned flags)
+static weir_status host_make(host_pool **out, mem_pool *device, unsigned flags)
 {
-  weir_host *_Atomic *place = &hosts[device->backend->index][flags];
+  host_pool *_Atomic *place = &hosts[device->backend->index][flags];
   weir_status st = WEIR_OK;
   pthread_once(&once, prepare);
   pthread_mutex_lock(&hosts_lock);
   *out = atomic_load(place);
-  if (!*out && !(st = weir_host_new(out, device, flags, &host_calls))) atomic_store(place, *out);
+  if (!*out && !(st = host_pool_new(out, device, flags, &host_calls))) atomic_store(place, *out);
   pthread_mutex_unlock(&hosts_lock);
   return st;
 }
 
-static __attribute__((noinline)) weir_status host_find(weir_host **out, weir_device device,
+static __attribute__((noinline)) weir_status host_find(host_pool **out, weir_device device,
                                                        unsigned flags)
 {
   weir_status st = check_fork();
-  weir_pool *p;
+  mem_pool *p;
   if (!st && device.type != WEIR_DEVICE_CUDA)
     st = weir_fail(WEIR_EINVAL, "pinned memory is locked by a cuda device, not by the cpu");
-  if (!st) st = weir_pool_of(device, &p);
+  if (!st) st = pool_of_device(device, &p);
   if (st) return st;
   if (flags >= HOST_FLAGS)
     return weir_fail(WEIR_EINVAL,
@@ -130,7 +130,7 @@ static __attribute__((noinline)) weir_status host_find(weir_host **out, weir_dev
 }
 
 /* Calls `visit` for every pool, all of which exist meanwhile. */
-static void each_host(void (*visit)(weir_host *s, void *user), void *user)
+static void each_host(void (*visit)(host_pool *s, void *user), void *user)
 {
   pthread_mutex_lock(&hosts_lock);
   FOR_EACH_HOST(s) visit(s, user);
@@ -138,15 +138,15 @@ static void each_host(void (*visit)(weir_host *s, void *user), void *user)
 }
 
 /* The device's own host pools. Lock of the list held. */
-static weir_status end_own(const weir_pool *device)
+static weir_status end_own(const mem_pool *device)
 {
   weir_status st = WEIR_OK;
   for (int f = 0; f < HOST_FLAGS && !st; f++) {
-    weir_host *_Atomic *place = &hosts[device->backend->index][f];
-    weir_host *s = atomic_load(place);
+    host_pool *_Atomic *place = &hosts[device->backend->index][f];
+    host_pool *s = atomic_load(place);
     if (!s || s->device != device) continue;
     atomic_store(place, NULL);
-    if ((st = weir_host_free(s))) atomic_store(place, s);
+    if ((st = host_pool_free(s))) atomic_store(place, s);
   }
   return st;
 }
@@ -157,29 +157,29 @@ static void hold_all(bool hold)
 }
 
 /* A bit for every heap of the device. */
-static void heaps_of(const weir_pool *device, uint64_t *out)
+static void heaps_of(const mem_pool *device, uint64_t *out)
 {
   for (unsigned i = 1; i < HOST_HEAPS; i++) {
-    const weir_heap *h = atomic_load(&weir_heaps[i]);
+    const mem_heap *h = atomic_load(&heap_table[i]);
     if (h && h->pool == device) out[i / 64] |= UINT64_C(1) << i % 64;
   }
 }
 
 static void forget_all(const uint64_t *gone)
 {
-  FOR_EACH_HOST(s) weir_pool_forget(s->pool, gone);
+  FOR_EACH_HOST(s) pool_forget(s->pool, gone);
 }
 
-weir_status weir_host_device_ends(weir_pool *device)
+weir_status host_pool_device_ends(mem_pool *device)
 {
   uint64_t gone[HEAPS / 64] = {0};
-  if (atomic_load(&forked)) return weir_pool_free(device);
+  if (atomic_load(&forked)) return pool_free(device);
   pthread_mutex_lock(&hosts_lock);
   weir_status st = end_own(device);
   if (!st) {
     hold_all(true);
     heaps_of(device, gone);
-    if (!(st = weir_pool_free(device))) forget_all(gone);
+    if (!(st = pool_free(device))) forget_all(gone);
     hold_all(false);
   }
   pthread_mutex_unlock(&hosts_lock);
@@ -188,7 +188,7 @@ weir_status weir_host_device_ends(weir_pool *device)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static inline weir_status host_malloc(weir_host *s, void **out, size_t bytes)
+static inline weir_status host_malloc(host_pool *s, void **out, size_t bytes)
 {
   return weir_tcache_malloc_host(&s->pool->common[HEAP_IDLE], bytes, out);
 }
@@ -196,9 +196,9 @@ static inline weir_status host_malloc(weir_host *s, void **out, size_t bytes)
 static inline __attribute__((always_inline)) weir_status
 malloc_plain(void **out, size_t bytes, weir_device device, unsigned flags)
 {
-  unsigned d = weir_device_at(device);
+  unsigned d = device_at(device);
   bool good = device.type == WEIR_DEVICE_CUDA && d < WEIR_DEVICES && flags < HOST_FLAGS;
-  weir_host *s = good ? atomic_load_explicit(&hosts[d][flags], memory_order_acquire) : NULL;
+  host_pool *s = good ? atomic_load_explicit(&hosts[d][flags], memory_order_acquire) : NULL;
   if (__builtin_expect(!s, 0)) {
     weir_status st = host_find(&s, device, flags);
     if (st) return st;
@@ -213,23 +213,23 @@ malloc_plain(void **out, size_t bytes, weir_device device, unsigned flags)
 static __attribute__((noinline)) weir_status malloc_notified(void **out, size_t bytes,
                                                              weir_device device, unsigned flags)
 {
-  const weir_listener *l = weir_listening;
-  weir_notice call;
+  const engine_listener *l = active_listener;
+  engine_notice call;
   bool notified = l && l->begin(&call);
   weir_status st = malloc_plain(out, bytes, device, flags);
   if (notified)
-    l->end(&call, &(weir_block_notice){.api = WEIR_NOTICE_PINNED_MALLOC,
-                                       .status = weir_notify_status(st),
-                                       .address = st ? 0 : (uint64_t)(uintptr_t)*out,
-                                       .bytes = bytes,
-                                       .device = -1});
+    l->end(&call, &(block_notice){.api = WEIR_NOTICE_PINNED_MALLOC,
+                                  .status = notify_status(st),
+                                  .address = st ? 0 : (uint64_t)(uintptr_t)*out,
+                                  .bytes = bytes,
+                                  .device = -1});
   return st;
 }
 
 weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device, unsigned flags)
 {
   WEIR_REQUIRE(out);
-  if (__builtin_expect(weir_listening != NULL, 0))
+  if (__builtin_expect(active_listener != NULL, 0))
     return malloc_notified(out, bytes, device, flags);
   return malloc_plain(out, bytes, device, flags);
 }
@@ -244,7 +244,7 @@ weir_status weir_pinned_free(void *ptr)
 {
   if (__builtin_expect(!ptr || atomic_load_explicit(&forked, memory_order_relaxed), 0))
     return WEIR_OK; /* a child's copy of a program's objects may well be freed there */
-  if (__builtin_expect(weir_listening != NULL, 0))
+  if (__builtin_expect(active_listener != NULL, 0))
     return notify_of_free(ptr, WEIR_NOTICE_PINNED_FREE, weir_tcache_free_host);
   return weir_tcache_free_host(ptr);
 }
@@ -254,14 +254,14 @@ weir_status weir_is_pinned(bool *out, const void *ptr)
   WEIR_REQUIRE(out);
   *out = false;
   if (!ptr || atomic_load(&forked)) return WEIR_OK;
-  *out = weir_host_owns((uint64_t)ptr);
-  const weir_attached *d = *out ? NULL : weir_attached_of(WEIR_CUDA);
-  const weir_pool *p = d ? d->pool : NULL;
+  *out = host_pool_owns((uint64_t)ptr);
+  const attached_device *d = *out ? NULL : attached_device_of(WEIR_CUDA);
+  const mem_pool *p = d ? d->pool : NULL;
   if (!p || !p->backend->source.host_is_pinned) return WEIR_OK;
   return p->backend->source.host_is_pinned(p->backend->self, ptr, out);
 }
 
-static void empty(weir_host *s, void *status)
+static void empty(host_pool *s, void *status)
 {
   weir_status st = weir_pool_empty(s->pool);
   if (!*(weir_status *)status) *(weir_status *)status = st;
@@ -276,13 +276,13 @@ weir_status weir_pinned_empty_cache(void)
 
 weir_status weir_pinned_set_limit(uint64_t bytes)
 {
-  atomic_store(&weir_host_limit, bytes);
+  atomic_store(&host_pool_limit, bytes);
   return WEIR_OK;
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static void add_times(const weir_timing *t, int64_t *total, int64_t *max, int64_t *min,
+static void add_times(const host_timing *t, int64_t *total, int64_t *max, int64_t *min,
                       int64_t *count)
 {
   if (!t->count) return;
@@ -292,13 +292,13 @@ static void add_times(const weir_timing *t, int64_t *total, int64_t *max, int64_
   *count += (int64_t)t->count;
 }
 
-static void add_figures(weir_host *s, void *user)
+static void add_figures(host_pool *s, void *user)
 {
   weir_pinned_stats *o = user;
   weir_memory_stats all;
-  weir_pool *p = s->pool;
+  mem_pool *p = s->pool;
   pthread_mutex_lock(&p->lock);
-  weir_pool_stats(p, &all);
+  pool_stats(p, &all);
   o->allocations += all.segment;
   o->allocations_peak += all.segment_peak;
   o->allocations_allocated += all.segment_allocated;
@@ -338,7 +338,7 @@ weir_status weir_pinned_get_stats(weir_pinned_stats *o)
     o->host_alloc_time_avg = o->host_alloc_time_total / o->host_alloc_time_count;
   if (o->host_free_time_count)
     o->host_free_time_avg = o->host_free_time_total / o->host_free_time_count;
-  o->limit_bytes = (int64_t)atomic_load(&weir_host_limit);
+  o->limit_bytes = (int64_t)atomic_load(&host_pool_limit);
   return WEIR_OK;
 }
 
@@ -368,11 +368,11 @@ weir_status weir_pinned_stat(int64_t *out, const char *name)
                         name);
 }
 
-static void reset(weir_host *s, void *unused)
+static void reset(host_pool *s, void *unused)
 {
   (void)unused;
   pthread_mutex_lock(&s->pool->lock);
-  weir_pool_reset_peak(s->pool);
+  pool_reset_peak(s->pool);
   pthread_mutex_unlock(&s->pool->lock);
 }
 
@@ -383,13 +383,13 @@ weir_status weir_pinned_reset_peak(void)
   return st;
 }
 
-static void largest(weir_host *s, void *out)
+static void largest(host_pool *s, void *out)
 {
-  weir_pool *p = s->pool;
+  mem_pool *p = s->pool;
   pthread_mutex_lock(&p->lock);
-  weir_tcache_reclaim(p);
-  weir_epoch_pending(p);
-  uint64_t bytes = weir_heap_largest(&p->common[HEAP_IDLE]);
+  tcache_reclaim(p);
+  epoch_pending(p);
+  uint64_t bytes = heap_largest(&p->common[HEAP_IDLE]);
   pthread_mutex_unlock(&p->lock);
   if (bytes > *(uint64_t *)out) *(uint64_t *)out = bytes;
 }

@@ -18,14 +18,14 @@ enum { LARGE_FREE = 8 << 20 }; /* bytes of a free block from which small ones ke
 
 /* ---- blocks out and in ----------------------------------------------------------------------- */
 
-static bool may_split(const weir_pool *p)
+static bool may_split(const mem_pool *p)
 {
   return !p->config.whole_block;
 }
 
 /* PyTorch's rule for segments larger than max_split_size: whole, and only to requests near their
  * size. */
-static bool too_large(const weir_pool *p, const weir_block *b, uint64_t bytes)
+static bool too_large(const mem_pool *p, const mem_block *b, uint64_t bytes)
 {
   /* A large idle chunk of a host pool could not go back while something small lives in it. */
   if (p->host) return !p->last_resort && b->bytes > HOST_CHUNK && bytes < b->bytes / 16;
@@ -33,76 +33,75 @@ static bool too_large(const weir_pool *p, const weir_block *b, uint64_t bytes)
   return !p->space && b->bytes > most && (bytes <= most || b->bytes - bytes >= (20u << 20));
 }
 
-bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes)
+bool pool_may_take(const mem_pool *p, block_id id, uint64_t bytes)
 {
   return !too_large(p, block(id), bytes);
 }
 
 /* The class of a block that has its size; NO_CLASS where the thread caches have no bin for it. */
-static uint8_t class_of(const weir_block *b)
+static uint8_t class_of(const mem_block *b)
 {
   if (b->bytes > CLASS_LIMIT) return NO_CLASS;
   uint8_t class =
-      atomic_load_explicit(&weir_class_of[b->bytes >> UNIT_SHIFT], memory_order_acquire);
-  return weir_class_bytes[class] == b->bytes ? class : NO_CLASS;
+      atomic_load_explicit(&class_of_units[b->bytes >> UNIT_SHIFT], memory_order_acquire);
+  return bytes_of_class[class] == b->bytes ? class : NO_CLASS;
 }
 
 /* Cuts `bytes` off a block that is in no heap. Small blocks are cut off the end of a large one:
  * there they gather, and the rest stays one piece. */
-static block_id cut(weir_heap *from, block_id id, uint64_t bytes)
+static block_id cut(mem_heap *from, block_id id, uint64_t bytes)
 {
   if (bytes > CLASS_LIMIT || block(id)->bytes <= LARGE_FREE) {
-    weir_block_split(id, bytes, from);
+    block_split(id, bytes, from);
     return id;
   }
-  weir_block_split(id, block(id)->bytes - bytes, from);
+  block_split(id, block(id)->bytes - bytes, from);
   block_id right = block(id)->right;
-  weir_heap_remove(from, right);
-  weir_heap_put(from, id);
+  heap_remove(from, right);
+  heap_put(from, id);
   return right;
 }
 
 /* Takes a free block out of heap `from` for heap h: `bytes` of it, the rest stays. Records ensured.
  */
-static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t bytes, block_id *out)
+static weir_status take(mem_heap *from, mem_heap *h, block_id id, uint64_t bytes, block_id *out)
 {
-  weir_pool *p = h->pool;
-  weir_block *b = block(id);
+  mem_pool *p = h->pool;
+  mem_block *b = block(id);
   if (!id || too_large(p, b, bytes)) return WEIR_EOOM;
-  weir_heap_remove(from, id);
+  heap_remove(from, id);
   if (may_split(p) && !(b->bytes > p->config.max_split_bytes && !p->space))
     id = cut(from, id, bytes);
   b = block(id);
   b->heap = h->number;
   b->stamp = 0;
   b->class = class_of(b);
-  weir_page_map_put(id);
+  page_map_put(id);
   *out = id;
   return WEIR_OK;
 }
 
-static weir_status take_from(weir_heap *from, weir_heap *h, uint64_t bytes, block_id *out)
+static weir_status take_from(mem_heap *from, mem_heap *h, uint64_t bytes, block_id *out)
 {
-  block_id id =
-      may_split(h->pool) ? weir_heap_find(from, bytes) : weir_heap_find_exact(from, bytes);
+  block_id id = may_split(h->pool) ? heap_find(from, bytes) : heap_find_exact(from, bytes);
   return take(from, h, id, bytes, out);
 }
 
 /* ---- the reuse order ------------------------------------------------------------------------- */
 
 /* Small requests fill small pieces, else they take from the largest. */
-static block_id find_fit(const weir_heap *h, uint64_t bytes)
+static block_id find_fit(const mem_heap *h, uint64_t bytes)
 {
-  block_id id = weir_heap_find(h, bytes);
+  block_id id = heap_find(h, bytes);
   if (!id || bytes > CLASS_LIMIT || block(id)->bytes <= LARGE_FREE) return id;
   int f = 31 - __builtin_clz(h->first);
   return h->bins[f][31 - __builtin_clz(h->second[f])];
 }
 
 /* Steps 1 and 2 without asking the device anything: the better fit of both. */
-static weir_status reuse(weir_heap *h, uint64_t bytes, block_id *out)
+static weir_status reuse(mem_heap *h, uint64_t bytes, block_id *out)
 {
-  weir_heap *idle = weir_idle_of(h);
+  mem_heap *idle = idle_of(h);
   if (!may_split(h->pool)) {
     weir_status st = take_from(h, h, bytes, out);
     return st == WEIR_EOOM ? take_from(idle, h, bytes, out) : st;
@@ -114,33 +113,33 @@ static weir_status reuse(weir_heap *h, uint64_t bytes, block_id *out)
 }
 
 /* Steps 2 and 3 with all that is known after asking. */
-static weir_status reuse_known(weir_heap *h, uint64_t bytes, block_id *out)
+static weir_status reuse_known(mem_heap *h, uint64_t bytes, block_id *out)
 {
-  weir_pool *p = h->pool;
-  weir_epoch_poll(p, true, p->pending ? NULL : h);
-  weir_epoch_pending(p);
-  weir_epoch_retire(p, h);
+  mem_pool *p = h->pool;
+  epoch_poll(p, true, p->pending ? NULL : h);
+  epoch_pending(p);
+  epoch_retire(p, h);
   weir_status st = reuse(h, bytes, out);
   for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM && !h->graph; i++) {
-    weir_heap *from = weir_heaps[p->numbers[i]];
+    mem_heap *from = heap_table[p->numbers[i]];
     if (from == h || !h->known[from->number] || !may_split(p)) continue;
-    st = take(from, h, weir_heap_find_stamp(from, bytes, h->known[from->number]), bytes, out);
+    st = take(from, h, heap_find_stamp(from, bytes, h->known[from->number]), bytes, out);
   }
   return st;
 }
 
 /* Takes what threads keep and cannot be had otherwise. */
-static weir_status reuse_tcaches(weir_heap *h, uint64_t bytes, block_id *out)
+static weir_status reuse_tcaches(mem_heap *h, uint64_t bytes, block_id *out)
 {
-  weir_tcache_reclaim(h->pool);
+  tcache_reclaim(h->pool);
   weir_status st = reuse(h, bytes, out);
   return st == WEIR_EOOM ? reuse_known(h, bytes, out) : st;
 }
 
-static weir_status grow(weir_heap *h, uint64_t bytes, uint64_t limit, block_id *out)
+static weir_status grow(mem_heap *h, uint64_t bytes, uint64_t limit, block_id *out)
 {
-  weir_status st = weir_back_grow(h->pool, h, bytes, limit);
-  weir_epoch_alert(h->pool);
+  weir_status st = back_grow(h->pool, h, bytes, limit);
+  epoch_alert(h->pool);
   return st ? st : take_from(h, h, bytes, out);
 }
 
@@ -150,14 +149,14 @@ static bool exhausted(weir_status st)
 }
 
 /* Step 5. */
-static weir_status reuse_after_wait(weir_heap *h, uint64_t bytes, block_id *out)
+static weir_status reuse_after_wait(mem_heap *h, uint64_t bytes, block_id *out)
 {
-  weir_pool *p = h->pool;
+  mem_pool *p = h->pool;
   weir_status st = WEIR_EOOM;
   for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM && !h->graph; i++) {
-    weir_heap *from = weir_heaps[p->numbers[i]];
-    block_id id = from == h || !may_split(p) ? 0 : weir_heap_find(from, bytes);
-    if (!id || too_large(p, block(id), bytes) || weir_epoch_wait(h, from)) continue;
+    mem_heap *from = heap_table[p->numbers[i]];
+    block_id id = from == h || !may_split(p) ? 0 : heap_find(from, bytes);
+    if (!id || too_large(p, block(id), bytes) || epoch_wait(h, from)) continue;
     st = take(from, h, id, bytes, out);
   }
   return st;
@@ -165,61 +164,60 @@ static weir_status reuse_after_wait(weir_heap *h, uint64_t bytes, block_id *out)
 
 /* Steps 7: idle memory is given back, or its pages are moved together, and we grow into the room.
  */
-static weir_status reuse_pages(weir_heap *h, uint64_t bytes, block_id *out)
+static weir_status reuse_pages(mem_heap *h, uint64_t bytes, block_id *out)
 {
-  weir_pool *p = h->pool;
+  mem_pool *p = h->pool;
   p->last_resort = true;
-  weir_epoch_collect(p);
+  epoch_collect(p);
   weir_status st = reuse(h, bytes, out);
   if (st != WEIR_EOOM) return st;
   p->stitches += p->space != 0;
-  st = weir_back_trim(p, p->clock(), bytes, true);
-  if (!st) st = grow(h, bytes, weir_pool_limit(p), out);
+  st = back_trim(p, p->clock(), bytes, true);
+  if (!st) st = grow(h, bytes, pool_limit(p), out);
   if (!exhausted(st) || p->space) return st;
-  st = weir_back_trim(p, p->clock(), UINT64_MAX, false);
-  return st ? st : grow(h, bytes, weir_pool_limit(p), out);
+  st = back_trim(p, p->clock(), UINT64_MAX, false);
+  return st ? st : grow(h, bytes, pool_limit(p), out);
 }
 
-static weir_status reuse_synced(weir_heap *h, uint64_t bytes, block_id *out)
+static weir_status reuse_synced(mem_heap *h, uint64_t bytes, block_id *out)
 {
-  weir_status st = weir_epoch_sync(h->pool);
+  weir_status st = epoch_sync(h->pool);
   return st ? st : reuse_pages(h, bytes, out);
 }
 
 /* Idle memory that nobody has wanted for decay_ms goes back; asks the device, never waits for it.
  */
-static void decay(weir_pool *p)
+static void decay(mem_pool *p)
 {
   uint32_t now = p->clock(), after = (uint32_t)p->config.decay_ms;
   if (!after || now - p->decayed < after / 4 + 1) return;
   p->decayed = now;
-  weir_epoch_collect(p);
-  (void)weir_back_trim(p, now - after, UINT64_MAX, false);
+  epoch_collect(p);
+  (void)back_trim(p, now - after, UINT64_MAX, false);
 }
 
-static weir_status collect_above(weir_heap *h, uint64_t bytes)
+static weir_status collect_above(mem_heap *h, uint64_t bytes)
 {
-  weir_pool *p = h->pool;
+  mem_pool *p = h->pool;
   double share = p->config.gc_threshold;
-  if (share <= 0 || (double)(p->reserved + bytes) <= share * (double)weir_pool_limit(p))
-    return WEIR_OK;
-  weir_epoch_poll(p, true, NULL);
-  weir_epoch_retire(p, NULL);
-  return weir_back_trim(p, p->clock(), bytes, false);
+  if (share <= 0 || (double)(p->reserved + bytes) <= share * (double)pool_limit(p)) return WEIR_OK;
+  epoch_poll(p, true, NULL);
+  epoch_retire(p, NULL);
+  return back_trim(p, p->clock(), bytes, false);
 }
 
-static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
+static weir_status find(mem_heap *h, uint64_t bytes, block_id *out)
 {
-  weir_pool *p = h->pool;
-  uint64_t limit = weir_pool_limit(p), soft = p->config.soft_limit_bytes;
+  mem_pool *p = h->pool;
+  uint64_t limit = pool_limit(p), soft = p->config.soft_limit_bytes;
   p->last_resort = false;
-  weir_status st = weir_block_ensure(p, 8);
+  weir_status st = block_ensure(p, 8);
   if (!st) st = reuse(h, bytes, out);
   if (st != WEIR_EOOM) return st;
   decay(p);
-  if (p->host && (st = weir_block_ensure(p, 8))) return st; /* decay gave the lock back */
+  if (p->host && (st = block_ensure(p, 8))) return st; /* decay gave the lock back */
   st = reuse_known(h, bytes, out);
-  if (!st && p->heap_count > 1) weir_epoch_alert(p);
+  if (!st && p->heap_count > 1) epoch_alert(p);
   if (st != WEIR_EOOM) return st;
   if ((st = reuse_tcaches(h, bytes, out)) != WEIR_EOOM) return st;
   if ((st = collect_above(h, bytes))) return st;
@@ -232,9 +230,9 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
   return reuse_synced(h, bytes, out);
 }
 
-static weir_status find_or_ask(weir_heap *h, uint64_t bytes, block_id *out)
+static weir_status find_or_ask(mem_heap *h, uint64_t bytes, block_id *out)
 {
-  weir_pool *p = h->pool;
+  mem_pool *p = h->pool;
   weir_status st;
   while (exhausted(st = find(h, bytes, out)) && p->oom) {
     bool (*ask)(void *, uint64_t) = p->oom;
@@ -247,77 +245,76 @@ static weir_status find_or_ask(weir_heap *h, uint64_t bytes, block_id *out)
   return st;
 }
 
-weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_tcache *f, void **out)
+weir_status pool_alloc_slow(mem_heap *h, uint64_t bytes, thread_cache *f, void **out)
 {
-  weir_pool *p = h->pool;
+  mem_pool *p = h->pool;
   block_id id = 0;
-  weir_class_learn(p, bytes);
-  uint64_t size = bytes >> 39 ? bytes : weir_round(p, bytes);
-  weir_status st = p->capture_count ? weir_graph_route(&h) : WEIR_OK;
+  class_learn(p, bytes);
+  uint64_t size = bytes >> 39 ? bytes : round_request(p, bytes);
+  weir_status st = p->capture_count ? graph_route(&h) : WEIR_OK;
   if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
   if (!st) st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
-  if (exhausted(st)) return weir_pool_oom(h, bytes, st);
+  if (exhausted(st)) return pool_oom(h, bytes, st);
   if (st) return st;
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   b->tcache = f && !h->graph && b->class != NO_CLASS ? f->number : 0;
   b->uses = 0;
   if (h->graph) h->graph->live++;
   b->requested = bytes;
-  b->when = weir_tag_now;
+  b->when = tag_now;
   block_set(b, BLOCK_LIVE);
   *out = (void *)b->address;
   if (b->tcache) {
     p->tcache_bytes += (int64_t)b->bytes;
     p->tcache_blocks++;
   } else {
-    weir_pool_count_live(p, b, 1);
+    pool_count_live(p, b, 1);
   }
   if (p->host) p->host_calls->used(p, b->address);
-  weir_history_alloc(p, id);
+  history_alloc(p, id);
   return WEIR_OK;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* The only heap of a host pool: no stream's work is ever behind what is in it. */
-static void make_host_heap(weir_heap *idle)
+static void make_host_heap(mem_heap *idle)
 {
   idle->clock = idle;
   idle->by_tcache = true;
   idle->done = UINT64_MAX;
 }
 
-weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config)
+weir_status pool_new(mem_pool **out, const weir_backend *backend, const pool_config *config)
 {
-  return weir_pool_new_host(out, backend, config, NULL, NULL);
+  return pool_new_host(out, backend, config, NULL, NULL);
 }
 
-weir_status weir_pool_new_host(weir_pool **out, const weir_backend *backend,
-                               const weir_config *config, struct weir_host *host,
-                               const weir_host_calls *calls)
+weir_status pool_new_host(mem_pool **out, const weir_backend *backend, const pool_config *config,
+                          struct host_pool *host, const host_pool_calls *calls)
 {
-  weir_status st = weir_meta_init();
+  weir_status st = meta_init();
   if (st) return st;
-  weir_pool *p = calloc(1, sizeof *p);
+  mem_pool *p = calloc(1, sizeof *p);
   if (!p) return weir_fail(WEIR_ENOMEM, "no host memory for a pool");
   pthread_mutex_init(&p->lock, NULL);
   p->backend = backend;
   p->host = host;
   p->host_calls = calls;
   if (host) make_host_heap(&p->common[HEAP_IDLE]);
-  p->config = config ? *config : weir_config_default;
-  p->clock = weir_clock_coarse_ms;
-  p->decayed = weir_clock_coarse_ms();
+  p->config = config ? *config : pool_config_default;
+  p->clock = clock_coarse_ms;
+  p->decayed = clock_coarse_ms();
   p->fraction = 1;
-  if (!(st = weir_heap_number(&p->common[HEAP_IDLE], p)) &&
-      !(st = weir_heap_number(&p->common[HEAP_HOLE], p)))
-    st = weir_back_init(p);
+  if (!(st = heap_number(&p->common[HEAP_IDLE], p)) &&
+      !(st = heap_number(&p->common[HEAP_HOLE], p)))
+    st = back_init(p);
   if (!st) {
     *out = p;
     return WEIR_OK;
   }
   for (int i = 0; i < 2; i++)
-    if (p->common[i].number) weir_heap_unnumber(&p->common[i]);
+    if (p->common[i].number) heap_unnumber(&p->common[i]);
   pthread_mutex_destroy(&p->lock);
   free(p->heads);
   free(p);
@@ -325,28 +322,28 @@ weir_status weir_pool_new_host(weir_pool **out, const weir_backend *backend,
 }
 
 /* The stream's heap, or one whose stream is gone that serves it from now on. Lock held. */
-static weir_heap *heap_of_stream(const weir_pool *p, void *stream)
+static mem_heap *heap_of_stream(const mem_pool *p, void *stream)
 {
   for (unsigned i = 0; i < p->heap_count; i++) {
-    weir_heap *h = weir_heaps[p->numbers[i]];
+    mem_heap *h = heap_table[p->numbers[i]];
     if (h->stream == stream && !h->left) return h;
   }
   for (unsigned i = 0; i < p->heap_count; i++)
-    if (weir_epoch_return(weir_heaps[p->numbers[i]], stream)) return weir_heaps[p->numbers[i]];
+    if (epoch_return(heap_table[p->numbers[i]], stream)) return heap_table[p->numbers[i]];
   return NULL;
 }
 
-weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
+weir_status pool_heap(mem_pool *p, void *stream, mem_heap **out)
 {
   pthread_mutex_lock(&p->lock);
   if ((*out = heap_of_stream(p, stream))) {
     pthread_mutex_unlock(&p->lock);
     return WEIR_OK;
   }
-  weir_heap *h = calloc(1, sizeof *h);
+  mem_heap *h = calloc(1, sizeof *h);
   uint64_t *known = calloc(HEAPS, sizeof *known);
   weir_status st =
-      h && known ? weir_heap_number(h, p) : weir_fail(WEIR_ENOMEM, "no host memory for a heap");
+      h && known ? heap_number(h, p) : weir_fail(WEIR_ENOMEM, "no host memory for a heap");
   if (h && !st) {
     h->stream = stream;
     h->clock = h;
@@ -362,36 +359,36 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
   return st;
 }
 
-weir_status weir_pool_trim(weir_pool *p, uint64_t keep)
+weir_status pool_trim(mem_pool *p, uint64_t keep)
 {
-  uint64_t before = weir_history_enter(p, false);
+  uint64_t before = history_enter(p, false);
   pthread_mutex_lock(&p->lock);
-  weir_tcache_reclaim(p);
-  weir_epoch_collect(p);
+  tcache_reclaim(p);
+  epoch_collect(p);
   uint64_t more = !keep ? UINT64_MAX : p->reserved > keep ? p->reserved - keep : 0;
-  weir_status st = more ? weir_back_trim(p, p->clock(), more, false) : WEIR_OK;
+  weir_status st = more ? back_trim(p, p->clock(), more, false) : WEIR_OK;
   pthread_mutex_unlock(&p->lock);
-  weir_history_leave(before);
+  history_leave(before);
   return st;
 }
 
-weir_status weir_pool_empty(weir_pool *p)
+weir_status weir_pool_empty(mem_pool *p)
 {
-  return weir_pool_trim(p, 0);
+  return pool_trim(p, 0);
 }
 
-static weir_status drain(weir_pool *p)
+static weir_status drain(mem_pool *p)
 {
-  weir_tcache_reclaim(p);
-  weir_status st = weir_epoch_sync(p);
+  tcache_reclaim(p);
+  weir_status st = epoch_sync(p);
   if (st) return st;
-  weir_epoch_pending(p);
-  if ((st = weir_epoch_sync(p))) return st;
-  weir_epoch_retire(p, NULL);
-  return weir_back_trim(p, p->clock(), UINT64_MAX, false);
+  epoch_pending(p);
+  if ((st = epoch_sync(p))) return st;
+  epoch_retire(p, NULL);
+  return back_trim(p, p->clock(), UINT64_MAX, false);
 }
 
-static weir_status drop_markers(const weir_pool *p, weir_heap *h)
+static weir_status drop_markers(const mem_pool *p, mem_heap *h)
 {
   const weir_backend *b = p->backend;
   for (int i = 0; i < MARKERS; i++) {
@@ -405,14 +402,14 @@ static weir_status drop_markers(const weir_pool *p, weir_heap *h)
   return st;
 }
 
-static weir_status drop_heaps(weir_pool *p)
+static weir_status drop_heaps(mem_pool *p)
 {
   while (p->heap_count) {
-    weir_heap *h = weir_heaps[p->numbers[p->heap_count - 1]];
+    mem_heap *h = heap_table[p->numbers[p->heap_count - 1]];
     weir_status st = drop_markers(p, h);
     if (!st && h->own) st = p->backend->stream_destroy(p->backend->self, h->stream);
     if (st) return st;
-    weir_heap_unnumber(h);
+    heap_unnumber(h);
     free(h->known);
     free(h);
     p->heap_count--;
@@ -420,7 +417,7 @@ static weir_status drop_heaps(weir_pool *p)
   return WEIR_OK;
 }
 
-weir_status weir_pool_free(weir_pool *p)
+weir_status pool_free(mem_pool *p)
 {
   pthread_mutex_lock(&p->lock);
   weir_status st = drain(p);
@@ -430,20 +427,20 @@ weir_status weir_pool_free(weir_pool *p)
   if (!st && graphs)
     st = weir_fail(WEIR_EINVAL, "%u private pools of graphs were not released", graphs);
   unsigned long long left = p->reserved + p->paused_bytes;
-  if (!st && !weir_back_empty(p))
+  if (!st && !back_empty(p))
     st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed", left);
-  if (!st) weir_pause_fini(p);
-  if (!st) st = weir_back_fini(p);
+  if (!st) pool_pause_fini(p);
+  if (!st) st = back_fini(p);
   if (!st) {
-    weir_history_drop(p);
-    weir_tcache_detach(p);
-    weir_graph_forget_pools(p);
+    history_drop(p);
+    tcache_detach(p);
+    graph_forget_pools(p);
     st = drop_heaps(p);
   }
   pthread_mutex_unlock(&p->lock);
   if (st) return st;
-  weir_heap_unnumber(&p->common[HEAP_IDLE]);
-  weir_heap_unnumber(&p->common[HEAP_HOLE]);
+  heap_unnumber(&p->common[HEAP_IDLE]);
+  heap_unnumber(&p->common[HEAP_HOLE]);
   pthread_mutex_destroy(&p->lock);
   free(p->heads);
   free(p);

@@ -1,6 +1,6 @@
 /* pool.h: the inside of the device allocator. One pool is one device's memory.
  *
- * Words. block: a piece of address space with a record (weir_block) of its own; blocks of a range
+ * Words. block: a piece of address space with a record (mem_block) of its own; blocks of a range
  * are chained by address. heap: the free blocks that belong to one stream, as a TLSF index; the
  * pool's idle heap holds free blocks no work may touch any more, for anybody to take, and its hole
  * heap the address space that has no memory. lend: to map a page at a second place, for later work
@@ -11,7 +11,7 @@
  *
  * Who may touch what. A pool's lock guards its heaps, blocks' chains, pages and counters. A thread
  * cache belongs to its thread, which says `busy` while it is in it and takes no lock; whoever holds
- * the pool's lock may stop all thread caches (weir_tcache_reclaim). A live block belongs to its
+ * the pool's lock may stop all thread caches (tcache_reclaim). A live block belongs to its
  * user, whose free finds it by the page map without a lock. The records and the page map are shared
  * by all pools and guarded by a lock of their own, taken last and never held across a call. A pool
  * of host memory (host.h) may be held when a device's pool is taken, never the other way round.
@@ -74,7 +74,7 @@ enum use_kind {             /* a USE record's `class` */
                            */
 };
 
-typedef struct weir_block { /* 64 bytes, one cache line */
+typedef struct mem_block { /* 64 bytes, one cache line */
   uint64_t address;
   uint64_t bytes;     /* multiple of UNIT */
   uint64_t requested; /* bytes the user asked for, LIVE */
@@ -85,37 +85,37 @@ typedef struct weir_block { /* 64 bytes, one cache line */
   block_id right;
   _Atomic uint8_t state;
   uint8_t class;   /* of `bytes`, NO_CLASS: passes by the thread caches */
-  uint16_t heap;   /* number of the heap it belongs to (weir_heaps) */
+  uint16_t heap;   /* number of the heap it belongs to (heap_table) */
   uint32_t tcache; /* number of the thread cache it came through, 0: none */
   block_id uses;   /* LIVE, PENDING: first USE record */
   uint32_t when;   /* FREE: ms at which it was freed; LIVE: its tag */
-} weir_block;
+} mem_block;
 
-typedef struct weir_marker {
+typedef struct epoch_marker {
   void *event;    /* the backend's, NULL: none yet */
   uint64_t epoch; /* it covers this one and all before */
-} weir_marker;
+} epoch_marker;
 
-typedef struct weir_heap {
-  struct weir_pool *pool;
-  uint16_t number;               /* in weir_heaps */
+typedef struct mem_heap {
+  struct mem_pool *pool;
+  uint16_t number;               /* in heap_table */
   uint64_t serial;               /* never given twice */
   bool by_tcache;                /* small blocks go through the thread caches */
   void *stream;                  /* the backend's */
   bool own;                      /* the stream is ours to destroy */
-  struct weir_heap *clock;       /* whose epochs stamp its blocks: itself, NULL: none has */
+  struct mem_heap *clock;        /* whose epochs stamp its blocks: itself, NULL: none has */
   struct weir_graph_pool *graph; /* private pool it belongs to, NULL: none */
-  struct weir_heap *next;        /* of the private pool */
+  struct mem_heap *next;         /* of the private pool */
   bool left;                     /* its stream was released: no marker can be recorded any more */
   unsigned diverted; /* requests to route its mallocs elsewhere: its thread caches are stopped */
   uint64_t epoch;    /* current, from 1 */
   uint64_t dirty;    /* latest epoch a block was freed or used in */
   uint64_t marked;   /* epoch the latest marker covers, 0: never recorded */
   uint64_t done;     /* all work of epochs <= done is complete */
-  weir_marker markers[MARKERS]; /* a ring */
-  unsigned oldest, flying;      /* of the ring: the first that may not be complete; how many */
+  epoch_marker markers[MARKERS]; /* a ring */
+  unsigned oldest, flying;       /* of the ring: the first that may not be complete; how many */
   uint64_t *known; /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
-  bool retirable;  /* may have blocks whose work is complete: for weir_epoch_retire() */
+  bool retirable;  /* may have blocks whose work is complete: for epoch_retire() */
   bool side;       /* one of weir_stream_new()'s, which many share */
   void *mark;      /* owned; the backend's event for others to wait by, NULL: none */
   _Atomic uint64_t good; /* operations noted before this one are complete: async_error.h */
@@ -123,102 +123,102 @@ typedef struct weir_heap {
   uint32_t first;                         /* bitmap of levels with a block */
   uint32_t second[TLSF_FIRST];            /* bitmaps of bins with a block */
   block_id bins[TLSF_FIRST][TLSF_SECOND]; /* heads */
-} weir_heap;
+} mem_heap;
 
 /* One class of a thread cache. */
-typedef struct weir_bin {
+typedef struct tcache_bin {
   block_id head;           /* CACHED blocks, linked by `next` */
   uint32_t unused;         /* 0 */
   _Atomic uint64_t served; /* blocks handed out since the thread cache was made */
-} weir_bin;
+} tcache_bin;
 
 /* What went through thread caches. `live` as a thread cache's. */
-typedef struct weir_tally {
+typedef struct tcache_tally {
   int64_t live, requested_in, requested_out;
   int64_t fell; /* units that `live` fell since its highest, in all thread caches */
-} weir_tally;
+} tcache_tally;
 
 /* What a thread has of a heap. `live` is what it allocated less what it freed, whosever the blocks
  * were: LIVE_ONE a block, plus their units. It may be below 0; the sum over all thread caches and
  * the pool is what lives. What the bins hold is the units that came to the thread cache and did not
  * leave, less `live`: `least` says how low `live` may fall before they hold more than they may. */
-typedef struct weir_tcache {
-  _Atomic bool busy;                   /* its thread is inside */
-  _Atomic bool stop;                   /* its thread shall take the pool's lock */
-  uint32_t number;                     /* in weir_tcaches */
-  _Atomic(struct weir_heap *) heap;    /* NULL: unused */
-  _Atomic(struct weir_thread *) owner; /* NULL: its thread has ended */
+typedef struct thread_cache {
+  _Atomic bool busy;                     /* its thread is inside */
+  _Atomic bool stop;                     /* its thread shall take the pool's lock */
+  uint32_t number;                       /* in tcache_table */
+  _Atomic(struct mem_heap *) heap;       /* NULL: unused */
+  _Atomic(struct tcache_thread *) owner; /* NULL: its thread has ended */
   /* Written by the owner, read by anybody: */
   _Atomic int64_t live; /* LIVE_ONE a block + units */
   _Atomic int64_t high; /* most units live since the last look, shifted as in live_units() */
   _Atomic int64_t requested_in, requested_out; /* bytes asked for, in all and of what was freed */
   int64_t least;                               /* of live's units before a flush, shifted */
-  _Alignas(64) weir_bin bins[CLASSES];
-  struct weir_tcache *next;             /* of the pool */
-  weir_tally seen;                      /* its part of the pool's `seen` */
+  _Alignas(64) tcache_bin bins[CLASSES];
+  struct thread_cache *next;            /* of the pool */
+  tcache_tally seen;                    /* its part of the pool's `seen` */
   unsigned turn;                        /* class that was flushed last */
   _Alignas(64) _Atomic uint32_t remote; /* blocks freed elsewhere, by id */
-} weir_tcache;
+} thread_cache;
 
 #define LIVE_SHIFT 36 /* units below, blocks above */
 #define LIVE_ONE   (INT64_C(1) << LIVE_SHIFT)
 
-typedef struct weir_thread {
-  weir_tcache
+typedef struct tcache_thread {
+  thread_cache
       *recent[2]; /* the ones it freed device's and host pools' blocks to last; never NULL */
-  weir_tcache *slots[THREAD_SLOTS]; /* last used, by heap number */
-} weir_thread;
+  thread_cache *slots[THREAD_SLOTS]; /* last used, by heap number */
+} tcache_thread;
 
 /* One figure: now, its highest, and the sums of what came and went. */
-typedef struct weir_stat {
+typedef struct pool_stat {
   int64_t current, peak, allocated, freed;
-} weir_stat;
+} pool_stat;
 
 /* A private pool: graph.c. */
 typedef struct weir_graph_pool {
-  struct weir_pool *pool;
+  struct mem_pool *pool;
   struct weir_graph_pool *next; /* of the pool */
   uint64_t id;                  /* from 1, never given twice */
   uint64_t uses;                /* the handle's and the graphs'; 0: released */
   bool dead;                    /* released and its work complete: what is freed is ordinary */
   uint64_t live;                /* blocks LIVE or PENDING */
   uint64_t *stamps;             /* owned; epochs, by heap, that must be done before it is dead */
-  weir_heap *heaps;             /* owned; one a stream */
-  weir_heap idle;
+  mem_heap *heaps;              /* owned; one a stream */
+  mem_heap idle;
 } weir_graph_pool;
 
-typedef struct weir_capture {
+typedef struct pool_capture {
   weir_graph_pool *graph;
-  weir_heap *stream; /* NULL: all that are being captured */
-  weir_heap *leader; /* the stream that this one joined; NULL: it was begun itself */
-} weir_capture;
+  mem_heap *stream; /* NULL: all that are being captured */
+  mem_heap *leader; /* the stream that this one joined; NULL: it was begun itself */
+} pool_capture;
 
 /* What a host pool does and a device's does not: slab.c and pinned.c. Pool's lock held. */
-struct weir_pool;
+struct mem_pool;
 struct host_census;
-typedef struct weir_host_calls {
-  /* Like weir_back_grow; gives the lock back while memory is being locked. */
-  weir_status (*grow)(struct weir_pool *p, const weir_heap *h, uint64_t bytes);
-  void (*used)(struct weir_pool *p, uint64_t address); /* a block was handed out there */
+typedef struct host_pool_calls {
+  /* Like back_grow; gives the lock back while memory is being locked. */
+  weir_status (*grow)(struct mem_pool *p, const mem_heap *h, uint64_t bytes);
+  void (*used)(struct mem_pool *p, uint64_t address); /* a block was handed out there */
   /* Words the failure. */
-  weir_status (*oom)(const struct weir_pool *p, uint64_t bytes, const struct host_census *c);
-} weir_host_calls;
+  weir_status (*oom)(const struct mem_pool *p, uint64_t bytes, const struct host_census *c);
+} host_pool_calls;
 
 enum { WEIR_METRICS = 9 }; /* of WEIR_MEMORY_METRICS, in their order */
 
-typedef struct weir_pool {
+typedef struct mem_pool {
   pthread_mutex_t lock;
   const weir_backend *backend;       /* borrowed */
-  struct weir_host *host;            /* borrowed; NULL: the pool is of a device's memory */
-  const weir_host_calls *host_calls; /* static; with `host` */
-  weir_config config;
-  weir_heap common[2];     /* idle, holes */
+  struct host_pool *host;            /* borrowed; NULL: the pool is of a device's memory */
+  const host_pool_calls *host_calls; /* static; with `host` */
+  pool_config config;
+  mem_heap common[2];      /* idle, holes */
   uint16_t numbers[HEAPS]; /* this pool's stream heaps */
   unsigned heap_count;
-  weir_tcache *tcaches;    /* all of this pool */
+  thread_cache *tcaches;   /* all of this pool */
   block_id pending;        /* blocks that wait for other streams */
   weir_graph_pool *graphs; /* owned */
-  weir_capture captures[CAPTURES];
+  pool_capture captures[CAPTURES];
   unsigned capture_count;
   unsigned diverted; /* requests to stop all thread caches */
   block_id *heads;   /* owned: the first block of every range */
@@ -234,8 +234,8 @@ typedef struct weir_pool {
   uint64_t stuck;          /* VMM: pages that an ended pause left in holes, for trim to unmap */
   block_id leaving;        /* VMM: holes that are mapped until old work is complete, in no heap */
   block_id stitched;       /* VMM: the foreign pieces beside memory that serves away from home */
-  uint64_t alert;          /* bytes of frees for which weir_epoch_breathe() goes on */
-  uint64_t unmarked;       /* bytes freed since the last weir_epoch_breathe() */
+  uint64_t alert;          /* bytes of frees for which epoch_after_frees() goes on */
+  uint64_t unmarked;       /* bytes freed since the last epoch_after_frees() */
   uint64_t total;          /* bytes of the device */
   uint64_t reserved;       /* bytes the source gave and has not got back */
   uint64_t segments;       /* mapped ranges (segments, or VMM pages) */
@@ -243,209 +243,206 @@ typedef struct weir_pool {
   uint32_t (*clock)(void); /* ms; tests put their own here */
   double fraction;         /* of `total` we may reserve */
   /* Figures (stats.c). [0]: blocks up to CLASS_LIMIT, [1]: larger ones. */
-  weir_stat by_bytes[2], by_blocks[2],
+  pool_stat by_bytes[2], by_blocks[2],
       by_requested[2];                       /* live blocks that pass by the thread caches */
-  weir_stat inactive[2], inactive_blocks[2]; /* free in heaps, and not all of a segment */
+  pool_stat inactive[2], inactive_blocks[2]; /* free in heaps, and not all of a segment */
   int64_t pending_bytes[2], pending_blocks[2];
-  weir_stat reserved_stat, segment_stat, oversize, oversize_segments;
+  pool_stat reserved_stat, segment_stat, oversize, oversize_segments;
   int64_t tcache_bytes,
       tcache_blocks;             /* blocks that belong to thread caches: live, cached, remote */
-  weir_tally gone;               /* what no thread cache counted */
-  weir_tally seen;               /* sum of the thread caches' when each was last looked at */
+  tcache_tally gone;             /* what no thread cache counted */
+  tcache_tally seen;             /* sum of the thread caches' when each was last looked at */
   unsigned tcache_count;         /* thread caches in the list */
   unsigned unseen;               /* looks since all were looked at */
   int64_t peak[WEIR_METRICS][3]; /* seen; all, small, large */
   weir_memory_stats reset;       /* sums when they were last reset */
   uint64_t retries, ooms, syncs, device_allocs, device_frees, waits, stitches;
-  struct weir_history *history;            /* owned; what is recorded (history.h); NULL: nothing */
+  struct pool_history *history;            /* owned; what is recorded (history.h); NULL: nothing */
   _Atomic uint8_t recording;               /* its context + 1, 0: none; read without the lock */
   bool (*oom)(void *user, uint64_t bytes); /* called without the lock; true: try again */
   void *oom_user;
-} weir_pool;
+} mem_pool;
 
-extern weir_block *weir_blocks; /* all records; [0] is never used */
-extern weir_heap *_Atomic weir_heaps[HEAPS];
-extern weir_tcache *_Atomic weir_tcaches[TCACHES];
+extern mem_block *block_records; /* all records; [0] is never used */
+extern mem_heap *_Atomic heap_table[HEAPS];
+extern thread_cache *_Atomic tcache_table[TCACHES];
 /* The class that serves so many units. Of a size that is learned (heap.c) it changes once, without
  * a lock; who loads it with acquire may read the class's bytes, and so may who got a block of it.
  */
-extern _Atomic uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
-extern _Atomic uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1]; /* fixed, 8 a doubling */
-extern uint32_t weir_class_bytes[CLASSES];
+extern _Atomic uint8_t class_of_units[CLASS_LIMIT / UNIT + 1];
+extern _Atomic uint8_t host_class_of_units[CLASS_LIMIT / UNIT + 1]; /* fixed, 8 a doubling */
+extern uint32_t bytes_of_class[CLASSES];
 extern int64_t
-    weir_class_live[CLASSES]; /* what one block of the class adds to a thread cache's `live` */
+    live_of_class[CLASSES]; /* what one block of the class adds to a thread cache's `live` */
 
 /* meta.c: records and the page map. */
-weir_status weir_meta_init(void);
-/* Makes sure that the next `count` weir_block_new() and weir_page_map_put() succeed until the
+weir_status meta_init(void);
+/* Makes sure that the next `count` block_new() and page_map_put() succeed until the
  * caller gives the lock back. */
-weir_status weir_block_ensure(weir_pool *p, unsigned count);
-block_id weir_block_new(void);
-void weir_block_drop(block_id id);
+weir_status block_ensure(mem_pool *p, unsigned count);
+block_id block_new(void);
+void block_drop(block_id id);
 /* Puts a block whose class is known; it was ensured. */
-void weir_page_map_put(block_id id);
-void weir_page_map_remove(block_id id);
-void weir_meta_forget(void); /* in a forked child: the page map knows no block any more */
-block_id weir_page_map_find(uint64_t address); /* of a block that is not free; 0: none */
-uint64_t weir_meta_bytes(void);                /* host bytes in records and page map in use */
+void page_map_put(block_id id);
+void page_map_remove(block_id id);
+void meta_forget(void); /* in a forked child: the page map knows no block any more */
+block_id page_map_find(uint64_t address); /* of a block that is not free; 0: none */
+uint64_t meta_bytes(void);                /* host bytes in records and page map in use */
 
 /* heap.c: TLSF, splitting and coalescing. Pool's lock held. */
-void weir_heap_put(weir_heap *h, block_id id);
-void weir_heap_remove(weir_heap *h, block_id id);
+void heap_put(mem_heap *h, block_id id);
+void heap_remove(mem_heap *h, block_id id);
 /* A block of >= bytes; among several, of the smallest bin that surely fits. */
-block_id weir_heap_find(const weir_heap *h, uint64_t bytes);
+block_id heap_find(const mem_heap *h, uint64_t bytes);
 /* One with stamp <= limit, or exactly `bytes`. Looks at a bounded number of blocks. */
-block_id weir_heap_find_stamp(const weir_heap *h, uint64_t bytes, uint64_t limit);
-block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes);
+block_id heap_find_stamp(const mem_heap *h, uint64_t bytes, uint64_t limit);
+block_id heap_find_exact(const mem_heap *h, uint64_t bytes);
 /* Cuts `bytes` off the front of a block that is in no heap; the rest goes to `rest`. */
-void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest);
+void block_split(block_id id, uint64_t bytes, mem_heap *rest);
 /* Puts a block that is in no heap into `h`, merged with its neighbours there; the merged block. */
-block_id weir_block_give(weir_heap *h, block_id id);
-void weir_block_join(block_id left, block_id right); /* takes right into left; both in no heap */
-uint64_t weir_heap_largest(const weir_heap *h);      /* bytes of the largest block, 0: none */
-uint64_t weir_round(const weir_pool *p, uint64_t bytes);
+block_id block_give(mem_heap *h, block_id id);
+void block_join(block_id left, block_id right); /* takes right into left; both in no heap */
+uint64_t heap_largest(const mem_heap *h);       /* bytes of the largest block, 0: none */
+uint64_t round_request(const mem_pool *p, uint64_t bytes);
 /* A request of `bytes` has come here: a size that often does gets a class of its own. */
-void weir_class_learn(const weir_pool *p, uint64_t bytes);
-void weir_class_forget(void); /* all that was learned; no pool is open */
+void class_learn(const mem_pool *p, uint64_t bytes);
+void class_forget(void); /* all that was learned; no pool is open */
 
 /* back.c: memory from the source and to it. Pool's lock held. */
-weir_status weir_back_init(weir_pool *p);
-weir_status weir_back_fini(weir_pool *p);
+weir_status back_init(mem_pool *p);
+weir_status back_fini(mem_pool *p);
 /* Unmaps what no work can touch any more; a failure is told, and tried again. */
-weir_status weir_back_settle(weir_pool *p);
-bool weir_back_empty(const weir_pool *p); /* no block has memory */
+weir_status back_settle(mem_pool *p);
+bool back_empty(const mem_pool *p); /* no block has memory */
 /* Adds a free block of >= bytes to `h`. WEIR_EOOM or WEIR_ELIMIT: no more below `limit` bytes. */
-weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit);
+weir_status back_grow(mem_pool *p, mem_heap *h, uint64_t bytes, uint64_t limit);
 /* Makes room for one more range, which stays spoken for (head_spoken) when the lock is given back.
  */
-weir_status weir_back_speak(weir_pool *p);
+weir_status back_reserve_range(mem_pool *p);
 /* Adds a range; its record was made and its place spoken for before. */
-void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, uint64_t bytes);
+void back_add(mem_pool *p, mem_heap *h, block_id id, uint64_t address, uint64_t bytes);
 /* Gives idle memory freed before `before` (ms; wrap-safe) back; at most `bytes`. `keep`: VMM pages
  * stay ours, mapped nowhere. A host pool's lock is given back meanwhile. */
-weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep);
+weir_status back_trim(mem_pool *p, uint32_t before, uint64_t bytes, bool keep);
 
 /* A page, mapped nowhere. WEIR_EOOM or WEIR_ELIMIT: there is none. Given back it is destroyed, or
  * spare where that fails. */
-weir_status weir_back_take_page(weir_pool *p, uint64_t *page);
-void weir_back_give_page(weir_pool *p, uint64_t page);
+weir_status back_take_page(mem_pool *p, uint64_t *page);
+void back_give_page(mem_pool *p, uint64_t page);
 
 /* epoch.c: what work is complete. Pool's lock held. */
-void weir_epoch_poll(weir_pool *p, bool mark, const weir_heap *except);
-weir_status weir_epoch_sync(weir_pool *p);
-void weir_epoch_retire(weir_pool *p,
-                       const weir_heap *except); /* complete blocks to the idle heap */
-weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited); /* inserts a wait */
-void weir_epoch_depend(weir_heap *waiter, weir_heap *waited);      /* the user inserted one */
+void epoch_poll(mem_pool *p, bool mark, const mem_heap *except);
+weir_status epoch_sync(mem_pool *p);
+void epoch_retire(mem_pool *p, const mem_heap *except);     /* complete blocks to the idle heap */
+weir_status epoch_wait(mem_heap *waiter, mem_heap *waited); /* inserts a wait */
+void epoch_depend(mem_heap *waiter, mem_heap *waited);      /* the user inserted one */
 /* The same in two steps, for waits of ours: the epoch that covers all now freed in the stream,
  * before what is waited for is recorded; and that the wait was inserted, at once (ordered: then
  * also behind all that `waited` waits for) or later. */
-uint64_t weir_epoch_close(weir_heap *h);
-void weir_epoch_learn(weir_heap *waiter, const weir_heap *waited, uint64_t epoch, bool ordered);
-void weir_epoch_pending(weir_pool *p);
+uint64_t epoch_close(mem_heap *h);
+void epoch_learn(mem_heap *waiter, const mem_heap *waited, uint64_t epoch, bool ordered);
+void epoch_pending(mem_pool *p);
 /* The three in turn: all that is known to be free after asking the device is. */
-void weir_epoch_collect(weir_pool *p);
+void epoch_collect(mem_pool *p);
 /* After frees: marks and asks when enough was freed that nobody has asked about, but only while it
  * helps: until as much as is reserved was freed since somebody last ran short (alert). */
-void weir_epoch_breathe(weir_pool *p);
-void weir_epoch_alert(weir_pool *p);
-void weir_epoch_use(weir_pool *p, block_id use); /* a freed block's USE: what now may touch it */
-bool weir_epoch_capturing(const weir_heap *h);
-weir_status weir_epoch_leave(weir_heap *h);         /* its stream is about to be destroyed */
-bool weir_epoch_return(weir_heap *h, void *stream); /* serves another, if it can */
+void epoch_after_frees(mem_pool *p);
+void epoch_alert(mem_pool *p);
+void epoch_use(mem_pool *p, block_id use); /* a freed block's USE: what now may touch it */
+bool epoch_capturing(const mem_heap *h);
+weir_status epoch_leave(mem_heap *h);         /* its stream is about to be destroyed */
+bool epoch_return(mem_heap *h, void *stream); /* serves another, if it can */
 
 /* graph.c: private pools. Pool's lock held. */
-weir_status
-weir_graph_route(weir_heap **h); /* to the private heap that serves it now, if one does */
-void weir_graph_retire(weir_pool *p);
+weir_status graph_route(mem_heap **h); /* to the private heap that serves it now, if one does */
+void graph_retire(mem_pool *p);
 /* Without the lock: `waiter` is about to wait for `waited`, which is being captured, and joins: it
  * allocates where that does until that ends. */
-weir_status weir_graph_join(weir_heap *waiter, const weir_heap *waited);
+weir_status graph_join(mem_heap *waiter, const mem_heap *waited);
 /* Without the lock: the stream whose capture h is or has joined; NULL: none that is known. */
-weir_heap *weir_graph_leader(weir_heap *h);
-weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out);
-void weir_graph_forget_pools(weir_pool *p); /* all; none holds memory */
+mem_heap *graph_leader(mem_heap *h);
+weir_status graph_pool_new(mem_pool *p, weir_graph_pool **out);
+void graph_forget_pools(mem_pool *p); /* all; none holds memory */
 
 /* thread_cache.c, threads.c: what threads keep. */
-weir_status weir_tcache_malloc(weir_heap *h, uint64_t bytes, void **out);
-weir_status weir_tcache_malloc_host(weir_heap *h, uint64_t bytes, void **out); /* its classes */
-weir_status weir_tcache_free(void *ptr);      /* a device's block */
-weir_status weir_tcache_free_host(void *ptr); /* a host pool's */
-void weir_tcache_reclaim(weir_pool *p); /* all threads' caches back into the heaps; lock held */
-void weir_tcache_freeze(weir_pool *p);  /* no thread in any thread cache until thawed; lock held */
-void weir_tcache_thaw(weir_pool *p);
+weir_status weir_tcache_malloc(mem_heap *h, uint64_t bytes, void **out);
+weir_status weir_tcache_malloc_host(mem_heap *h, uint64_t bytes, void **out); /* its classes */
+weir_status weir_tcache_free(void *ptr);                                      /* a device's block */
+weir_status weir_tcache_free_host(void *ptr);                                 /* a host pool's */
+void tcache_reclaim(mem_pool *p); /* all threads' caches back into the heaps; lock held */
+void tcache_freeze(mem_pool *p);  /* no thread in any thread cache until thawed; lock held */
+void tcache_thaw(mem_pool *p);
 /* Adds `by` to the requests that the thread caches of `h` (NULL: all) stay stopped; lock held. */
-void weir_tcache_divert(weir_pool *p, weir_heap *h, int by);
-void weir_tcache_reset_high(weir_pool *p); /* peaks begin anew; lock held */
-void weir_tcache_forget(void);             /* in a forked child: its thread keeps nothing */
-void weir_tcache_detach(weir_pool *p);     /* the pool ends; lock held */
+void tcache_divert(mem_pool *p, mem_heap *h, int by);
+void tcache_reset_high(mem_pool *p); /* peaks begin anew; lock held */
+void tcache_forget(void);            /* in a forked child: its thread keeps nothing */
+void tcache_detach(mem_pool *p);     /* the pool ends; lock held */
 /* One thread may play several, one at a time: whose thread caches it uses from now on. NULL: a new
  * one's, made at the first use. Returns whom it played before, to be played again or ended. */
-weir_thread *weir_thread_switch(weir_thread *to);
-void weir_thread_end(weir_thread *thread); /* not the one being played; NULL is nothing */
-extern __thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")));
+tcache_thread *tcache_thread_switch(tcache_thread *to);
+void tcache_thread_end(tcache_thread *thread); /* not the one being played; NULL is nothing */
+extern __thread uint32_t tag_now __attribute__((tls_model("initial-exec")));
 
 /* pool.c: the slow path and the life of a pool. */
-weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config);
-weir_status weir_pool_new_host(weir_pool **out, const weir_backend *seam, const weir_config *config,
-                               struct weir_host *host, const weir_host_calls *calls);
-weir_status weir_pool_free(weir_pool *p);
-weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
-weir_status weir_heap_number(weir_heap *h, weir_pool *p); /* a number of its own among all heaps */
-void weir_heap_unnumber(const weir_heap *h);
-uint64_t weir_heap_serial(void); /* never given before */
-weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_tcache *f, void **out);
-void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
-void weir_pool_release_at(block_id id, uint64_t stamp);
-void weir_pool_leave_tcache(weir_pool *p, weir_block *b); /* it will not come back there */
-weir_status weir_pool_trim(weir_pool *p, uint64_t keep);  /* to `keep` bytes, as far as can be */
-weir_status weir_pool_empty(weir_pool *p);
+weir_status pool_new(mem_pool **out, const weir_backend *backend, const pool_config *config);
+weir_status pool_new_host(mem_pool **out, const weir_backend *seam, const pool_config *config,
+                          struct host_pool *host, const host_pool_calls *calls);
+weir_status pool_free(mem_pool *p);
+weir_status pool_heap(mem_pool *p, void *stream, mem_heap **out);
+weir_status heap_number(mem_heap *h, mem_pool *p); /* a number of its own among all heaps */
+void heap_unnumber(const mem_heap *h);
+uint64_t heap_serial(void); /* never given before */
+weir_status pool_alloc_slow(mem_heap *h, uint64_t bytes, thread_cache *f, void **out);
+void pool_release(block_id id); /* a block that nobody holds any more; lock held */
+void pool_release_at(block_id id, uint64_t stamp);
+void pool_leave_tcache(mem_pool *p, mem_block *b); /* it will not come back there */
+weir_status pool_trim(mem_pool *p, uint64_t keep); /* to `keep` bytes, as far as can be */
+weir_status weir_pool_empty(mem_pool *p);
 /* Whether a free block may serve a request of `bytes`; it has as many. */
-bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes);
+bool pool_may_take(const mem_pool *p, block_id id, uint64_t bytes);
 /* Drops the USE records of this host pool's blocks that name heaps in `gone` (a bit each). */
-void weir_pool_forget(weir_pool *p, const uint64_t *gone);
+void pool_forget(mem_pool *p, const uint64_t *gone);
 
 /* stats.c. Lock held. */
-void weir_pool_stats(weir_pool *p, weir_memory_stats *out);
-void weir_pool_reset_peak(weir_pool *p);
+void pool_stats(mem_pool *p, weir_memory_stats *out);
+void pool_reset_peak(mem_pool *p);
 /* Takes what is now, and the thread caches' highest, into the peaks; `own`: the calling thread's
  * thread cache that may have changed, or NULL. */
-void weir_pool_peak(weir_pool *p, weir_tcache *own);
-void weir_pool_count_live(weir_pool *p, const weir_block *b,
-                          int sign); /* passes by the thread caches */
+void pool_peak(mem_pool *p, thread_cache *own);
+void pool_count_live(mem_pool *p, const mem_block *b, int sign); /* passes by the thread caches */
 
 /* api.c: the pool of an attached device. Errors: EINVAL. */
-weir_status weir_pool_of(weir_device device, weir_pool **out);
+weir_status pool_of_device(weir_device device, mem_pool **out);
 
-/* export.c: what holds a block back. Lock held, but for weir_pool_use. */
-weir_status weir_pool_use(void *ptr, weir_heap *h);
-block_id weir_use_find(const weir_block *b, unsigned kind, uint16_t heap);
-block_id weir_use_add(weir_block *b, unsigned kind, uint16_t heap); /* ensured */
-void weir_use_drop(weir_block *b, block_id use);
+/* export.c: what holds a block back. Lock held, but for pool_use. */
+weir_status pool_use(void *ptr, mem_heap *h);
+block_id block_use_find(const mem_block *b, unsigned kind, uint16_t heap);
+block_id block_use_add(mem_block *b, unsigned kind, uint16_t heap); /* ensured */
+void block_use_drop(mem_block *b, block_id use);
 
 /* pause.c. Lock held. Tags from WEIR_TAGS on: all. */
-weir_status weir_pause(weir_pool *p, unsigned tag, bool save);
-weir_status weir_resume(weir_pool *p, unsigned tag, uint64_t *lost_bytes);
-void weir_pause_fini(weir_pool *p);
+weir_status pool_pause(mem_pool *p, unsigned tag, bool save);
+weir_status pool_resume(mem_pool *p, unsigned tag, uint64_t *lost_bytes);
+void pool_pause_fini(mem_pool *p);
 
 /* report.c */
-weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why); /* lock held; words it */
+weir_status pool_oom(mem_heap *h, uint64_t bytes, weir_status why); /* lock held; words it */
 /* Calls visit for every block in address order, range by range. Lock held. */
-typedef void (*weir_visit)(void *user, const weir_block *b);
-void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user);
+typedef void (*block_visit)(void *user, const mem_block *b);
+void pool_walk(const mem_pool *p, block_visit visit, void *user);
 
 /* check.c: NULL when all invariants hold, else which does not (static). Takes the lock. */
-const char *weir_pool_check(weir_pool *p);
+const char *pool_check(mem_pool *p);
 
 /* Where the blocks are that a heap may take besides its own. */
-static inline weir_heap *weir_idle_of(const weir_heap *h)
+static inline mem_heap *idle_of(const mem_heap *h)
 {
   return h->graph ? &h->graph->idle : &h->pool->common[HEAP_IDLE];
 }
 
-static inline weir_block *block(block_id id)
+static inline mem_block *block(block_id id)
 {
-  return &weir_blocks[id];
+  return &block_records[id];
 }
 
 /* The page map: see meta.c. */
@@ -462,9 +459,9 @@ enum {
 
 typedef _Atomic uint64_t map_entry; /* tag of the hash, class, block; 0: empty */
 
-extern map_entry *_Atomic weir_map; /* segments, one after the other */
+extern map_entry *_Atomic page_map_entries; /* segments, one after the other */
 /* How many segments there are (low half), and the mask of the bits that name one (high half). */
-extern _Atomic uint64_t weir_map_shape;
+extern _Atomic uint64_t page_map_shape;
 
 static inline uint64_t map_hash(uint64_t address)
 {
@@ -475,10 +472,10 @@ static inline uint64_t map_hash(uint64_t address)
  * of the two is as good as random, so there shall be no branch to guess. */
 static inline map_entry *map_segment(uint64_t hash)
 {
-  uint64_t shape = atomic_load_explicit(&weir_map_shape, memory_order_acquire);
+  uint64_t shape = atomic_load_explicit(&page_map_shape, memory_order_acquire);
   uint64_t mask = shape >> 32, at = hash >> MAP_SEGMENT_AT & mask, low = at & mask >> 1;
   at = __builtin_expect_with_probability(at < (uint32_t)shape, 1, 0.5) ? at : low;
-  return atomic_load_explicit(&weir_map, memory_order_relaxed) + at * MAP_SLOTS;
+  return atomic_load_explicit(&page_map_entries, memory_order_relaxed) + at * MAP_SLOTS;
 }
 
 static inline block_id map_block(uint64_t entry)
@@ -499,7 +496,7 @@ static inline unsigned map_slot(uint64_t hash, unsigned i)
 }
 
 /* The entry of the block that starts at `address` and is not free; 0: none was met, and who must
- * know asks weir_page_map_find(). Any thread, no lock. */
+ * know asks page_map_find(). Any thread, no lock. */
 static inline uint64_t map_look(uint64_t address)
 {
   uint64_t hash = map_hash(address);
@@ -514,18 +511,18 @@ static inline uint64_t map_look(uint64_t address)
 }
 
 /* Bytes the pool may reserve. */
-static inline uint64_t weir_pool_limit(const weir_pool *p)
+static inline uint64_t pool_limit(const mem_pool *p)
 {
   uint64_t limit = (uint64_t)((double)p->total * p->fraction);
   return p->config.limit_bytes && p->config.limit_bytes < limit ? p->config.limit_bytes : limit;
 }
 
-static inline uint8_t block_state(const weir_block *b)
+static inline uint8_t block_state(const mem_block *b)
 {
   return atomic_load_explicit(&b->state, memory_order_relaxed);
 }
 
-static inline void block_set(weir_block *b, uint8_t state)
+static inline void block_set(mem_block *b, uint8_t state)
 {
   atomic_store_explicit(&b->state, state, memory_order_relaxed);
 }
@@ -546,7 +543,7 @@ static inline int64_t live_blocks(int64_t live)
   return (live - (live_units(live) >> (64 - LIVE_SHIFT))) >> LIVE_SHIFT;
 }
 
-static inline void stat_add(weir_stat *s, int64_t by)
+static inline void stat_add(pool_stat *s, int64_t by)
 {
   s->current += by;
   if (by > 0)
@@ -557,7 +554,7 @@ static inline void stat_add(weir_stat *s, int64_t by)
 }
 
 /* A block waits, freed, for something (sign 1), or has waited (-1). */
-static inline void weir_pool_count_pending(weir_pool *p, const weir_block *b, int sign)
+static inline void pool_count_pending(mem_pool *p, const mem_block *b, int sign)
 {
   bool large = b->bytes > CLASS_LIMIT;
   p->pending_blocks[large] += sign;
@@ -572,7 +569,7 @@ static inline double to_mib(uint64_t bytes)
 }
 
 /* Whether the device's host allows `bytes` more of our own memory. */
-static inline bool may_commit(const weir_pool *p, uint64_t bytes)
+static inline bool may_commit(const mem_pool *p, uint64_t bytes)
 {
   const weir_source *s = &p->backend->source;
   return !s->host_commit || s->host_commit(p->backend->self, bytes) == WEIR_OK;

@@ -7,9 +7,9 @@
  */
 #include "core/memory/pause.h"
 
-char weir_pause_lost;
+char pause_lost;
 
-void weir_pool_leave_tcache(weir_pool *p, weir_block *b)
+void pool_leave_tcache(mem_pool *p, mem_block *b)
 {
   if (!b->tcache) return;
   p->tcache_bytes -= (int64_t)b->bytes;
@@ -20,7 +20,7 @@ void weir_pool_leave_tcache(weir_pool *p, weir_block *b)
 /* ---- freed while paused ---------------------------------------------------------------------- */
 
 /* Nobody wants the place's page back: it becomes a hole. */
-static void end_pause(weir_pool *p, uint64_t address)
+static void end_pause(mem_pool *p, uint64_t address)
 {
   if (gone(p, address))
     p->paused_bytes -= page_bytes(p);
@@ -31,14 +31,14 @@ static void end_pause(weir_pool *p, uint64_t address)
 
 enum { HERE, OWN, SHARED }; /* of a piece: has memory; its own pages, gone; of a page, gone */
 
-static int kind_of(const weir_pool *p, uint64_t from, uint64_t to)
+static int kind_of(const mem_pool *p, uint64_t from, uint64_t to)
 {
   if (!paused(p, from)) return HERE;
   return from == down(p, from) && to - from == page_bytes(p) ? OWN : SHARED;
 }
 
 /* Where the piece that begins at `from` ends. */
-static uint64_t piece_end(const weir_pool *p, uint64_t from, uint64_t end, int *kind)
+static uint64_t piece_end(const mem_pool *p, uint64_t from, uint64_t end, int *kind)
 {
   uint64_t to = from, next;
   do {
@@ -52,7 +52,7 @@ static uint64_t piece_end(const weir_pool *p, uint64_t from, uint64_t end, int *
   return to;
 }
 
-static bool dead_piece(const weir_block *b)
+static bool dead_piece(const mem_block *b)
 {
   block_id u = b->uses;
   return block_state(b) == BLOCK_PENDING && u && block(u)->class == USE_PAUSE &&
@@ -60,7 +60,7 @@ static bool dead_piece(const weir_block *b)
 }
 
 /* A page of which every piece is dead becomes a hole. */
-static void bury(weir_pool *p, block_id id)
+static void bury(mem_pool *p, block_id id)
 {
   uint64_t from = down(p, block(id)->address), to = from + page_bytes(p);
   while (block(id)->address > from && block(id)->left && dead_piece(block(block(id)->left)))
@@ -74,30 +74,30 @@ static void bury(weir_pool *p, block_id id)
   for (reached = from; reached < to;) {
     block_id right = block(id)->right;
     reached += block(id)->bytes;
-    weir_page_map_remove(id);
-    weir_pool_count_pending(p, block(id), -1);
-    weir_use_drop(block(id), block(id)->uses);
-    (void)weir_block_give(&p->common[HEAP_HOLE], id);
+    page_map_remove(id);
+    pool_count_pending(p, block(id), -1);
+    block_use_drop(block(id), block(id)->uses);
+    (void)block_give(&p->common[HEAP_HOLE], id);
     id = right;
   }
 }
 
-static void die(weir_pool *p, block_id id, uint32_t tag)
+static void die(mem_pool *p, block_id id, uint32_t tag)
 {
-  weir_block *b = block(id);
-  weir_block *use = block(weir_use_add(b, USE_PAUSE, 0));
+  mem_block *b = block(id);
+  mem_block *use = block(block_use_add(b, USE_PAUSE, 0));
   use->when = tag;
   use->stamp = DEAD;
   b->class = NO_CLASS;
   block_set(b, BLOCK_PENDING);
-  weir_page_map_put(id);
-  weir_pool_count_pending(p, b, 1);
+  page_map_put(id);
+  pool_count_pending(p, b, 1);
   bury(p, id);
 }
 
-static void place_piece(weir_pool *p, weir_heap *h, block_id id, int kind, uint32_t tag)
+static void place_piece(mem_pool *p, mem_heap *h, block_id id, int kind, uint32_t tag)
 {
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   if (kind == SHARED) {
     b->heap = h->number;
     die(p, id, tag);
@@ -107,40 +107,40 @@ static void place_piece(weir_pool *p, weir_heap *h, block_id id, int kind, uint3
     end_pause(p, at);
   }
   if (kind == OWN) b->stamp = 0;
-  (void)weir_block_give(kind == OWN ? &p->common[HEAP_HOLE] : h, id);
+  (void)block_give(kind == OWN ? &p->common[HEAP_HOLE] : h, id);
 }
 
-static bool keep_paused(weir_pool *p, block_id id)
+static bool keep_paused(mem_pool *p, block_id id)
 {
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   unsigned pieces = 0;
   int kind;
   for (uint64_t at = b->address, end = at + b->bytes; at < end; pieces++)
     at = piece_end(p, at, end, &kind);
-  if (!weir_block_ensure(p, 2 * pieces)) return false;
-  weir_pool_leave_tcache(p, b);
+  if (!block_ensure(p, 2 * pieces)) return false;
+  pool_leave_tcache(p, b);
   block_set(b, BLOCK_PENDING);
   b->next = p->pending;
   p->pending = id;
-  weir_pool_count_pending(p, b, 1);
+  pool_count_pending(p, b, 1);
   return true;
 }
 
-static void free_paused(weir_pool *p, weir_heap *h, block_id id)
+static void free_paused(mem_pool *p, mem_heap *h, block_id id)
 {
   uint64_t end = block(id)->address + block(id)->bytes;
   uint32_t tag = block(block(id)->uses)->when;
-  weir_use_drop(block(id), block(id)->uses);
+  block_use_drop(block(id), block(id)->uses);
   block_set(block(id), BLOCK_REMOTE);
   while (id) {
-    weir_block *b = block(id);
+    mem_block *b = block(id);
     int kind = HERE;
     uint64_t to = piece_end(p, b->address, end, &kind);
     block_id rest = 0;
     if (to < end) {
-      weir_block_split(id, to - b->address, h);
+      block_split(id, to - b->address, h);
       rest = b->right;
-      weir_heap_remove(h, rest);
+      heap_remove(h, rest);
       block_set(block(rest), BLOCK_REMOTE); /* in no heap: nobody's neighbour */
     }
     place_piece(p, h, id, kind, tag);
@@ -151,24 +151,24 @@ static void free_paused(weir_pool *p, weir_heap *h, block_id id)
 /* ---- released -------------------------------------------------------------------------------- */
 
 /* A block of the private heap is freed: where it goes. */
-static weir_heap *leave_graph(weir_heap *h)
+static mem_heap *leave_graph(mem_heap *h)
 {
   h->graph->live--;
   return h->graph->dead ? h->clock : h;
 }
 
-void weir_pool_release(block_id id)
+void pool_release(block_id id)
 {
-  weir_pool_release_at(id, weir_heaps[block(id)->heap]->clock->epoch);
+  pool_release_at(id, heap_table[block(id)->heap]->clock->epoch);
 }
 
-void weir_pool_release_at(block_id id, uint64_t stamp)
+void pool_release_at(block_id id, uint64_t stamp)
 {
-  weir_block *b = block(id);
-  weir_heap *h = weir_heaps[b->heap];
+  mem_block *b = block(id);
+  mem_heap *h = heap_table[b->heap];
   if (b->uses && keep_paused(h->pool, id)) return;
-  weir_page_map_remove(id);
-  weir_pool_leave_tcache(h->pool, b);
+  page_map_remove(id);
+  pool_leave_tcache(h->pool, b);
   b->stamp = stamp = stamp > h->clock->done ? stamp : 0;
   if (stamp > h->clock->dirty) h->clock->dirty = stamp;
   h->pool->unmarked += b->bytes;
@@ -177,5 +177,5 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
   if (b->uses)
     free_paused(h->pool, h, id);
   else
-    weir_block_give(h, id);
+    block_give(h, id);
 }

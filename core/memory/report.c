@@ -87,10 +87,10 @@ static group *find_group(group *g, unsigned count, uint64_t key)
   return &g[i];
 }
 
-static void count_live(census *c, const weir_block *b)
+static void count_live(census *c, const mem_block *b)
 {
   group *groups[] = {&c->tags[b->when % WEIR_TAGS], find_group(c->sizes, SIZES, b->bytes),
-                     find_group(c->streams, STREAMS, weir_heaps[b->heap]->clock->number)};
+                     find_group(c->streams, STREAMS, heap_table[b->heap]->clock->number)};
   c->o->live += b->bytes;
   for (int i = 0; i < 3; i++) {
     groups[i]->bytes += b->bytes;
@@ -98,9 +98,9 @@ static void count_live(census *c, const weir_block *b)
   }
 }
 
-static void count_free(census *c, const weir_block *b)
+static void count_free(census *c, const mem_block *b)
 {
-  const weir_heap *h = weir_heaps[b->heap];
+  const mem_heap *h = heap_table[b->heap];
   if (h->graph) {
     c->o->pinned += b->bytes;
     return;
@@ -114,7 +114,7 @@ static void count_free(census *c, const weir_block *b)
   g->blocks++;
 }
 
-static void count_block(void *user, const weir_block *b)
+static void count_block(void *user, const mem_block *b)
 {
   census *c = user;
   switch (block_state(b)) {
@@ -158,19 +158,19 @@ static void name_size(char *out, size_t room, uint64_t bytes)
     (void)snprintf(out, room, "blocks of %.1f KiB", (double)bytes / (1 << 10));
 }
 
-static void name_owners(const weir_pool *p, census *c)
+static void name_owners(const mem_pool *p, census *c)
 {
   weir_oom_info *o = c->o;
-  weir_owner sites[SHOWN];
-  weir_names *names = p->history ? weir_names_new() : NULL;
-  unsigned count = names ? weir_history_owners(p, sites, SHOWN) : 0;
+  history_owner sites[SHOWN];
+  code_names *names = p->history ? names_new() : NULL;
+  unsigned count = names ? history_owners(p, sites, SHOWN) : 0;
   for (unsigned i = 0; i < count; i++) {
     weir_oom_owner *w = &o->owners[o->owner_count++];
-    (void)weir_callers_text(w->name, sizeof w->name, sites[i].stack, 2, names);
+    (void)callers_text(w->name, sizeof w->name, sites[i].stack, 2, names);
     w->bytes = sites[i].bytes;
     w->blocks = sites[i].blocks;
   }
-  if (names) weir_names_free(names);
+  if (names) names_free(names);
   while (!count && o->owner_count < SHOWN) {
     group g;
     if (!take_largest(c->sizes, SIZES, &g)) break;
@@ -189,7 +189,7 @@ static void name_tags(census *c)
     c->tags[i].key = i;
   while (o->tag_count < SHOWN && take_largest(c->tags, WEIR_TAGS, &g)) {
     weir_oom_owner *w = &o->tags[o->tag_count++];
-    (void)snprintf(w->name, sizeof w->name, "%s", weir_tag_name((unsigned)g.key));
+    (void)snprintf(w->name, sizeof w->name, "%s", tag_name((unsigned)g.key));
     w->bytes = g.bytes;
     w->blocks = g.blocks;
   }
@@ -200,14 +200,14 @@ static void name_streams(census *c)
   weir_oom_info *o = c->o;
   group g;
   while (o->stream_count < SHOWN && take_largest(c->streams, STREAMS, &g))
-    o->streams[o->stream_count++] = (weir_oom_stream){weir_heaps[g.key]->stream, g.bytes, g.more};
+    o->streams[o->stream_count++] = (weir_oom_stream){heap_table[g.key]->stream, g.bytes, g.more};
 }
 
 /* ---- the reason ------------------------------------------------------------------------------ */
 
 enum { SEGMENT_STEP = 2 << 20 }; /* bytes: the driver gives memory in such pages */
 
-static weir_oom_reason find_reason(const weir_pool *p, const weir_oom_info *o)
+static weir_oom_reason find_reason(const mem_pool *p, const weir_oom_info *o)
 {
   uint64_t own = o->free - o->stranded + o->cached, room = o->device_free;
   uint64_t growth = o->limit > o->reserved ? o->limit - o->reserved : 0;
@@ -271,33 +271,33 @@ static weir_status word(const weir_oom_info *o)
                    to_mib(o->waiting), to_mib(o->pinned), to_mib(o->paused), tags, owners);
 }
 
-weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why)
+weir_status pool_oom(mem_heap *h, uint64_t bytes, weir_status why)
 {
-  weir_pool *p = h->pool;
+  mem_pool *p = h->pool;
   uint64_t device_free = 0, total;
   (void)why;
   p->ooms++;
-  if (!p->host) (void)weir_back_trim(p, p->clock(), 0, false); /* pages mapped nowhere: others' */
+  if (!p->host) (void)back_trim(p, p->clock(), 0, false); /* pages mapped nowhere: others' */
   if (p->backend->source.mem_info(p->backend->self, &device_free, &total)) device_free = 0;
-  weir_history_oom(h, bytes, device_free);
+  history_oom(h, bytes, device_free);
   weir_oom_info o = {.device = p->backend->index,
                      .requested = bytes,
                      .capacity = p->total,
-                     .limit = weir_pool_limit(p),
+                     .limit = pool_limit(p),
                      .device_free = device_free,
                      .reserved = p->reserved,
                      .paused = p->paused_bytes};
   uint64_t known = p->reserved + device_free;
   o.others = p->total > known ? p->total - known : 0;
   census c = {.o = &o};
-  weir_tcache_freeze(p);
-  weir_pool_walk(p, count_block, &c);
+  tcache_freeze(p);
+  pool_walk(p, count_block, &c);
   if (!p->host) {
     name_tags(&c);
     name_streams(&c);
     name_owners(p, &c);
   }
-  weir_tcache_thaw(p);
+  tcache_thaw(p);
   if (p->host)
     return p->host_calls->oom(p, bytes,
                               &(host_census){o.live, o.waiting, o.free + o.cached, o.largest_free});

@@ -41,7 +41,7 @@ enum { HUGE_PAGE = 2 << 20, PAGE = 4096, SLAB = 64 << 20, PIECE = 16 << 20, CREW
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
 
-_Atomic uint64_t weir_host_limit;
+_Atomic uint64_t host_pool_limit;
 static _Atomic uint64_t locked;    /* bytes of all chunks, those in the making included */
 static _Atomic uint64_t untouched; /* of them: in the making, so perhaps not charged to us yet */
 
@@ -57,7 +57,7 @@ static uint64_t now_us(void)
   return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static void time_add(weir_timing *t, uint64_t us)
+static void time_add(host_timing *t, uint64_t us)
 {
   if (!t->count || us < t->min) t->min = us;
   if (us > t->max) t->max = us;
@@ -65,7 +65,7 @@ static void time_add(weir_timing *t, uint64_t us)
   t->count++;
 }
 
-uint64_t weir_host_locked(void)
+uint64_t host_pool_locked(void)
 {
   return atomic_load(&locked);
 }
@@ -140,7 +140,7 @@ static void table_remove(uint64_t address)
   pthread_mutex_unlock(&table_lock);
 }
 
-bool weir_host_owns(uint64_t address)
+bool host_pool_owns(uint64_t address)
 {
   pthread_mutex_lock(&table_lock);
   size_t at = table_find(address);
@@ -171,7 +171,7 @@ static char *map_aligned(uint64_t bytes)
 }
 
 /* Cuts a chunk off the tail, or makes a slab. Lock held. */
-static weir_status cut(weir_host *s, uint64_t bytes, host_job *j)
+static weir_status cut(host_pool *s, uint64_t bytes, host_job *j)
 {
   if ((uint64_t)(s->end - s->tail) < bytes || bytes > HOST_CHUNK) {
     const weir_source *from = &s->pool->backend->source;
@@ -226,7 +226,7 @@ static void *crew_member(void *argument)
 {
   crew *c = argument;
   cpu_set_t cpus;
-  if (c->move && weir_host_node_cpus(c->job->node, &cpus))
+  if (c->move && host_node_cpus(c->job->node, &cpus))
     (void)sched_setaffinity(0, sizeof cpus, &cpus);
   touch_pieces(c);
   return NULL;
@@ -274,7 +274,7 @@ static weir_status touch_all(host_job *j)
 }
 
 /* The node of the device, or of the processor that asks; -1 where there is but one. */
-static int node_wanted(const weir_host *s, unsigned nodes)
+static int node_wanted(const host_pool *s, unsigned nodes)
 {
   const weir_backend *b = s->device->backend;
   unsigned cpu, here;
@@ -299,11 +299,11 @@ static void bind_node(host_job *j)
 /* Takes `bytes` of what may be locked. */
 static weir_status room_take(host_job *j)
 {
-  weir_host_room r;
-  uint64_t limit = atomic_load(&weir_host_limit), all = atomic_fetch_add(&locked, j->bytes);
+  host_room r;
+  uint64_t limit = atomic_load(&host_pool_limit), all = atomic_fetch_add(&locked, j->bytes);
   uint64_t fresh = atomic_fetch_add(&untouched, j->bytes) + j->bytes;
   weir_status st = WEIR_OK;
-  weir_host_room_read(&r);
+  host_room_read(&r);
   j->node = node_wanted(j->host, r.nodes);
   if (limit && (all > limit || j->bytes > limit - all))
     st = weir_fail(WEIR_ELIMIT, "the budget of pinned memory is used up");
@@ -318,23 +318,23 @@ static weir_status room_take(host_job *j)
   return st;
 }
 
-static void note(weir_host *s, weir_status st)
+static void note(host_pool *s, weir_status st)
 {
   if (st) (void)snprintf(s->why, sizeof s->why, "%s", weir_error_message());
 }
 
 /* Speaks for all that a chunk of `bytes` needs. Lock held. On failure nothing has changed. */
-static weir_status job_begin(weir_host *s, uint64_t bytes, host_job *j)
+static weir_status job_begin(host_pool *s, uint64_t bytes, host_job *j)
 {
-  weir_pool *p = s->pool;
+  mem_pool *p = s->pool;
   *j = (host_job){.host = s, .bytes = bytes, .node = -1};
-  weir_status st = weir_block_ensure(p, 1);
-  if (!st) st = weir_back_speak(p);
+  weir_status st = block_ensure(p, 1);
+  if (!st) st = back_reserve_range(p);
   if (st) return st;
   if (!(st = table_speak(&p->backend->source, s))) {
     if (!(st = room_take(j))) {
       if (!s->registers || !(st = cut(s, bytes, j))) {
-        j->id = weir_block_new();
+        j->id = block_new();
         return WEIR_OK;
       }
       atomic_fetch_sub(&locked, bytes);
@@ -350,7 +350,7 @@ static weir_status job_begin(weir_host *s, uint64_t bytes, host_job *j)
 /* No lock held. */
 static weir_status job_run(host_job *j)
 {
-  weir_host *s = j->host;
+  host_pool *s = j->host;
   const weir_backend *b = s->device->backend;
   uint64_t begin = now_us();
   weir_status st;
@@ -371,25 +371,25 @@ static weir_status job_run(host_job *j)
 /* Puts the chunk into the pool, or gives back what was spoken for. Lock held. */
 static void job_end(host_job *j, weir_status st)
 {
-  weir_host *s = j->host;
-  weir_pool *p = s->pool;
+  host_pool *s = j->host;
+  mem_pool *p = s->pool;
   atomic_fetch_sub(&untouched, j->bytes);
   p->head_spoken--;
   note(s, st);
   if (st) {
     table_put(0, 0);
     atomic_fetch_sub(&locked, j->bytes);
-    weir_block_drop(j->id);
+    block_drop(j->id);
     return;
   }
   table_put((uint64_t)j->at, j->bytes);
   time_add(&s->allocs, j->us);
-  weir_back_add(p, &p->common[HEAP_IDLE], j->id, (uint64_t)j->at, j->bytes);
+  back_add(p, &p->common[HEAP_IDLE], j->id, (uint64_t)j->at, j->bytes);
 }
 
 /* ---- the background -------------------------------------------------------------------------- */
 
-static void made(weir_host *s)
+static void made(host_pool *s)
 {
   s->making = 0;
   pthread_cond_broadcast(&s->made);
@@ -397,8 +397,8 @@ static void made(weir_host *s)
 
 static void *background(void *host)
 {
-  weir_host *s = host;
-  weir_pool *p = s->pool;
+  host_pool *s = host;
+  mem_pool *p = s->pool;
   weir_status st = job_run(&s->job);
   pthread_mutex_lock(&p->lock);
   job_end(&s->job, st);
@@ -408,7 +408,7 @@ static void *background(void *host)
   return NULL;
 }
 
-static uint64_t chunk_bytes(const weir_host *s, uint64_t bytes)
+static uint64_t chunk_bytes(const host_pool *s, uint64_t bytes)
 {
   uint64_t used = s->pool->reserved - s->pool->common[HEAP_IDLE].free_bytes;
   uint64_t next = up(used / 2, HUGE_PAGE), least = up(bytes, HUGE_PAGE);
@@ -418,7 +418,7 @@ static uint64_t chunk_bytes(const weir_host *s, uint64_t bytes)
   return next > least ? next : least;
 }
 
-static void make_ahead(weir_host *s)
+static void make_ahead(host_pool *s)
 {
   pthread_t thread;
   s->ahead = 0;
@@ -433,21 +433,21 @@ static void make_ahead(weir_host *s)
 
 /* The next chunk is begun when the one that was made ahead is needed. It is not if only nobody had
  * asked whether recorded work is over. */
-void weir_host_used(weir_pool *p, uint64_t address)
+void host_pool_used(mem_pool *p, uint64_t address)
 {
-  weir_host *s = p->host;
+  host_pool *s = p->host;
   if (address != s->ahead) return;
   s->ahead = 0;
-  weir_epoch_pending(p);
+  epoch_pending(p);
   if (p->common[HEAP_IDLE].free_bytes <= s->job.bytes) make_ahead(s);
 }
 
 /* ---- the pool's source ----------------------------------------------------------------------- */
 
 /* Makes a chunk for a request of `bytes`, without the lock meanwhile. */
-static weir_status make_one(weir_host *s, uint64_t bytes)
+static weir_status make_one(host_pool *s, uint64_t bytes)
 {
-  weir_pool *p = s->pool;
+  mem_pool *p = s->pool;
   host_job j;
   uint64_t size = chunk_bytes(s, bytes), least = up(bytes, bytes > HOST_CHUNK ? PAGE : HUGE_PAGE);
   weir_status st = job_begin(s, size, &j);
@@ -464,24 +464,24 @@ static weir_status make_one(weir_host *s, uint64_t bytes)
   return st;
 }
 
-weir_status weir_host_grow(weir_pool *p, const weir_heap *h, uint64_t bytes)
+weir_status host_pool_grow(mem_pool *p, const mem_heap *h, uint64_t bytes)
 {
-  weir_host *s = p->host;
+  host_pool *s = p->host;
   weir_status st = WEIR_OK;
   block_id id;
-  while (!st && (!(id = weir_heap_find(h, bytes)) || !weir_pool_may_take(p, id, bytes))) {
+  while (!st && (!(id = heap_find(h, bytes)) || !pool_may_take(p, id, bytes))) {
     if (s->making >= bytes && s->making)
       (void)pthread_cond_wait(&s->made, &p->lock);
     else
       st = make_one(s, bytes);
   }
-  return st ? st : weir_block_ensure(p, 8); /* the lock was given back: ensure anew */
+  return st ? st : block_ensure(p, 8); /* the lock was given back: ensure anew */
 }
 
 /* No lock held. */
 static weir_status chunk_free(void *self, uint64_t address, uint64_t bytes)
 {
-  weir_host *s = self;
+  host_pool *s = self;
   const weir_backend *b = s->device->backend;
   uint64_t begin = now_us();
   weir_status st = s->registers ? b->source.host_unregister(b->self, (void *)address, bytes)
@@ -500,7 +500,7 @@ static weir_status chunk_free(void *self, uint64_t address, uint64_t bytes)
 
 static weir_status host_commit(void *self, uint64_t bytes)
 {
-  const weir_host *s = self;
+  const host_pool *s = self;
   const weir_backend *b = s->device->backend;
   return b->source.host_commit ? b->source.host_commit(b->self, bytes) : WEIR_OK;
 }
@@ -514,7 +514,7 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static weir_status choose_way(weir_host *s)
+static weir_status choose_way(host_pool *s)
 {
   const weir_source *from = &s->device->backend->source;
   bool combined = s->flags & WEIR_HOST_WRITE_COMBINED;
@@ -525,11 +525,11 @@ static weir_status choose_way(weir_host *s)
                    combined ? "write-combined " : "");
 }
 
-weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags,
-                          const weir_host_calls *calls)
+weir_status host_pool_new(host_pool **out, mem_pool *device, unsigned flags,
+                          const host_pool_calls *calls)
 {
-  weir_config config = weir_config_default;
-  weir_host *s = calloc(1, sizeof *s);
+  pool_config config = pool_config_default;
+  host_pool *s = calloc(1, sizeof *s);
   if (!s) return weir_fail(WEIR_ENOMEM, "no host memory for a pool of pinned memory");
   s->device = device;
   s->flags = flags;
@@ -539,7 +539,7 @@ weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags,
   s->seam = (weir_backend){.name = "pinned", .index = device->backend->index, .self = s};
   s->seam.source =
       (weir_source){.mem_info = mem_info, .segment_free = chunk_free, .host_commit = host_commit};
-  if (!st) st = weir_pool_new_host(&s->pool, &s->seam, &config, s, calls);
+  if (!st) st = pool_new_host(&s->pool, &s->seam, &config, s, calls);
   if (st) {
     free(s);
     return st;
@@ -549,9 +549,9 @@ weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags,
   return WEIR_OK;
 }
 
-void weir_host_settle(weir_host *s, bool closing)
+void host_pool_settle(host_pool *s, bool closing)
 {
-  weir_pool *p = s->pool;
+  mem_pool *p = s->pool;
   pthread_mutex_lock(&p->lock);
   s->closing = closing;
   while (s->making)
@@ -559,12 +559,12 @@ void weir_host_settle(weir_host *s, bool closing)
   pthread_mutex_unlock(&p->lock);
 }
 
-weir_status weir_host_free(weir_host *s)
+weir_status host_pool_free(host_pool *s)
 {
-  weir_host_settle(s, true);
-  weir_status st = weir_pool_free(s->pool);
+  host_pool_settle(s, true);
+  weir_status st = pool_free(s->pool);
   if (st) {
-    weir_host_settle(s, false);
+    host_pool_settle(s, false);
     return st;
   }
   unmap(s->tail, (uint64_t)(s->end - s->tail));

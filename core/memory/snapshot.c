@@ -33,11 +33,11 @@ typedef struct range { /* a segment */
 } range;
 
 typedef struct picture {
-  const weir_pool *pool; /* for what never changes */
-  range *ranges;         /* owned */
-  piece *pieces;         /* owned */
-  weir_entry *entries;   /* owned, the oldest first */
-  weir_note *notes;      /* owned */
+  const mem_pool *pool;   /* for what never changes */
+  range *ranges;          /* owned */
+  piece *pieces;          /* owned */
+  history_entry *entries; /* owned, the oldest first */
+  history_note *notes;    /* owned */
   size_t range_count, piece_count, entry_count, note_count;
   uint64_t reserved, unmapped, overwritten, lost;
 } picture;
@@ -45,7 +45,7 @@ typedef struct picture {
 /* ---- taking it ------------------------------------------------------------------------------- */
 
 /* No memory of its own. */
-static bool is_hole(const weir_block *b)
+static bool is_hole(const mem_block *b)
 {
   return block_state(b) == BLOCK_HOLE || block_state(b) == BLOCK_AWAY;
 }
@@ -55,7 +55,7 @@ typedef struct counting {
   bool in_range;
 } counting;
 
-static void count(void *user, const weir_block *b)
+static void count(void *user, const mem_block *b)
 {
   counting *c = user;
   bool hole = is_hole(b);
@@ -65,10 +65,10 @@ static void count(void *user, const weir_block *b)
   c->in_range = !hole;
 }
 
-static void add_piece(picture *pic, const weir_block *b)
+static void add_piece(picture *pic, const mem_block *b)
 {
-  const weir_heap *h = weir_heaps[b->heap];
-  block_id id = (block_id)(b - weir_blocks);
+  const mem_heap *h = heap_table[b->heap];
+  block_id id = (block_id)(b - block_records);
   range *r = &pic->ranges[pic->range_count - 1];
   piece *at = &pic->pieces[pic->piece_count++];
   uint8_t state = block_state(b);
@@ -77,8 +77,8 @@ static void add_piece(picture *pic, const weir_block *b)
                 .bytes = b->bytes,
                 .requested = active ? b->requested : 0,
                 .stream = (uint64_t)(uintptr_t)h->stream,
-                .pool_id = weir_history_pool_id(h),
-                .stack = active ? weir_history_block_stack(pic->pool, id) : 0,
+                .pool_id = history_pool_id(h),
+                .stack = active ? history_block_stack(pic->pool, id) : 0,
                 .tag = active ? (uint8_t)b->when : 0,
                 .state = state};
   if (at->pool_id != r->pool_id) r->pool_id = 0;
@@ -89,35 +89,35 @@ static void add_piece(picture *pic, const weir_block *b)
   r->requested += live ? b->requested : 0;
 }
 
-static void add(void *user, const weir_block *b)
+static void add(void *user, const mem_block *b)
 {
   picture *pic = user;
-  const weir_block *before = b->left ? block(b->left) : NULL;
+  const mem_block *before = b->left ? block(b->left) : NULL;
   if (is_hole(b)) return;
   if (!before || is_hole(before)) {
-    const weir_heap *h = weir_heaps[b->heap];
+    const mem_heap *h = heap_table[b->heap];
     pic->ranges[pic->range_count++] =
         (range){.address = b->address,
                 .stream = pic->pool->space ? 0 : (uint64_t)(uintptr_t)h->stream,
-                .stack = weir_history_segment_stack(pic->pool, (block_id)(b - weir_blocks)),
-                .pool_id = weir_history_pool_id(h),
+                .stack = history_segment_stack(pic->pool, (block_id)(b - block_records)),
+                .pool_id = history_pool_id(h),
                 .first = pic->piece_count};
   }
   add_piece(pic, b);
 }
 
-static bool take_history(picture *pic, weir_pool *p)
+static bool take_history(picture *pic, mem_pool *p)
 {
-  const weir_history *h = p->history;
+  const pool_history *h = p->history;
   if (!h) return true;
   pic->entries = malloc((h->entries.count + 1) * sizeof *pic->entries);
   pic->notes = malloc((h->notes.count + 1) * sizeof *pic->notes);
   if (!pic->entries || !pic->notes) return false;
   for (; pic->entry_count < h->entries.count; pic->entry_count++)
-    memcpy(&pic->entries[pic->entry_count], weir_ring_at(&h->entries, pic->entry_count),
+    memcpy(&pic->entries[pic->entry_count], history_ring_at(&h->entries, pic->entry_count),
            sizeof *pic->entries);
   for (; pic->note_count < h->notes.count; pic->note_count++)
-    memcpy(&pic->notes[pic->note_count], weir_ring_at(&h->notes, pic->note_count),
+    memcpy(&pic->notes[pic->note_count], history_ring_at(&h->notes, pic->note_count),
            sizeof *pic->notes);
   pic->overwritten = h->entries.overwritten;
   pic->lost = h->entries.lost;
@@ -125,15 +125,15 @@ static bool take_history(picture *pic, weir_pool *p)
 }
 
 /* Lock held, thread caches frozen. */
-static bool take_locked(picture *pic, weir_pool *p)
+static bool take_locked(picture *pic, mem_pool *p)
 {
   counting c = {0};
-  weir_pool_walk(p, count, &c);
+  pool_walk(p, count, &c);
   pic->pool = p;
   pic->ranges = malloc((c.ranges + 1) * sizeof *pic->ranges);
   pic->pieces = malloc((c.pieces + 1) * sizeof *pic->pieces);
   if (!pic->ranges || !pic->pieces || !take_history(pic, p)) return false;
-  weir_pool_walk(p, add, pic);
+  pool_walk(p, add, pic);
   pic->reserved = p->reserved;
   pic->unmapped = p->reserved;
   uint64_t active = 0;
@@ -141,19 +141,19 @@ static bool take_locked(picture *pic, weir_pool *p)
     pic->unmapped -= pic->ranges[i].total;
     active += pic->ranges[i].active;
   }
-  if (p->history) weir_history_put(p, ACTION_SNAPSHOT, 0, active, NULL);
+  if (p->history) history_put(p, ACTION_SNAPSHOT, 0, active, NULL);
   return true;
 }
 
-static weir_status take(picture *pic, weir_pool *p)
+static weir_status take(picture *pic, mem_pool *p)
 {
-  uint64_t before = weir_history_enter(p, false);
+  uint64_t before = history_enter(p, false);
   pthread_mutex_lock(&p->lock);
-  weir_tcache_freeze(p);
+  tcache_freeze(p);
   bool done = take_locked(pic, p);
-  weir_tcache_thaw(p);
+  tcache_thaw(p);
   pthread_mutex_unlock(&p->lock);
-  weir_history_leave(before);
+  history_leave(before);
   return done ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
 }
 
@@ -174,8 +174,8 @@ typedef struct written {
 } written;
 
 typedef struct writer {
-  weir_dump d;
-  weir_names *names;   /* owned */
+  dump_writer d;
+  code_names *names;   /* owned */
   written *seen;       /* owned; a hash table of `size` */
   uint64_t size, used; /* size: a power of two */
 } writer;
@@ -204,7 +204,7 @@ static bool seen_grow(writer *w)
 /* Without host memory to remember it, it is written again the next time. */
 static void remember(writer *w, uint64_t key)
 {
-  uint32_t id = weir_dump_remember(&w->d);
+  uint32_t id = dump_remember(&w->d);
   if (!id || (2 * w->used >= w->size && !seen_grow(w))) return;
   *seen_at(w, key) = (written){key, id};
   w->used++;
@@ -213,7 +213,7 @@ static void remember(writer *w, uint64_t key)
 static bool again(writer *w, uint64_t key)
 {
   uint32_t id = w->size ? seen_at(w, key)->id : 0;
-  if (id) weir_dump_again(&w->d, id);
+  if (id) dump_recall(&w->d, id);
   return id != 0;
 }
 
@@ -221,25 +221,25 @@ static void put_frame(writer *w, uint64_t address)
 {
   uint64_t key = address | UINT64_C(1) << 63;
   if (again(w, key)) return;
-  weir_name n = weir_names_find(w->names, address);
-  weir_dump_begin(&w->d, '{');
-  weir_dump_key_text(&w->d, "name", n.function);
-  weir_dump_key_text(&w->d, "filename", n.object);
-  weir_dump_key_unsigned(&w->d, "line", n.offset);
-  weir_dump_end(&w->d, '}');
+  code_name n = names_find(w->names, address);
+  dump_begin(&w->d, '{');
+  dump_key_text(&w->d, "name", n.function);
+  dump_key_text(&w->d, "filename", n.object);
+  dump_key_unsigned(&w->d, "line", n.offset);
+  dump_end(&w->d, '}');
   remember(w, key);
 }
 
 static void put_frames(writer *w, uint32_t stack)
 {
   const uint64_t *frames = NULL;
-  unsigned frame_count = weir_callers_frames(stack, &frames);
-  weir_dump_key(&w->d, "frames");
+  unsigned frame_count = callers_frames(stack, &frames);
+  dump_key(&w->d, "frames");
   if (frame_count && again(w, stack)) return;
-  weir_dump_begin(&w->d, '[');
-  for (unsigned i = frame_count ? weir_callers_own(stack, w->names) : 0; i < frame_count; i++)
+  dump_begin(&w->d, '[');
+  for (unsigned i = frame_count ? callers_own(stack, w->names) : 0; i < frame_count; i++)
     put_frame(w, frames[i]);
-  weir_dump_end(&w->d, ']');
+  dump_end(&w->d, ']');
   if (frame_count) remember(w, stack);
 }
 
@@ -253,51 +253,51 @@ static const char *const state_names[] = {[BLOCK_FREE] = "inactive",
 
 static void put_pool(writer *w, const char *name, uint32_t pool_id)
 {
-  weir_dump_key(&w->d, name);
-  weir_dump_pair(&w->d, 0, pool_id);
+  dump_key(&w->d, name);
+  dump_pair(&w->d, 0, pool_id);
 }
 
 static void put_tag(writer *w, uint8_t tag)
 {
-  weir_dump_key_text(&w->d, "user_metadata", tag ? weir_tag_name(tag) : "");
+  dump_key_text(&w->d, "user_metadata", tag ? tag_name(tag) : "");
 }
 
 static void put_block(writer *w, const piece *b)
 {
-  weir_dump *d = &w->d;
-  weir_dump_begin(d, '{');
-  weir_dump_key_unsigned(d, "address", b->address);
-  weir_dump_key_unsigned(d, "size", b->bytes);
-  weir_dump_key_unsigned(d, "requested_size", b->requested);
-  weir_dump_key_text(d, "state", state_names[b->state]);
-  weir_dump_key_unsigned(d, "stream", b->stream);
+  dump_writer *d = &w->d;
+  dump_begin(d, '{');
+  dump_key_unsigned(d, "address", b->address);
+  dump_key_unsigned(d, "size", b->bytes);
+  dump_key_unsigned(d, "requested_size", b->requested);
+  dump_key_text(d, "state", state_names[b->state]);
+  dump_key_unsigned(d, "stream", b->stream);
   put_pool(w, "pool_id", b->pool_id);
   put_tag(w, b->tag);
   put_frames(w, b->stack);
-  weir_dump_end(d, '}');
+  dump_end(d, '}');
 }
 
 static void put_segment(writer *w, const picture *pic, const range *r)
 {
-  weir_dump *d = &w->d;
-  weir_dump_begin(d, '{');
-  weir_dump_key_unsigned(d, "device", (uint64_t)pic->pool->backend->index);
-  weir_dump_key_unsigned(d, "address", r->address);
-  weir_dump_key_unsigned(d, "total_size", r->total);
-  weir_dump_key_unsigned(d, "allocated_size", r->allocated);
-  weir_dump_key_unsigned(d, "active_size", r->active);
-  weir_dump_key_unsigned(d, "requested_size", r->requested);
-  weir_dump_key_unsigned(d, "stream", r->stream);
-  weir_dump_key_text(d, "segment_type", "large");
+  dump_writer *d = &w->d;
+  dump_begin(d, '{');
+  dump_key_unsigned(d, "device", (uint64_t)pic->pool->backend->index);
+  dump_key_unsigned(d, "address", r->address);
+  dump_key_unsigned(d, "total_size", r->total);
+  dump_key_unsigned(d, "allocated_size", r->allocated);
+  dump_key_unsigned(d, "active_size", r->active);
+  dump_key_unsigned(d, "requested_size", r->requested);
+  dump_key_unsigned(d, "stream", r->stream);
+  dump_key_text(d, "segment_type", "large");
   put_pool(w, "segment_pool_id", r->pool_id);
-  weir_dump_key_bool(d, "is_expandable", pic->pool->space != 0);
+  dump_key_bool(d, "is_expandable", pic->pool->space != 0);
   put_frames(w, r->stack);
-  weir_dump_key(d, "blocks");
-  weir_dump_begin(d, '[');
+  dump_key(d, "blocks");
+  dump_begin(d, '[');
   for (size_t i = 0; i < r->pieces; i++)
     put_block(w, &pic->pieces[r->first + i]);
-  weir_dump_end(d, ']');
-  weir_dump_end(d, '}');
+  dump_end(d, ']');
+  dump_end(d, '}');
 }
 
 /* ---- history --------------------------------------------------------------------------------- */
@@ -308,139 +308,139 @@ static const char *const action_names[] = {
 #undef NAME
 };
 
-static void put_entry(writer *w, const picture *pic, const weir_entry *e)
+static void put_entry(writer *w, const picture *pic, const history_entry *e)
 {
-  weir_dump *d = &w->d;
-  weir_dump_begin(d, '{');
-  weir_dump_key_text(d, "action", action_names[e->action]);
-  weir_dump_key_unsigned(d, e->action == ACTION_OOM ? "device_free" : "addr", e->address);
-  weir_dump_key_unsigned(d, "size", e->bytes);
-  weir_dump_key_unsigned(d, "stream", e->stream);
-  weir_dump_key_unsigned(d, "device", (uint64_t)pic->pool->backend->index);
-  weir_dump_key_unsigned(d, "time_us", e->time);
+  dump_writer *d = &w->d;
+  dump_begin(d, '{');
+  dump_key_text(d, "action", action_names[e->action]);
+  dump_key_unsigned(d, e->action == ACTION_OOM ? "device_free" : "addr", e->address);
+  dump_key_unsigned(d, "size", e->bytes);
+  dump_key_unsigned(d, "stream", e->stream);
+  dump_key_unsigned(d, "device", (uint64_t)pic->pool->backend->index);
+  dump_key_unsigned(d, "time_us", e->time);
   put_pool(w, "pool_id", e->pool_id);
-  weir_dump_key_text(d, "compile_context", "N/A");
+  dump_key_text(d, "compile_context", "N/A");
   put_tag(w, e->tag);
   put_frames(w, e->stack);
-  weir_dump_end(d, '}');
+  dump_end(d, '}');
 }
 
 /* A list a device, by index. */
 static void put_traces(writer *w, const picture *pics, size_t pic_count)
 {
   int index = 0;
-  weir_dump_key(&w->d, "device_traces");
-  weir_dump_begin(&w->d, '[');
+  dump_key(&w->d, "device_traces");
+  dump_begin(&w->d, '[');
   for (size_t i = 0; i < pic_count; i++, index++) {
     for (; index < pics[i].pool->backend->index; index++) {
-      weir_dump_begin(&w->d, '[');
-      weir_dump_end(&w->d, ']');
+      dump_begin(&w->d, '[');
+      dump_end(&w->d, ']');
     }
-    weir_dump_begin(&w->d, '[');
+    dump_begin(&w->d, '[');
     for (size_t k = 0; k < pics[i].entry_count; k++)
       put_entry(w, &pics[i], &pics[i].entries[k]);
-    weir_dump_end(&w->d, ']');
+    dump_end(&w->d, ']');
   }
-  weir_dump_end(&w->d, ']');
+  dump_end(&w->d, ']');
 }
 
 static void put_notes(writer *w, const picture *pics, size_t pic_count)
 {
-  weir_dump *d = &w->d;
-  weir_dump_key(d, "external_annotations");
-  weir_dump_begin(d, '[');
+  dump_writer *d = &w->d;
+  dump_key(d, "external_annotations");
+  dump_begin(d, '[');
   for (size_t i = 0; i < pic_count; i++)
     for (size_t k = 0; k < pics[i].note_count; k++) {
-      const weir_note *n = &pics[i].notes[k];
-      weir_dump_begin(d, '{');
-      weir_dump_key_text(d, "stage", n->begin ? "START" : "END");
-      weir_dump_key_text(d, "name", n->name);
-      weir_dump_key_unsigned(d, "device", (uint64_t)pics[i].pool->backend->index);
-      weir_dump_key_unsigned(d, "time_us", n->time);
-      weir_dump_end(d, '}');
+      const history_note *n = &pics[i].notes[k];
+      dump_begin(d, '{');
+      dump_key_text(d, "stage", n->begin ? "START" : "END");
+      dump_key_text(d, "name", n->name);
+      dump_key_unsigned(d, "device", (uint64_t)pics[i].pool->backend->index);
+      dump_key_unsigned(d, "time_us", n->time);
+      dump_end(d, '}');
     }
-  weir_dump_end(d, ']');
+  dump_end(d, ']');
 }
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
 /* PyTorch's keys first; what concerns pinned memory is at its defaults. */
-static void put_settings(writer *w, const weir_pool *p)
+static void put_settings(writer *w, const mem_pool *p)
 {
-  weir_dump *d = &w->d;
-  const weir_config *c = &p->config;
+  dump_writer *d = &w->d;
+  const pool_config *c = &p->config;
   const char *text = getenv("WEIR_ALLOC_CONF");
-  weir_dump_key(d, "allocator_settings");
-  weir_dump_begin(d, '{');
-  weir_dump_key_text(d, "PYTORCH_CUDA_ALLOC_CONF", "");
-  weir_dump_key_text(d, "WEIR_ALLOC_CONF", text ? text : "");
-  weir_dump_key(d, "max_split_size");
-  weir_dump_signed(d, (int64_t)c->max_split_bytes);
-  weir_dump_key(d, "garbage_collection_threshold");
-  weir_dump_real(d, c->gc_threshold);
-  weir_dump_key_bool(d, "expandable_segments", p->space != 0);
-  weir_dump_key_unsigned(d, "pinned_num_register_threads", 1);
-  weir_dump_key_bool(d, "release_lock_on_cudamalloc", false);
-  weir_dump_key_bool(d, "pinned_use_cuda_host_register", false);
-  weir_dump_key(d, "roundup_power2_divisions");
-  weir_dump_begin(d, '{');
+  dump_key(d, "allocator_settings");
+  dump_begin(d, '{');
+  dump_key_text(d, "PYTORCH_CUDA_ALLOC_CONF", "");
+  dump_key_text(d, "WEIR_ALLOC_CONF", text ? text : "");
+  dump_key(d, "max_split_size");
+  dump_signed(d, (int64_t)c->max_split_bytes);
+  dump_key(d, "garbage_collection_threshold");
+  dump_real(d, c->gc_threshold);
+  dump_key_bool(d, "expandable_segments", p->space != 0);
+  dump_key_unsigned(d, "pinned_num_register_threads", 1);
+  dump_key_bool(d, "release_lock_on_cudamalloc", false);
+  dump_key_bool(d, "pinned_use_cuda_host_register", false);
+  dump_key(d, "roundup_power2_divisions");
+  dump_begin(d, '{');
   for (int i = 0; i < 16; i++) { /* by size, 1 MiB to 32 GiB: ours is one for all */
     char key[16];
     (void)snprintf(key, sizeof key, "%d", 1 << i);
-    weir_dump_key_unsigned(d, key, c->roundup_divisions);
+    dump_key_unsigned(d, key, c->roundup_divisions);
   }
-  weir_dump_end(d, '}');
-  weir_dump_key_bool(d, "whole_block", c->whole_block);
-  weir_dump_key_unsigned(d, "decay_ms", c->decay_ms);
-  weir_dump_key_unsigned(d, "soft_limit_bytes", c->soft_limit_bytes);
-  weir_dump_key_unsigned(d, "limit_bytes", c->limit_bytes);
-  weir_dump_end(d, '}');
+  dump_end(d, '}');
+  dump_key_bool(d, "whole_block", c->whole_block);
+  dump_key_unsigned(d, "decay_ms", c->decay_ms);
+  dump_key_unsigned(d, "soft_limit_bytes", c->soft_limit_bytes);
+  dump_key_unsigned(d, "limit_bytes", c->limit_bytes);
+  dump_end(d, '}');
 }
 
 static void put_own(writer *w, const picture *pics, size_t pic_count)
 {
-  weir_dump *d = &w->d;
-  weir_callers_figures c = weir_callers_count();
-  weir_dump_key(d, "weir");
-  weir_dump_begin(d, '{');
-  weir_dump_key_text(d, "unwinder", c.unwinder);
-  weir_dump_key_unsigned(d, "stacks_lost", c.lost);
-  weir_dump_key(d, "devices");
-  weir_dump_begin(d, '[');
+  dump_writer *d = &w->d;
+  callers_figures c = callers_count();
+  dump_key(d, "weir");
+  dump_begin(d, '{');
+  dump_key_text(d, "unwinder", c.unwinder);
+  dump_key_unsigned(d, "stacks_lost", c.lost);
+  dump_key(d, "devices");
+  dump_begin(d, '[');
   for (size_t i = 0; i < pic_count; i++) {
-    weir_dump_begin(d, '{');
-    weir_dump_key_unsigned(d, "device", (uint64_t)pics[i].pool->backend->index);
-    weir_dump_key_unsigned(d, "reserved_bytes", pics[i].reserved);
-    weir_dump_key_unsigned(d, "unmapped_bytes", pics[i].unmapped);
-    weir_dump_key_unsigned(d, "entries_overwritten", pics[i].overwritten);
-    weir_dump_key_unsigned(d, "entries_lost", pics[i].lost);
-    weir_dump_end(d, '}');
+    dump_begin(d, '{');
+    dump_key_unsigned(d, "device", (uint64_t)pics[i].pool->backend->index);
+    dump_key_unsigned(d, "reserved_bytes", pics[i].reserved);
+    dump_key_unsigned(d, "unmapped_bytes", pics[i].unmapped);
+    dump_key_unsigned(d, "entries_overwritten", pics[i].overwritten);
+    dump_key_unsigned(d, "entries_lost", pics[i].lost);
+    dump_end(d, '}');
   }
-  weir_dump_end(d, ']');
-  weir_dump_end(d, '}');
+  dump_end(d, ']');
+  dump_end(d, '}');
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static weir_status write_all(FILE *f, bool pickle, const picture *pics, size_t pic_count)
 {
-  writer w = {.names = weir_names_new()};
+  writer w = {.names = names_new()};
   if (!w.names) return weir_fail(WEIR_ENOMEM, "no host memory for the names of functions");
-  weir_dump_start(&w.d, f, pickle);
-  weir_dump_begin(&w.d, '{');
-  weir_dump_key(&w.d, "segments");
-  weir_dump_begin(&w.d, '[');
+  dump_start(&w.d, f, pickle);
+  dump_begin(&w.d, '{');
+  dump_key(&w.d, "segments");
+  dump_begin(&w.d, '[');
   for (size_t i = 0; i < pic_count; i++)
     for (size_t k = 0; k < pics[i].range_count; k++)
       put_segment(&w, &pics[i], &pics[i].ranges[k]);
-  weir_dump_end(&w.d, ']');
+  dump_end(&w.d, ']');
   put_traces(&w, pics, pic_count);
   if (pic_count) put_settings(&w, pics[0].pool);
   put_notes(&w, pics, pic_count);
   put_own(&w, pics, pic_count);
-  weir_dump_end(&w.d, '}');
-  weir_dump_finish(&w.d);
-  weir_names_free(w.names);
+  dump_end(&w.d, '}');
+  dump_finish(&w.d);
+  names_free(w.names);
   free(w.seen);
   return WEIR_OK;
 }
@@ -449,14 +449,14 @@ weir_status weir_memory_snapshot(char **out, weir_device device)
 {
   WEIR_REQUIRE(out);
   picture pic = {0};
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   size_t bytes;
   FILE *f = open_memstream(out, &bytes);
   if (!f) return weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
-  weir_callers_hold(); /* stack numbers stay what they are until all is written */
+  callers_hold(); /* stack numbers stay what they are until all is written */
   weir_status st = take(&pic, p);
   if (!st) st = write_all(f, false, &pic, 1);
-  weir_callers_let_go();
+  callers_release();
   drop(&pic);
   if (fclose(f) && !st) st = weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
   if (!st) return WEIR_OK;
@@ -469,7 +469,7 @@ static weir_status take_all(picture *pics, size_t *pic_count)
 {
   weir_status st = WEIR_OK;
   for (unsigned i = 0; i < WEIR_DEVICES && !st; i++) {
-    weir_pool *p = atomic_load(&weir_devices[i].pool);
+    mem_pool *p = atomic_load(&attached_devices[i].pool);
     if (p && !(st = take(&pics[*pic_count], p))) ++*pic_count;
   }
   return st;
@@ -478,10 +478,10 @@ static weir_status take_all(picture *pics, size_t *pic_count)
 static weir_status dump(FILE *f, picture *pics)
 {
   size_t pic_count = 0;
-  weir_callers_hold();
+  callers_hold();
   weir_status st = take_all(pics, &pic_count);
   if (!st) st = write_all(f, true, pics, pic_count);
-  weir_callers_let_go();
+  callers_release();
   return st;
 }
 

@@ -31,7 +31,7 @@ static int64_t get(const _Atomic int64_t *n)
   return atomic_load_explicit((_Atomic int64_t *)n, memory_order_relaxed);
 }
 
-static void add(weir_tally *sum, const weir_tally *t, int sign)
+static void add(tcache_tally *sum, const tcache_tally *t, int sign)
 {
   sum->live += sign * t->live;
   sum->requested_in += sign * t->requested_in;
@@ -40,45 +40,45 @@ static void add(weir_tally *sum, const weir_tally *t, int sign)
 }
 
 /* What the thread cache has now counts from now on. */
-static void see(weir_pool *p, weir_tcache *f)
+static void see(mem_pool *p, thread_cache *f)
 {
   int64_t live = get(&f->live), fell = get(&f->high) - live_units(live);
   add(&p->seen, &f->seen, -1);
-  f->seen = (weir_tally){live, get(&f->requested_in), get(&f->requested_out),
-                         fell > 0 ? fell >> (64 - LIVE_SHIFT) : 0};
+  f->seen = (tcache_tally){live, get(&f->requested_in), get(&f->requested_out),
+                           fell > 0 ? fell >> (64 - LIVE_SHIFT) : 0};
   add(&p->seen, &f->seen, 1);
 }
 
-static weir_tally sum_seen(const weir_pool *p)
+static tcache_tally sum_seen(const mem_pool *p)
 {
-  weir_tally t = p->gone;
+  tcache_tally t = p->gone;
   add(&t, &p->seen, 1);
   return t;
 }
 
-static weir_tally sum_tcaches(weir_pool *p)
+static tcache_tally sum_tcaches(mem_pool *p)
 {
-  for (weir_tcache *f = p->tcaches; f; f = f->next)
+  for (thread_cache *f = p->tcaches; f; f = f->next)
     see(p, f);
   p->unseen = 0;
   return sum_seen(p);
 }
 
 /* What the thread caches handed out since they were made. */
-static void sum_served(const weir_pool *p, int64_t *blocks, int64_t *bytes)
+static void sum_served(const mem_pool *p, int64_t *blocks, int64_t *bytes)
 {
   *blocks = *bytes = 0;
-  for (const weir_tcache *f = p->tcaches; f; f = f->next)
+  for (const thread_cache *f = p->tcaches; f; f = f->next)
     for (int c = 0; c < CLASSES; c++) {
       uint64_t served =
           atomic_load_explicit((_Atomic uint64_t *)&f->bins[c].served, memory_order_relaxed);
       if (!served) continue; /* the class may not be made yet */
       *blocks += (int64_t)served;
-      *bytes += (int64_t)(served * weir_class_bytes[c]);
+      *bytes += (int64_t)(served * bytes_of_class[c]);
     }
 }
 
-void weir_pool_count_live(weir_pool *p, const weir_block *b, int sign)
+void pool_count_live(mem_pool *p, const mem_block *b, int sign)
 {
   bool large = b->bytes > CLASS_LIMIT;
   stat_add(&p->by_bytes[large], sign * (int64_t)b->bytes);
@@ -96,7 +96,7 @@ static void put(levels l, enum metric m, int64_t small, int64_t large)
   l[m][LARGE] = large;
 }
 
-static void find_levels(const weir_pool *p, const weir_tally *t, levels l)
+static void find_levels(const mem_pool *p, const tcache_tally *t, levels l)
 {
   int64_t bytes = live_bytes(t->live), blocks = live_blocks(t->live);
   int64_t small = bytes + p->by_bytes[0].current, large = p->by_bytes[1].current;
@@ -115,7 +115,7 @@ static void find_levels(const weir_pool *p, const weir_tally *t, levels l)
   put(l, METRIC_reserved_bytes, 0, p->reserved_stat.current);
 }
 
-static inline void raise(weir_pool *p, enum metric m, int64_t small, int64_t large)
+static inline void raise(mem_pool *p, enum metric m, int64_t small, int64_t large)
 {
   if (small > p->peak[m][SMALL]) p->peak[m][SMALL] = small;
   if (small + large > p->peak[m][ALL]) p->peak[m][ALL] = small + large;
@@ -123,7 +123,7 @@ static inline void raise(weir_pool *p, enum metric m, int64_t small, int64_t lar
 
 /* A metric whose large blocks' count rises and falls within a call (a new segment is all free, and
  * then its rest is): looked at where the call ends, like the sum. */
-static inline void raise_both(weir_pool *p, enum metric m, int64_t small, int64_t large)
+static inline void raise_both(mem_pool *p, enum metric m, int64_t small, int64_t large)
 {
   raise(p, m, small, large);
   if (large > p->peak[m][LARGE]) p->peak[m][LARGE] = large;
@@ -131,7 +131,7 @@ static inline void raise_both(weir_pool *p, enum metric m, int64_t small, int64_
 
 /* Active blocks are those allocated and those that wait; mostly none do, and then their peaks are
  * the same. */
-static void raise_active(weir_pool *p, int64_t small_blocks, int64_t small_bytes)
+static void raise_active(mem_pool *p, int64_t small_blocks, int64_t small_bytes)
 {
   int64_t large_blocks = p->by_blocks[1].current + p->pending_blocks[1];
   int64_t large_bytes = p->by_bytes[1].current + p->pending_bytes[1];
@@ -139,7 +139,7 @@ static void raise_active(weir_pool *p, int64_t small_blocks, int64_t small_bytes
   raise_both(p, METRIC_active_bytes, small_bytes + p->pending_bytes[0], large_bytes);
 }
 
-static void raise_all(weir_pool *p, const weir_tally *t)
+static void raise_all(mem_pool *p, const tcache_tally *t)
 {
   int64_t tcache_bytes = live_bytes(t->live), tcache_blocks = live_blocks(t->live);
   int64_t bytes = tcache_bytes + p->by_bytes[0].current;
@@ -156,17 +156,17 @@ static void raise_all(weir_pool *p, const weir_tally *t)
   if (p->pending) raise_active(p, blocks, bytes);
 }
 
-/* On every slow path: large blocks' peaks are their counts' own (weir_stat), and only what the
+/* On every slow path: large blocks' peaks are their counts' own (pool_stat), and only what the
  * thread caches have a part in is looked at here. With many thread caches not all are looked at
  * each time: LOOK of them a call on the average. Of the others their latest counts, which their
  * threads' own calls renew. */
-void weir_pool_peak(weir_pool *p, weir_tcache *own)
+void pool_peak(mem_pool *p, thread_cache *own)
 {
   if (++p->unseen >= p->tcache_count / LOOK)
     (void)sum_tcaches(p);
   else if (own)
     see(p, own);
-  weir_tally t = sum_seen(p);
+  tcache_tally t = sum_seen(p);
   raise_all(p, &t);
 }
 
@@ -176,7 +176,7 @@ static int64_t most(int64_t a, int64_t b)
 }
 
 /* All peaks, from what was seen and what was counted. */
-static void find_peaks(const weir_pool *p, levels l)
+static void find_peaks(const mem_pool *p, levels l)
 {
   memcpy(l, p->peak, sizeof p->peak);
   l[METRIC_allocated_bytes][LARGE] = p->by_bytes[1].peak;
@@ -202,13 +202,13 @@ static void put_sums(sums s, int64_t small, int64_t large, int kind)
 }
 
 /* What comes to the thread caches' blocks, and what was counted beside. */
-static void put_both(sums s, int64_t in, int64_t out, const weir_stat *by)
+static void put_both(sums s, int64_t in, int64_t out, const pool_stat *by)
 {
   put_sums(s, in + by[0].allocated, by[1].allocated, ALLOCATED);
   put_sums(s, out + by[0].freed, by[1].freed, FREED);
 }
 
-static void find_sums(const weir_pool *p, const weir_tally *t, sums *s)
+static void find_sums(const mem_pool *p, const tcache_tally *t, sums *s)
 {
   int64_t blocks, bytes, live = live_blocks(t->live), live_in = live_bytes(t->live);
   sum_served(p, &blocks, &bytes);
@@ -231,7 +231,7 @@ static void find_sums(const weir_pool *p, const weir_tally *t, sums *s)
   put_sums(s[METRIC_reserved_bytes], 0, p->reserved_stat.freed, FREED);
 }
 
-static void put_stat(int64_t *at, const weir_stat *s)
+static void put_stat(int64_t *at, const pool_stat *s)
 {
   at[CURRENT] = s->current;
   at[PEAK] = s->peak;
@@ -240,10 +240,10 @@ static void put_stat(int64_t *at, const weir_stat *s)
 }
 
 /* All figures, the sums from the pool's beginning. */
-static void find_all(weir_pool *p, figures_all *o)
+static void find_all(mem_pool *p, figures_all *o)
 {
   levels l, peaks;
-  weir_tally t = sum_tcaches(p);
+  tcache_tally t = sum_tcaches(p);
   raise_all(p, &t);
   o->named = (weir_memory_stats){.max_split_size = (int64_t)p->config.max_split_bytes,
                                  .num_alloc_retries = (int64_t)p->retries,
@@ -255,7 +255,7 @@ static void find_all(weir_pool *p, figures_all *o)
                                  .num_stitches = (int64_t)p->stitches,
                                  .paused_bytes = (int64_t)p->paused_bytes,
                                  .paused_saved_bytes = (int64_t)p->saved_bytes,
-                                 .metadata_bytes = (int64_t)weir_meta_bytes()};
+                                 .metadata_bytes = (int64_t)meta_bytes()};
   sums *s = o->metric;
   find_levels(p, &t, l);
   find_peaks(p, peaks);
@@ -281,7 +281,7 @@ static int64_t *at(weir_memory_stats *s, const struct figure *f)
   return (int64_t *)(void *)((char *)s + f->offset);
 }
 
-void weir_pool_stats(weir_pool *p, weir_memory_stats *out)
+void pool_stats(mem_pool *p, weir_memory_stats *out)
 {
   figures_all all;
   find_all(p, &all);
@@ -290,16 +290,16 @@ void weir_pool_stats(weir_pool *p, weir_memory_stats *out)
   *out = all.named;
 }
 
-void weir_pool_reset_peak(weir_pool *p)
+void pool_reset_peak(mem_pool *p)
 {
-  weir_tcache_reset_high(p);
+  tcache_reset_high(p);
   memset(p->peak, 0, sizeof p->peak);
   for (int i = 0; i < 2; i++) {
-    weir_stat *own[] = {&p->by_bytes[i], &p->by_blocks[i], &p->by_requested[i]};
+    pool_stat *own[] = {&p->by_bytes[i], &p->by_blocks[i], &p->by_requested[i]};
     for (int k = 0; k < 3; k++)
       own[k]->peak = own[k]->current;
   }
-  weir_tally t = sum_tcaches(p);
+  tcache_tally t = sum_tcaches(p);
   raise_all(p, &t);
   p->reserved_stat.peak = p->reserved_stat.current;
   p->segment_stat.peak = p->segment_stat.current;
@@ -307,7 +307,7 @@ void weir_pool_reset_peak(weir_pool *p)
   p->oversize_segments.peak = p->oversize_segments.current;
 }
 
-void weir_pool_reset_sums(weir_pool *p)
+void pool_reset_sums(mem_pool *p)
 {
   figures_all now;
   find_all(p, &now);
@@ -315,7 +315,7 @@ void weir_pool_reset_sums(weir_pool *p)
     if (accumulates(figures[i].name)) *at(&p->reset, &figures[i]) = *at(&now.named, &figures[i]);
 }
 
-const int64_t *weir_stats_find(const weir_memory_stats *s, const char *name)
+const int64_t *stats_find(const weir_memory_stats *s, const char *name)
 {
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
     if (!strcmp(figures[i].name, name))

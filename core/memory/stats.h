@@ -25,7 +25,7 @@ typedef union figures_all {
 } figures_all;
 
 /* The figure of that name in s, NULL: there is none. */
-const int64_t *weir_stats_find(const weir_memory_stats *s, const char *name);
-void weir_pool_reset_sums(weir_pool *p); /* what adds up begins anew; lock held */
+const int64_t *stats_find(const weir_memory_stats *s, const char *name);
+void pool_reset_sums(mem_pool *p); /* what adds up begins anew; lock held */
 
 #endif

@@ -33,82 +33,81 @@ typedef struct piece {
 } piece;
 
 /* What of a free block begins a page and ends before it, and what begins in a page and ends it. */
-static piece low_piece(const weir_pool *p, block_id id)
+static piece low_piece(const mem_pool *p, block_id id)
 {
-  const weir_block *b = block(id);
+  const mem_block *b = block(id);
   uint64_t end = b->address + b->bytes, from = end & ~(p->backend->source.page_bytes - 1);
   return from == end || from < b->address ? (piece){0} : (piece){id, from, end - from};
 }
 
-static piece high_piece(const weir_pool *p, block_id id)
+static piece high_piece(const mem_pool *p, block_id id)
 {
-  const weir_block *b = block(id);
-  uint64_t to = weir_page_up(b->address, p->backend->source.page_bytes);
+  const mem_block *b = block(id);
+  uint64_t to = page_up(b->address, p->backend->source.page_bytes);
   return to == b->address || to > b->address + b->bytes ? (piece){0}
                                                         : (piece){id, b->address, to - b->address};
 }
 
 /* The smallest piece of >= bytes in the heap, if it is better than *best; bytes 0: the largest. */
-static void look(const weir_heap *h, bool high, uint64_t bytes, piece *best)
+static void look(const mem_heap *h, bool high, uint64_t bytes, piece *best)
 {
-  const weir_pool *p = h->pool;
+  const mem_pool *p = h->pool;
   for (int f = 0; f < TLSF_FIRST; f++)
     for (uint32_t in = h->second[f]; in; in &= in - 1)
       for (block_id id = h->bins[f][__builtin_ctz(in)]; id; id = block(id)->next) {
         piece x = high ? high_piece(p, id) : low_piece(p, id);
-        if (!x.id || x.bytes < bytes || !*weir_back_place(p, x.from)) continue;
+        if (!x.id || x.bytes < bytes || !*back_place(p, x.from)) continue;
         if (!best->id || (bytes ? x.bytes < best->bytes : x.bytes > best->bytes)) *best = x;
       }
 }
 
 /* Of what h may use: its own, and idle. */
-static piece find(const weir_heap *h, bool high, uint64_t bytes)
+static piece find(const mem_heap *h, bool high, uint64_t bytes)
 {
   piece best = {0};
   look(h, high, bytes, &best);
-  look(weir_idle_of(h), high, bytes, &best);
+  look(idle_of(h), high, bytes, &best);
   return best;
 }
 
 /* ---- there and back -------------------------------------------------------------------------- */
 
 /* Cuts a page out of its hole, opened for use; *out is in no heap. */
-static weir_status open_place(weir_pool *p, block_id hole, uint64_t at, uint64_t page,
-                              block_id *out)
+static weir_status open_place(mem_pool *p, block_id hole, uint64_t at, uint64_t page, block_id *out)
 {
   const weir_source *s = &p->backend->source;
   weir_status st = s->map(p->backend->self, at, page);
   if (st) return st;
-  *out = weir_back_cut(&p->common[HEAP_HOLE], hole, at, s->page_bytes);
+  *out = back_cut(&p->common[HEAP_HOLE], hole, at, s->page_bytes);
   st = s->access(p->backend->self, at, s->page_bytes);
   if (!st) return WEIR_OK;
-  weir_back_leave(p, *out, &p->common[HEAP_IDLE], 0);
-  (void)weir_back_settle(p);
+  back_leave(p, *out, &p->common[HEAP_IDLE], 0);
+  (void)back_settle(p);
   return st;
 }
 
-static void set_away(weir_pool *p, block_id id)
+static void set_away(mem_pool *p, block_id id)
 {
   block_set(block(id), BLOCK_AWAY);
   block(id)->heap = p->common[HEAP_IDLE].number;
 }
 
 /* The piece x serves at the page `at` of a hole, as free memory of h. */
-static weir_status send(weir_heap *h, block_id hole, uint64_t at, const piece *x, bool high)
+static weir_status send(mem_heap *h, block_id hole, uint64_t at, const piece *x, bool high)
 {
-  weir_pool *p = h->pool;
-  weir_heap *holes = &p->common[HEAP_HOLE];
+  mem_pool *p = h->pool;
+  mem_heap *holes = &p->common[HEAP_HOLE];
   uint64_t page = p->backend->source.page_bytes;
   block_id there;
-  weir_status st = weir_block_ensure(p, 6);
-  if (!st) st = open_place(p, hole, at, *weir_back_place(p, x->from), &there);
+  weir_status st = block_ensure(p, 6);
+  if (!st) st = open_place(p, hole, at, *back_place(p, x->from), &there);
   if (st) return st;
-  block_id away = weir_back_cut(weir_heaps[block(x->id)->heap], x->id, x->from, x->bytes);
-  weir_history_segment(p, ACTION_SEGMENT_UNMAP, away);
-  weir_block_split(there, high ? page - x->bytes : x->bytes, holes);
+  block_id away = back_cut(heap_table[block(x->id)->heap], x->id, x->from, x->bytes);
+  history_segment(p, ACTION_SEGMENT_UNMAP, away);
+  block_split(there, high ? page - x->bytes : x->bytes, holes);
   block_id right = block(there)->right, serves = high ? right : there;
   block_id foreign = high ? there : right;
-  weir_heap_remove(holes, right);
+  heap_remove(holes, right);
   set_away(p, away);
   set_away(p, foreign);
   block(foreign)->prev = away;
@@ -117,24 +116,24 @@ static weir_status send(weir_heap *h, block_id hole, uint64_t at, const piece *x
   p->stitched = foreign;
   block(serves)->stamp = block(away)->stamp;
   block(serves)->when = block(away)->when;
-  weir_history_segment(p, ACTION_SEGMENT_MAP, serves);
-  (void)weir_block_give(h, serves);
+  history_segment(p, ACTION_SEGMENT_MAP, serves);
+  (void)block_give(h, serves);
   p->stitches++;
   return WEIR_OK;
 }
 
 /* The free block that holds what serves beside a foreign block; 0: it is in use. */
-static block_id serving(const weir_pool *p, block_id foreign, uint64_t *from, uint64_t *bytes)
+static block_id serving(const mem_pool *p, block_id foreign, uint64_t *from, uint64_t *bytes)
 {
-  const weir_block *f = block(foreign);
+  const mem_block *f = block(foreign);
   uint64_t page = p->backend->source.page_bytes, at = f->address & ~(page - 1);
   bool high = f->address == at; /* it is foreign that is low */
   block_id id = high ? f->right : f->left;
   *from = high ? f->address + f->bytes : at;
   *bytes = page - f->bytes;
-  const weir_block *b = block(id);
+  const mem_block *b = block(id);
   bool free = block_state(b) == BLOCK_FREE && b->address <= *from &&
-              b->address + b->bytes >= *from + *bytes && !weir_heaps[b->heap]->graph;
+              b->address + b->bytes >= *from + *bytes && !heap_table[b->heap]->graph;
   return free ? id : 0;
 }
 
@@ -145,33 +144,33 @@ static uint64_t free_side(block_id id, uint16_t number)
                                                                                  : 0;
 }
 
-static bool makes_page(const weir_pool *p, block_id away, uint16_t number)
+static bool makes_page(const mem_pool *p, block_id away, uint16_t number)
 {
-  const weir_block *a = block(away);
+  const mem_block *a = block(away);
   uint64_t page = p->backend->source.page_bytes, at = a->address & ~(page - 1);
   return a->address - free_side(a->left, number) <= at &&
          a->address + a->bytes + free_side(a->right, number) >= at + page;
 }
 
 /* Records ensured. */
-static void come_home(weir_pool *p, block_id foreign, block_id id, uint64_t from, uint64_t bytes)
+static void come_home(mem_pool *p, block_id foreign, block_id id, uint64_t from, uint64_t bytes)
 {
   block_id away = block(foreign)->prev;
-  weir_heap *h = weir_heaps[block(id)->heap];
-  block_id served = weir_back_cut(h, id, from, bytes);
+  mem_heap *h = heap_table[block(id)->heap];
+  block_id served = back_cut(h, id, from, bytes);
   uint64_t stamp = block(served)->stamp;
   bool left = block(foreign)->right == served;
-  weir_history_segment(p, ACTION_SEGMENT_UNMAP, served);
+  history_segment(p, ACTION_SEGMENT_UNMAP, served);
   block(away)->stamp = stamp;
   block(away)->when = block(served)->when;
   block(away)->prev = 0;
-  weir_block_join(left ? foreign : served, left ? served : foreign);
-  weir_back_leave(p, left ? foreign : served, h, stamp);
-  weir_history_segment(p, ACTION_SEGMENT_MAP, away);
-  (void)weir_block_give(h, away);
+  block_join(left ? foreign : served, left ? served : foreign);
+  back_leave(p, left ? foreign : served, h, stamp);
+  history_segment(p, ACTION_SEGMENT_MAP, away);
+  (void)block_give(h, away);
 }
 
-unsigned weir_stitch_undo(weir_pool *p, const weir_heap *h, uint32_t before)
+unsigned stitch_undo(mem_pool *p, const mem_heap *h, uint32_t before)
 {
   unsigned count = 0;
   uint16_t idle = p->common[HEAP_IDLE].number;
@@ -183,7 +182,7 @@ unsigned weir_stitch_undo(weir_pool *p, const weir_heap *h, uint32_t before)
     uint16_t number = at ? block(at)->heap : 0;
     bool may = at && (number == idle || (h && number == h->number)) &&
                (int32_t)(block(at)->when - before) <= 0 &&
-               (!h || makes_page(p, block(id)->prev, number)) && !weir_block_ensure(p, 2);
+               (!h || makes_page(p, block(id)->prev, number)) && !block_ensure(p, 2);
     if (may) {
       come_home(p, id, at, from, bytes);
       count++;
@@ -200,7 +199,7 @@ unsigned weir_stitch_undo(weir_pool *p, const weir_heap *h, uint32_t before)
 
 /* A way to grow: whole pages beside a free block, or at an end of a hole, and then a piece. */
 typedef struct way {
-  weir_plan plan;
+  grow_plan plan;
   uint64_t piece; /* bytes that a piece must have; its place follows the pages */
 } way;
 
@@ -209,12 +208,12 @@ typedef struct most {
   uint64_t low, high;
 } most;
 
-static void consider(way *best, const weir_heap *h, block_id hole, uint64_t bytes, const most *m)
+static void consider(way *best, const mem_heap *h, block_id hole, uint64_t bytes, const most *m)
 {
   uint64_t page = h->pool->backend->source.page_bytes;
   for (int end = 0; end < 2; end++) {
     block_id side = end ? block(hole)->right : block(hole)->left;
-    uint64_t have = weir_back_helps(h, side);
+    uint64_t have = back_usable_bytes(h, side);
     if (have >= bytes) continue;
     uint64_t pages = (bytes - have) & ~(page - 1), rest = bytes - have - pages;
     if (!rest || rest > (end ? m->high : m->low) || pages + page > block(hole)->bytes) continue;
@@ -225,9 +224,9 @@ static void consider(way *best, const weir_heap *h, block_id hole, uint64_t byte
   }
 }
 
-static way find_way(const weir_heap *h, uint64_t bytes, const most *m)
+static way find_way(const mem_heap *h, uint64_t bytes, const most *m)
 {
-  const weir_heap *holes = &h->pool->common[HEAP_HOLE];
+  const mem_heap *holes = &h->pool->common[HEAP_HOLE];
   way best = {0};
   int looks = 0;
   for (int f = 0; f < TLSF_FIRST; f++)
@@ -235,7 +234,7 @@ static way find_way(const weir_heap *h, uint64_t bytes, const most *m)
       for (block_id id = holes->bins[f][__builtin_ctz(in)]; id && looks < HOLE_LOOKS;
            id = block(id)->next, looks++)
         consider(&best, h, id, bytes, m);
-  block_id any = weir_heap_find(holes, weir_page_up(bytes, h->pool->backend->source.page_bytes));
+  block_id any = heap_find(holes, page_up(bytes, h->pool->backend->source.page_bytes));
   if (any) consider(&best, h, any, bytes, m);
   return best;
 }
@@ -243,14 +242,14 @@ static way find_way(const weir_heap *h, uint64_t bytes, const most *m)
 /* Where the piece's place is. */
 static uint64_t place_after(const way *w, uint64_t page)
 {
-  const weir_block *hole = block(w->plan.hole);
+  const mem_block *hole = block(w->plan.hole);
   return w->plan.at_end ? hole->address + hole->bytes - w->plan.bytes - page
                         : hole->address + w->plan.bytes;
 }
 
-static block_id hole_at(const weir_pool *p, uint64_t at)
+static block_id hole_at(const mem_pool *p, uint64_t at)
 {
-  const weir_heap *holes = &p->common[HEAP_HOLE];
+  const mem_heap *holes = &p->common[HEAP_HOLE];
   for (int f = 0; f < TLSF_FIRST; f++)
     for (uint32_t in = holes->second[f]; in; in &= in - 1)
       for (block_id id = holes->bins[f][__builtin_ctz(in)]; id; id = block(id)->next)
@@ -259,17 +258,17 @@ static block_id hole_at(const weir_pool *p, uint64_t at)
 }
 
 /* A place where a page failed to leave once is not to be mapped over. */
-static bool usable(const weir_pool *p, uint64_t at)
+static bool usable(const mem_pool *p, uint64_t at)
 {
-  return !p->stuck || !*weir_back_place(p, at);
+  return !p->stuck || !*back_place(p, at);
 }
 
-static weir_status go(weir_heap *h, way *w, uint64_t limit)
+static weir_status go(mem_heap *h, way *w, uint64_t limit)
 {
-  const weir_pool *p = h->pool;
+  const mem_pool *p = h->pool;
   uint64_t at = place_after(w, p->backend->source.page_bytes);
   if (!usable(p, at)) return WEIR_EOOM;
-  weir_status st = weir_back_fill(h, &w->plan, limit);
+  weir_status st = back_fill(h, &w->plan, limit);
   if (st) return st;
   piece x = find(h, w->plan.at_end, w->piece);
   block_id hole = hole_at(p, at);
@@ -281,21 +280,21 @@ static weir_status go(weir_heap *h, way *w, uint64_t limit)
 
 /* A high piece first, at the beginning of a hole; then it is free memory like other. The plan says
  * where the pages come: after the piece's place. bytes 0: pieces are of no use. */
-static way two_pieces(const weir_heap *h, uint64_t bytes, const most *m)
+static way two_pieces(const mem_heap *h, uint64_t bytes, const most *m)
 {
-  const weir_pool *p = h->pool;
-  const weir_heap *holes = &p->common[HEAP_HOLE];
+  const mem_pool *p = h->pool;
+  const mem_heap *holes = &p->common[HEAP_HOLE];
   uint64_t page = p->backend->source.page_bytes, both = m->low + m->high;
   if (!m->low || !m->high || bytes <= m->high) return (way){0};
-  uint64_t pages = bytes > both ? weir_page_up(bytes - both, page) : 0;
-  block_id hole = weir_heap_find(holes, pages + 2 * page);
+  uint64_t pages = bytes > both ? page_up(bytes - both, page) : 0;
+  block_id hole = heap_find(holes, pages + 2 * page);
   if (!hole || bytes <= m->high + pages) return (way){0};
   return (way){{hole, 0, 0, pages, false}, bytes - m->high - pages};
 }
 
-static weir_status go_twice(weir_heap *h, way *w, uint64_t limit)
+static weir_status go_twice(mem_heap *h, way *w, uint64_t limit)
 {
-  const weir_pool *p = h->pool;
+  const mem_pool *p = h->pool;
   uint64_t page = p->backend->source.page_bytes, at = block(w->plan.hole)->address;
   piece x = find(h, true, 0);
   if (!usable(p, at) || w->plan.bytes > limit) return WEIR_EOOM;
@@ -306,13 +305,13 @@ static weir_status go_twice(weir_heap *h, way *w, uint64_t limit)
   return go(h, w, limit);
 }
 
-weir_status weir_stitch_grow(weir_heap *h, uint64_t bytes, uint64_t fresh, uint64_t limit)
+weir_status stitch_grow(mem_heap *h, uint64_t bytes, uint64_t fresh, uint64_t limit)
 {
   most m = {find(h, false, 0).bytes, find(h, true, 0).bytes};
   if (!m.low && !m.high) return WEIR_EOOM;
   way one = find_way(h, bytes, &m), two = two_pieces(h, bytes, &m);
-  uint64_t of_one = one.plan.hole ? weir_back_fresh(h, &one.plan) : fresh;
-  uint64_t of_two = two.plan.hole ? weir_back_fresh(h, &two.plan) : fresh;
+  uint64_t of_one = one.plan.hole ? back_fresh(h, &one.plan) : fresh;
+  uint64_t of_two = two.plan.hole ? back_fresh(h, &two.plan) : fresh;
   if (of_one < fresh && of_one <= of_two) return go(h, &one, limit);
   return of_two < fresh ? go_twice(h, &two, limit) : WEIR_EOOM;
 }

@@ -7,9 +7,9 @@
 weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   pthread_mutex_lock(&p->lock);
-  weir_pool_stats(p, out);
+  pool_stats(p, out);
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
@@ -20,7 +20,7 @@ weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
   weir_memory_stats all;
   weir_status st = weir_memory_get_stats(&all, device);
   if (st) return st;
-  const int64_t *found = weir_stats_find(&all, name);
+  const int64_t *found = stats_find(&all, name);
   if (found) {
     *out = *found;
     return WEIR_OK;
@@ -31,18 +31,18 @@ weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
 
 weir_status weir_memory_reset_peak(weir_device device)
 {
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   pthread_mutex_lock(&p->lock);
-  weir_pool_reset_peak(p);
+  pool_reset_peak(p);
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
 
 weir_status weir_memory_reset_accumulated(weir_device device)
 {
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   pthread_mutex_lock(&p->lock);
-  weir_pool_reset_sums(p);
+  pool_reset_sums(p);
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
@@ -52,7 +52,7 @@ weir_status weir_memory_reset_accumulated(weir_device device)
 static uint64_t figure_or_0(weir_device device, const char *name)
 {
   int64_t value = 0;
-  if (!weir_attached_of(device)) return 0; /* asking uses no device */
+  if (!attached_device_of(device)) return 0; /* asking uses no device */
   return weir_memory_stat(&value, device, name) ? 0 : (uint64_t)value;
 }
 
@@ -89,7 +89,7 @@ uint64_t weir_max_memory_cached(weir_device device)
 weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes, weir_device device)
 {
   WEIR_REQUIRE(free_bytes, total_bytes);
-  FIND_POOL(p, weir_pool_of(device, &p));
+  FIND_POOL(p, pool_of_device(device, &p));
   return p->backend->source.mem_info(p->backend->self, free_bytes, total_bytes);
 }
 
@@ -179,6 +179,6 @@ weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated
   if (st) return st;
   FILE *f = open_memstream(out, &bytes);
   if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the table");
-  print_table(f, (int)weir_device_at(device), &all, abbreviated);
+  print_table(f, (int)device_at(device), &all, abbreviated);
   return fclose(f) ? weir_fail(WEIR_ENOMEM, "no memory for the table") : WEIR_OK;
 }

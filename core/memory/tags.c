@@ -6,18 +6,18 @@
 #include <string.h>
 #include "core/memory/pool.h"
 
-__thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")));
+__thread uint32_t tag_now __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t tags_lock = PTHREAD_MUTEX_INITIALIZER;
 static char tags[WEIR_TAGS][32] = {"untagged"};
 static unsigned tag_count = 1;
 
-const char *weir_tag_name(unsigned tag)
+const char *tag_name(unsigned tag)
 {
   return tags[tag % WEIR_TAGS];
 }
 
-unsigned weir_tag_number(const char *name)
+unsigned tag_number(const char *name)
 {
   pthread_mutex_lock(&tags_lock);
   unsigned i = 0;
@@ -33,7 +33,7 @@ weir_status weir_memory_set_tag(const char *tag)
   weir_status st = WEIR_OK;
   unsigned i = 0;
   if (!tag) {
-    weir_tag_now = 0;
+    tag_now = 0;
     return WEIR_OK;
   }
   pthread_mutex_lock(&tags_lock);
@@ -44,11 +44,11 @@ weir_status weir_memory_set_tag(const char *tag)
   else if (i == tag_count)
     (void)snprintf(tags[tag_count++], sizeof tags[0], "%s", tag);
   pthread_mutex_unlock(&tags_lock);
-  if (!st) weir_tag_now = i;
+  if (!st) tag_now = i;
   return st;
 }
 
-void weir_tags_forget(void)
+void tags_forget(void)
 {
   pthread_mutex_init(&tags_lock, NULL);
 }

@@ -5,9 +5,9 @@
 enum { WEIR_TAGS = 32 }; /* 0: none */
 
 /* The name of a tag (borrowed, static). */
-const char *weir_tag_name(unsigned tag);
+const char *tag_name(unsigned tag);
 /* The number of the tag called so; WEIR_TAGS: no thread ever set it. */
-unsigned weir_tag_number(const char *name);
-void weir_tags_forget(void); /* in a forked child: nobody holds the lock */
+unsigned tag_number(const char *name);
+void tags_forget(void); /* in a forked child: nobody holds the lock */
 
 #endif

@@ -15,29 +15,29 @@
 #include "core/memory/history.h"
 #include "core/memory/thread_cache.h"
 
-static inline void count_malloc(weir_tcache *f, weir_block *b, unsigned class, uint64_t bytes)
+static inline void count_malloc(thread_cache *f, mem_block *b, unsigned class, uint64_t bytes)
 {
   _Atomic uint64_t *served = &f->bins[class].served;
   b->requested = bytes;
-  b->when = weir_tag_now;
+  b->when = tag_now;
   atomic_store_explicit(served, atomic_load_explicit(served, memory_order_relaxed) + 1,
                         memory_order_relaxed);
   tcache_set(&f->requested_in, tcache_get(&f->requested_in) + (int64_t)bytes);
-  int64_t live = tcache_get(&f->live) + weir_class_live[class];
+  int64_t live = tcache_get(&f->live) + live_of_class[class];
   tcache_set(&f->live, live);
   if (__builtin_expect(live_units(live) > tcache_get(&f->high), 0))
     tcache_set(&f->high, live_units(live));
 }
 
-static inline int64_t count_free(weir_tcache *f, const weir_block *b, unsigned class)
+static inline int64_t count_free(thread_cache *f, const mem_block *b, unsigned class)
 {
-  int64_t live = tcache_get(&f->live) - weir_class_live[class];
+  int64_t live = tcache_get(&f->live) - live_of_class[class];
   tcache_set(&f->live, live);
   tcache_set(&f->requested_out, tcache_get(&f->requested_out) + (int64_t)b->requested);
   return live;
 }
 
-static void push_remote(weir_tcache *f, block_id id)
+static void push_remote(thread_cache *f, block_id id)
 {
   block_id head = atomic_load_explicit(&f->remote, memory_order_relaxed);
   do
@@ -47,37 +47,37 @@ static void push_remote(weir_tcache *f, block_id id)
 }
 
 /* The thread's cache of the heap where it was used lately; NULL: it has none, or must look. */
-static inline weir_tcache *tcache_seen(const weir_heap *h)
+static inline thread_cache *tcache_seen(const mem_heap *h)
 {
-  weir_tcache *f = weir_thread_mine ? weir_thread_mine->slots[h->number % THREAD_SLOTS] : NULL;
+  thread_cache *f = tcache_thread_mine ? tcache_thread_mine->slots[h->number % THREAD_SLOTS] : NULL;
   if (__builtin_expect(f && atomic_load_explicit(&f->heap, memory_order_relaxed) == h &&
                            atomic_load_explicit(&f->owner, memory_order_relaxed) ==
-                               weir_thread_mine,
+                               tcache_thread_mine,
                        1))
     return f;
   return NULL;
 }
 
-static weir_tcache *tcache_of(weir_heap *h)
+static thread_cache *tcache_of(mem_heap *h)
 {
-  weir_tcache *f = tcache_seen(h);
-  return f ? f : weir_tcache_find(h);
+  thread_cache *f = tcache_seen(h);
+  return f ? f : tcache_find(h);
 }
 
 /* ---- malloc ---------------------------------------------------------------------------------- */
 
-static inline bool by_tcache(const weir_heap *h, uint64_t bytes)
+static inline bool by_tcache(const mem_heap *h, uint64_t bytes)
 {
   return bytes <= CLASS_LIMIT && h->by_tcache;
 }
 
-static inline bool hit(weir_tcache *f, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
+static inline bool hit(thread_cache *f, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
 {
   unsigned class =
       atomic_load_explicit(&class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], memory_order_relaxed);
   block_id id = f->bins[class].head;
   if (__builtin_expect(!id, 0)) return false;
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   *out = (void *)b->address;
   f->bins[class].head = b->next;
   block_set(b, BLOCK_LIVE);
@@ -87,38 +87,38 @@ static inline bool hit(weir_tcache *f, const _Atomic uint8_t *class_of, uint64_t
 
 /* History knows the names of these two: it leaves them out of stacks. */
 static __attribute__((noinline)) weir_status
-weir_tcache_miss(weir_heap *h, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
+weir_tcache_miss(mem_heap *h, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
 {
-  weir_tcache *f = by_tcache(h, bytes) ? tcache_of(h) : NULL;
+  thread_cache *f = by_tcache(h, bytes) ? tcache_of(h) : NULL;
   if (f && tcache_enter(f)) {
     tcache_take_remote(f);
     bool now = hit(f, class_of, bytes, out);
     tcache_leave(f);
     if (now) return WEIR_OK;
   }
-  uint64_t before = weir_history_enter(h->pool, false);
+  uint64_t before = history_enter(h->pool, false);
   pthread_mutex_lock(&h->pool->lock);
-  weir_tcache *own = f ? f : tcache_seen(h);
-  weir_pool_peak(h->pool, own);
+  thread_cache *own = f ? f : tcache_seen(h);
+  pool_peak(h->pool, own);
   if (own) tcache_set(&own->high, live_units(tcache_get(&own->live)));
-  weir_status st = weir_pool_alloc_slow(h, bytes, f, out);
+  weir_status st = pool_alloc_slow(h, bytes, f, out);
   if (!st) {
-    weir_block *b = block(weir_page_map_find((uint64_t)*out));
+    mem_block *b = block(page_map_find((uint64_t)*out));
     if (f && b->tcache) {
       tcache_shift_room(f, (int64_t)(b->bytes >> UNIT_SHIFT));
       count_malloc(f, b, b->class, bytes);
     }
   }
-  weir_pool_peak(h->pool, own);
+  pool_peak(h->pool, own);
   pthread_mutex_unlock(&h->pool->lock);
-  weir_history_leave(before);
+  history_leave(before);
   return st;
 }
 
-static inline weir_status tcache_malloc(weir_heap *h, const _Atomic uint8_t *class_of,
+static inline weir_status tcache_malloc(mem_heap *h, const _Atomic uint8_t *class_of,
                                         uint64_t bytes, void **out)
 {
-  weir_tcache *f = __builtin_expect(by_tcache(h, bytes), 1) ? tcache_seen(h) : NULL;
+  thread_cache *f = __builtin_expect(by_tcache(h, bytes), 1) ? tcache_seen(h) : NULL;
   if (__builtin_expect(f && tcache_enter(f), 1)) {
     bool now = hit(f, class_of, bytes, out);
     tcache_leave(f);
@@ -127,47 +127,47 @@ static inline weir_status tcache_malloc(weir_heap *h, const _Atomic uint8_t *cla
   return weir_tcache_miss(h, class_of, bytes, out);
 }
 
-weir_status weir_tcache_malloc(weir_heap *h, uint64_t bytes, void **out)
+weir_status weir_tcache_malloc(mem_heap *h, uint64_t bytes, void **out)
 {
-  return tcache_malloc(h, weir_class_of, bytes, out);
+  return tcache_malloc(h, class_of_units, bytes, out);
 }
 
-weir_status weir_tcache_malloc_host(weir_heap *h, uint64_t bytes, void **out)
+weir_status weir_tcache_malloc_host(mem_heap *h, uint64_t bytes, void **out)
 {
-  return tcache_malloc(h, weir_host_class_of, bytes, out);
+  return tcache_malloc(h, host_class_of_units, bytes, out);
 }
 
 /* ---- free ------------------------------------------------------------------------------------ */
 
-static inline bool is_host(const weir_block *b)
+static inline bool is_host(const mem_block *b)
 {
   return b->heap >= HOST_HEAPS;
 }
 
 /* A block of a thread cache's that is freed where no thread cache can count it. Lock held. */
-static void count_gone(weir_pool *p, const weir_block *b)
+static void count_gone(mem_pool *p, const mem_block *b)
 {
-  p->gone.live -= weir_class_live[b->class];
+  p->gone.live -= live_of_class[b->class];
   p->gone.requested_out += (int64_t)b->requested;
 }
 
 /* Other streams use it: it waits for them. Lock held. */
-static void suspend(weir_pool *p, block_id id)
+static void suspend(mem_pool *p, block_id id)
 {
-  weir_block *b = block(id);
-  weir_heap *own = weir_heaps[b->heap]->clock;
-  weir_pool_leave_tcache(p, b);
+  mem_block *b = block(id);
+  mem_heap *own = heap_table[b->heap]->clock;
+  pool_leave_tcache(p, b);
   block_set(b, BLOCK_PENDING);
   if (!p->host) b->stamp = own->dirty = own->epoch;
   for (block_id u = b->uses; u; u = block(u)->next)
-    if (block(u)->class == USE_STREAM) weir_epoch_use(p, u);
+    if (block(u)->class == USE_STREAM) epoch_use(p, u);
   b->next = p->pending;
   p->pending = id;
-  weir_pool_count_pending(p, b, 1);
+  pool_count_pending(p, b, 1);
   p->unmarked += b->bytes;
 }
 
-static bool waits(const weir_block *b)
+static bool waits(const mem_block *b)
 {
   block_id u = b->uses;
   while (u && block(u)->class == USE_PAUSE)
@@ -179,41 +179,40 @@ static bool waits(const weir_block *b)
  * take. */
 static __attribute__((noinline)) weir_status weir_tcache_free_slow(block_id id)
 {
-  weir_block *b = block(id);
-  weir_pool *p = weir_heaps[b->heap]->pool;
-  uint64_t before = weir_history_enter(p, true);
+  mem_block *b = block(id);
+  mem_pool *p = heap_table[b->heap]->pool;
+  uint64_t before = history_enter(p, true);
   pthread_mutex_lock(&p->lock);
-  weir_pool_peak(p, NULL);
-  weir_history_free(p, id, false);
+  pool_peak(p, NULL);
+  history_free(p, id, false);
   if (b->tcache)
     count_gone(p, b);
   else
-    weir_pool_count_live(p, b, -1);
+    pool_count_live(p, b, -1);
   if (waits(b)) {
     suspend(p, id);
   } else {
-    weir_history_free(p, id, true);
-    weir_pool_release(id);
+    history_free(p, id, true);
+    pool_release(id);
   }
-  weir_epoch_breathe(p);
+  epoch_after_frees(p);
   pthread_mutex_unlock(&p->lock);
-  weir_history_leave(before);
+  history_leave(before);
   return WEIR_OK;
 }
 
-static __attribute__((noinline)) weir_status overflow(weir_tcache *f)
+static __attribute__((noinline)) weir_status overflow(thread_cache *f)
 {
-  weir_pool *p = atomic_load_explicit(&f->heap, memory_order_relaxed)->pool;
+  mem_pool *p = atomic_load_explicit(&f->heap, memory_order_relaxed)->pool;
   pthread_mutex_lock(&p->lock);
-  weir_tcache_flush(f, TCACHE_ROOM -
-                           TCACHE_ROOM / 64); /* little by little: nobody waits long for it */
+  tcache_flush(f, TCACHE_ROOM - TCACHE_ROOM / 64); /* little by little: nobody waits long for it */
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
 
 static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id, bool host)
 {
-  if (weir_device_forked()) return WEIR_ECUDA;
+  if (device_forked()) return WEIR_ECUDA;
   if (id && block_state(block(id)) == BLOCK_LIVE && host != is_host(block(id)))
     return weir_fail(WEIR_EINVAL, "%p is %s memory: free it with %s()", ptr,
                      host ? "device" : "pinned host", host ? "weir_free" : "weir_pinned_free");
@@ -223,12 +222,12 @@ static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id, bo
 
 /* The freeing thread's own count of the heap, or the block's owner's where it has none: sums over
  * all thread caches of a heap are right either way, and only owners write. */
-static __attribute__((noinline)) weir_status free_remote(weir_tcache *owner, block_id id)
+static __attribute__((noinline)) weir_status free_remote(thread_cache *owner, block_id id)
 {
-  weir_heap *h = weir_heaps[block(id)->heap];
-  weir_tcache *f = tcache_of(h);
+  mem_heap *h = heap_table[block(id)->heap];
+  thread_cache *f = tcache_of(h);
   if (!f || !tcache_enter(f)) return weir_tcache_free_slow(id);
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   if (b->uses) { /* looked at inside: whoever pauses blocks stops all thread caches */
     tcache_leave(f);
     return weir_tcache_free_slow(id);
@@ -250,9 +249,9 @@ static __attribute__((noinline)) weir_status free_held(void *ptr, block_id id)
 }
 
 /* Into the bin of this thread's own thread cache, in which it is. */
-static inline weir_status free_own(weir_tcache *f, block_id id, unsigned class)
+static inline weir_status free_own(thread_cache *f, block_id id, unsigned class)
 {
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   if (__builtin_expect(b->uses != 0, 0)) {
     tcache_leave(f);
     return free_held((void *)b->address, id);
@@ -268,15 +267,15 @@ static inline weir_status free_own(weir_tcache *f, block_id id, unsigned class)
 /* Whatever is not the plain case of tcache_free(). */
 static __attribute__((noinline)) weir_status free_other(void *ptr, bool host)
 {
-  block_id id = weir_page_map_find((uint64_t)ptr);
-  weir_block *b = block(id);
+  block_id id = page_map_find((uint64_t)ptr);
+  mem_block *b = block(id);
   uint8_t live = BLOCK_LIVE;
   if (!id || block_state(b) != BLOCK_LIVE || host != is_host(b)) return not_ours(ptr, id, host);
-  weir_tcache *f =
-      b->tcache ? atomic_load_explicit(&weir_tcaches[b->tcache], memory_order_relaxed) : NULL;
-  if (f && weir_thread_mine &&
-      atomic_load_explicit(&f->owner, memory_order_relaxed) == weir_thread_mine) {
-    weir_thread_mine->recent[host] = f;
+  thread_cache *f =
+      b->tcache ? atomic_load_explicit(&tcache_table[b->tcache], memory_order_relaxed) : NULL;
+  if (f && tcache_thread_mine &&
+      atomic_load_explicit(&f->owner, memory_order_relaxed) == tcache_thread_mine) {
+    tcache_thread_mine->recent[host] = f;
     if (tcache_enter(f)) return free_own(f, id, b->class);
   }
   /* Two threads may free the same block at once; one of them is told. */
@@ -292,10 +291,10 @@ static inline __attribute__((always_inline)) weir_status tcache_free(void *ptr, 
 {
   uint64_t entry = map_look((uint64_t)ptr);
   block_id id = map_block(entry);
-  weir_block *b = block(id);
-  weir_thread *t = weir_thread_mine;
+  mem_block *b = block(id);
+  tcache_thread *t = tcache_thread_mine;
   if (__builtin_expect(!id || !t, 0)) return free_other(ptr, host);
-  weir_tcache *f = t->recent[host];
+  thread_cache *f = t->recent[host];
   if (__builtin_expect(b->tcache == f->number && block_state(b) == BLOCK_LIVE &&
                            atomic_load_explicit(&f->owner, memory_order_relaxed) == t,
                        1) &&

@@ -14,23 +14,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-weir_tcache *_Atomic weir_tcaches[TCACHES];
-__thread weir_thread *weir_thread_mine __attribute__((tls_model("initial-exec")));
-bool weir_fence_needed;
+thread_cache *_Atomic tcache_table[TCACHES];
+__thread tcache_thread *tcache_thread_mine __attribute__((tls_model("initial-exec")));
+bool tcache_fence_needed;
 
-static weir_tcache no_tcache = {.number = UINT32_MAX}; /* no block's */
+static thread_cache no_tcache = {.number = UINT32_MAX}; /* no block's */
 static pthread_key_t ended;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* of the thread caches' numbers */
 static uint32_t tcache_count = 1;
 
-static uint64_t cached_bytes(const weir_tcache *f)
+static uint64_t cached_bytes(const thread_cache *f)
 {
   return (uint64_t)((f->least - live_units(tcache_get(&f->live))) >> (UNITS_SHIFT - UNIT_SHIFT)) +
          TCACHE_ROOM;
 }
 
-void weir_tcache_flush(weir_tcache *f, uint64_t keep)
+void tcache_flush(thread_cache *f, uint64_t keep)
 {
   tcache_take_remote(f);
   for (int i = 0; i < CLASSES && cached_bytes(f) > keep; i++) {
@@ -39,7 +39,7 @@ void weir_tcache_flush(weir_tcache *f, uint64_t keep)
       block_id id = f->bins[c].head;
       f->bins[c].head = block(id)->next;
       tcache_shift_room(f, -(int64_t)(block(id)->bytes >> UNIT_SHIFT));
-      weir_pool_release(id);
+      pool_release(id);
     }
   }
 }
@@ -53,79 +53,79 @@ static void end_thread(void *thread)
     bool over = i >= tcache_count;
     pthread_mutex_unlock(&list_lock);
     if (over) break;
-    weir_tcache *f = atomic_load(&weir_tcaches[i]);
+    thread_cache *f = atomic_load(&tcache_table[i]);
     if (!f || atomic_load(&f->owner) != thread) continue;
-    weir_heap *h = atomic_load(&f->heap);
+    mem_heap *h = atomic_load(&f->heap);
     if (h) {
       pthread_mutex_lock(&h->pool->lock);
-      weir_tcache_flush(f, 0);
+      tcache_flush(f, 0);
       atomic_store(&f->owner, NULL);
       pthread_mutex_unlock(&h->pool->lock);
     }
   }
   free(thread);
-  if (weir_thread_mine == thread) weir_thread_mine = NULL;
+  if (tcache_thread_mine == thread) tcache_thread_mine = NULL;
 }
 
 static void prepare(void)
 {
   (void)pthread_key_create(&ended, end_thread);
-  weir_fence_needed =
+  tcache_fence_needed =
       syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
 }
 
-weir_thread *weir_thread_switch(weir_thread *to)
+tcache_thread *tcache_thread_switch(tcache_thread *to)
 {
-  weir_thread *from = weir_thread_mine;
+  tcache_thread *from = tcache_thread_mine;
   pthread_once(&once, prepare);
-  (void)pthread_setspecific(ended, weir_thread_mine = to);
+  (void)pthread_setspecific(ended, tcache_thread_mine = to);
   return from;
 }
 
-void weir_thread_end(weir_thread *thread)
+void tcache_thread_end(tcache_thread *thread)
 {
   if (thread) end_thread(thread);
 }
 
-static weir_thread *thread_make(void)
+static tcache_thread *thread_make(void)
 {
   pthread_once(&once, prepare);
-  weir_thread *t = calloc(1, sizeof *t);
+  tcache_thread *t = calloc(1, sizeof *t);
   if (!t || pthread_setspecific(ended, t)) {
     free(t);
     return NULL;
   }
   t->recent[false] = t->recent[true] = &no_tcache;
-  return weir_thread_mine = t;
+  return tcache_thread_mine = t;
 }
 
-void weir_tcache_forget(void)
+void tcache_forget(void)
 {
-  if (weir_thread_mine) (void)pthread_setspecific(ended, NULL);
-  weir_thread_mine = NULL;
+  if (tcache_thread_mine) (void)pthread_setspecific(ended, NULL);
+  tcache_thread_mine = NULL;
 }
 
 /* Whether a thread cache stays stopped: its stream's requests go elsewhere. Lock held. */
-static bool diverted(const weir_tcache *f)
+static bool diverted(const thread_cache *f)
 {
-  const weir_heap *h = atomic_load_explicit((weir_heap * _Atomic *)&f->heap, memory_order_relaxed);
+  const mem_heap *h = atomic_load_explicit((mem_heap * _Atomic *)&f->heap, memory_order_relaxed);
   return h->diverted || h->pool->diverted;
 }
 
 /* A thread cache of the heap whose thread has ended, or a new one. Lock held. NULL: no memory. */
-static weir_tcache *tcache_make(weir_heap *h)
+static thread_cache *tcache_make(mem_heap *h)
 {
-  for (weir_tcache *f = h->pool->tcaches; f; f = f->next)
+  for (thread_cache *f = h->pool->tcaches; f; f = f->next)
     if (atomic_load(&f->heap) == h && !atomic_load(&f->owner)) return f;
-  weir_tcache *f = NULL;
+  thread_cache *f = NULL;
   pthread_mutex_lock(&list_lock);
   for (uint32_t i = 1; i < tcache_count && !f; i++) {
-    f = atomic_load(&weir_tcaches[i]);
+    f = atomic_load(&tcache_table[i]);
     if (atomic_load(&f->heap)) f = NULL;
   }
   if (!f && tcache_count < TCACHES && (f = aligned_alloc(64, (sizeof *f + 63) & ~63ul))) {
-    *f = (weir_tcache){.number = tcache_count};
-    atomic_store(&weir_tcaches[tcache_count++], f);
+    *f = (thread_cache){.number = tcache_count};
+    atomic_store(&tcache_table[tcache_count++], f);
   }
   if (f) {
     atomic_store(&f->heap, h);
@@ -139,12 +139,12 @@ static weir_tcache *tcache_make(weir_heap *h)
   return f;
 }
 
-weir_tcache *weir_tcache_find(weir_heap *h)
+thread_cache *tcache_find(mem_heap *h)
 {
-  weir_thread *t = weir_thread_mine ? weir_thread_mine : thread_make();
+  tcache_thread *t = tcache_thread_mine ? tcache_thread_mine : thread_make();
   if (!t) return NULL;
   pthread_mutex_lock(&h->pool->lock);
-  weir_tcache *f = h->pool->tcaches;
+  thread_cache *f = h->pool->tcaches;
   while (f && (atomic_load(&f->heap) != h || atomic_load(&f->owner) != t))
     f = f->next;
   if (!f && (f = tcache_make(h))) atomic_store(&f->owner, t);
@@ -158,73 +158,73 @@ weir_tcache *weir_tcache_find(weir_heap *h)
 static void barrier(void)
 {
 #if !WEIR_TSAN
-  if (!weir_fence_needed) (void)syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  if (!tcache_fence_needed) (void)syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 #endif
   atomic_signal_fence(memory_order_seq_cst);
 }
 
 /* Lock held: nobody but the owner is in the thread cache, and the owner not until start(). */
-static void stop(weir_tcache *f)
+static void stop(thread_cache *f)
 {
   while (atomic_load_explicit(&f->busy, memory_order_acquire))
     sched_yield();
 }
 
-void weir_tcache_freeze(weir_pool *p)
+void tcache_freeze(mem_pool *p)
 {
-  for (weir_tcache *f = p->tcaches; f; f = f->next)
+  for (thread_cache *f = p->tcaches; f; f = f->next)
     atomic_store(&f->stop, true);
   barrier();
-  for (weir_tcache *f = p->tcaches; f; f = f->next)
+  for (thread_cache *f = p->tcaches; f; f = f->next)
     stop(f);
 }
 
-void weir_tcache_thaw(weir_pool *p)
+void tcache_thaw(mem_pool *p)
 {
-  for (weir_tcache *f = p->tcaches; f; f = f->next)
+  for (thread_cache *f = p->tcaches; f; f = f->next)
     atomic_store(&f->stop, diverted(f));
 }
 
-void weir_tcache_divert(weir_pool *p, weir_heap *h, int by)
+void tcache_divert(mem_pool *p, mem_heap *h, int by)
 {
-  weir_tcache_freeze(p);
+  tcache_freeze(p);
   if (h)
     h->diverted += (unsigned)by;
   else
     p->diverted += (unsigned)by;
-  weir_tcache_thaw(p);
+  tcache_thaw(p);
 }
 
-void weir_tcache_reclaim(weir_pool *p)
+void tcache_reclaim(mem_pool *p)
 {
-  weir_tcache_freeze(p);
-  for (weir_tcache *f = p->tcaches; f; f = f->next)
-    weir_tcache_flush(f, 0);
-  weir_tcache_thaw(p);
+  tcache_freeze(p);
+  for (thread_cache *f = p->tcaches; f; f = f->next)
+    tcache_flush(f, 0);
+  tcache_thaw(p);
 }
 
-void weir_tcache_reset_high(weir_pool *p)
+void tcache_reset_high(mem_pool *p)
 {
-  weir_tcache_freeze(p);
-  for (weir_tcache *f = p->tcaches; f; f = f->next)
+  tcache_freeze(p);
+  for (thread_cache *f = p->tcaches; f; f = f->next)
     tcache_set(&f->high, live_units(tcache_get(&f->live)));
-  weir_tcache_thaw(p);
+  tcache_thaw(p);
 }
 
-void weir_tcache_detach(weir_pool *p)
+void tcache_detach(mem_pool *p)
 {
   pthread_mutex_lock(&list_lock);
   while (p->tcaches) {
-    weir_tcache *f = p->tcaches;
+    thread_cache *f = p->tcaches;
     p->tcaches = f->next;
     f->next = NULL;
-    f->seen = (weir_tally){0};
+    f->seen = (tcache_tally){0};
     tcache_set(&f->live, 0);
     tcache_set(&f->requested_in, 0);
     tcache_set(&f->requested_out, 0);
     tcache_set(&f->high, 0);
     for (int c = 0; c < CLASSES; c++)
-      f->bins[c] = (weir_bin){0};
+      f->bins[c] = (tcache_bin){0};
     atomic_store(&f->owner, NULL);
     atomic_store(&f->heap, NULL);
   }

@@ -2,7 +2,7 @@
 #include "core/memory/pool.h"
 
 /* The block's use of that kind (and stream), 0: none. */
-block_id weir_use_find(const weir_block *b, unsigned kind, uint16_t heap)
+block_id block_use_find(const mem_block *b, unsigned kind, uint16_t heap)
 {
   block_id u = b->uses;
   while (u && (block(u)->class != kind || block(u)->heap != heap))
@@ -10,9 +10,9 @@ block_id weir_use_find(const weir_block *b, unsigned kind, uint16_t heap)
   return u;
 }
 
-block_id weir_use_add(weir_block *b, unsigned kind, uint16_t heap)
+block_id block_use_add(mem_block *b, unsigned kind, uint16_t heap)
 {
-  block_id u = weir_block_new();
+  block_id u = block_new();
   block_set(block(u), BLOCK_USE);
   block(u)->class = (uint8_t)kind;
   block(u)->heap = heap;
@@ -21,11 +21,11 @@ block_id weir_use_add(weir_block *b, unsigned kind, uint16_t heap)
   return u;
 }
 
-void weir_use_drop(weir_block *b, block_id use)
+void block_use_drop(mem_block *b, block_id use)
 {
   block_id *at = &b->uses;
   while (*at != use)
     at = &block(*at)->next;
   *at = block(use)->next;
-  weir_block_drop(use);
+  block_drop(use);
 }

@@ -9,7 +9,7 @@
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
-void vmm_count(weir_pool *p, int64_t bytes, int64_t ranges)
+void vmm_count(mem_pool *p, int64_t bytes, int64_t ranges)
 {
   p->reserved += (uint64_t)bytes;
   p->segments += (uint64_t)ranges;
@@ -22,13 +22,13 @@ void vmm_count(weir_pool *p, int64_t bytes, int64_t ranges)
     p->device_frees++;
 }
 
-uint64_t *weir_back_place(const weir_pool *p, uint64_t address)
+uint64_t *back_place(const mem_pool *p, uint64_t address)
 {
   return &p->pages[(address - p->base) / p->backend->source.page_bytes];
 }
 
 /* Makes pages until `count` are spare. */
-weir_status vmm_make(weir_pool *p, uint64_t count)
+weir_status vmm_make(mem_pool *p, uint64_t count)
 {
   const weir_source *s = &p->backend->source;
   weir_status st = WEIR_OK;
@@ -40,16 +40,16 @@ weir_status vmm_make(weir_pool *p, uint64_t count)
   return st;
 }
 
-weir_status weir_back_take_page(weir_pool *p, uint64_t *page)
+weir_status back_take_page(mem_pool *p, uint64_t *page)
 {
-  uint64_t bytes = p->backend->source.page_bytes, limit = weir_pool_limit(p);
+  uint64_t bytes = p->backend->source.page_bytes, limit = pool_limit(p);
   if (!p->spare_count && (bytes > limit || p->reserved > limit - bytes)) return WEIR_ELIMIT;
   weir_status st = vmm_make(p, 1);
   if (!st) *page = p->spare[--p->spare_count];
   return st;
 }
 
-void weir_back_give_page(weir_pool *p, uint64_t page)
+void back_give_page(mem_pool *p, uint64_t page)
 {
   const weir_source *s = &p->backend->source;
   if (s->destroy(p->backend->self, page))
@@ -60,11 +60,11 @@ void weir_back_give_page(weir_pool *p, uint64_t page)
 
 /* Unmaps page by page; stops at the first failure. *done: bytes unmapped, from the left. A page
  * becomes spare, unless it was lent: then it has another place. */
-static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
+static weir_status pages_unmap(mem_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
   for (*done = 0; *done < bytes; *done += s->page_bytes) {
-    uint64_t *place = weir_back_place(p, address + *done);
+    uint64_t *place = back_place(p, address + *done);
     weir_status st = s->unmap(p->backend->self, address + *done, s->page_bytes);
     if (st) return st;
     if (*place) p->spare[p->spare_count++] = *place;
@@ -74,15 +74,15 @@ static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, u
 }
 
 /* Whether the place has a page: one that is stuck in a hole, which ends here. */
-bool vmm_stuck(weir_pool *p, uint64_t address)
+bool vmm_stuck(mem_pool *p, uint64_t address)
 {
-  if (!p->stuck || !*weir_back_place(p, address)) return false;
+  if (!p->stuck || !*back_place(p, address)) return false;
   p->stuck--;
   return true;
 }
 
 /* Maps spare pages from `address` on, at most `bytes`; *done grows by what was mapped. */
-weir_status vmm_map_spare(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
+weir_status vmm_map_spare(mem_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
   for (uint64_t end = address + bytes; address < end; address += s->page_bytes) {
@@ -91,7 +91,7 @@ weir_status vmm_map_spare(weir_pool *p, uint64_t address, uint64_t bytes, uint64
       uint64_t page = p->spare[p->spare_count - 1];
       weir_status st = s->map(p->backend->self, address, page);
       if (st) return st;
-      *weir_back_place(p, address) = page;
+      *back_place(p, address) = page;
       p->spare_count--;
     }
     *done += s->page_bytes;
@@ -103,9 +103,9 @@ weir_status vmm_map_spare(weir_pool *p, uint64_t address, uint64_t bytes, uint64
 
 /* A block that is in no heap becomes a hole that is still mapped, for the work of its heap up to
  * `stamp` that may touch it. */
-void weir_back_leave(weir_pool *p, block_id id, const weir_heap *h, uint64_t stamp)
+void back_leave(mem_pool *p, block_id id, const mem_heap *h, uint64_t stamp)
 {
-  weir_block *b = block(id);
+  mem_block *b = block(id);
   block_set(b, BLOCK_HOLE);
   b->heap = h->number;
   b->stamp = stamp;
@@ -114,33 +114,33 @@ void weir_back_leave(weir_pool *p, block_id id, const weir_heap *h, uint64_t sta
 }
 
 /* Makes the first `done` bytes of a leaving block a hole; what is left of it, 0: nothing. */
-static block_id left_behind(weir_pool *p, block_id id, uint64_t done)
+static block_id left_behind(mem_pool *p, block_id id, uint64_t done)
 {
-  weir_heap *holes = &p->common[HEAP_HOLE];
+  mem_heap *holes = &p->common[HEAP_HOLE];
   uint16_t heap = block(id)->heap;
   block_id rest = 0;
   if (done < block(id)->bytes) {
-    weir_block_split(id, done, holes);
+    block_split(id, done, holes);
     rest = block(id)->right;
-    weir_heap_remove(holes, rest);
+    heap_remove(holes, rest);
     block(rest)->heap = heap;
   }
   block(id)->stamp = 0;
-  (void)weir_block_give(holes, id);
+  (void)block_give(holes, id);
   return rest;
 }
 
 /* What fails stays; the first failure is returned. */
-weir_status weir_back_settle(weir_pool *p)
+weir_status back_settle(mem_pool *p)
 {
   weir_status first = WEIR_OK;
   block_id id = p->leaving, kept = 0;
   for (block_id next; id; id = next) {
-    const weir_block *b = block(id);
+    const mem_block *b = block(id);
     uint64_t done = 0;
     next = b->next;
-    if (b->stamp <= weir_heaps[b->heap]->done) {
-      weir_status st = weir_block_ensure(p, 1);
+    if (b->stamp <= heap_table[b->heap]->done) {
+      weir_status st = block_ensure(p, 1);
       if (!st) st = pages_unmap(p, b->address, b->bytes, &done);
       if (!first) first = st;
     }
@@ -156,45 +156,45 @@ weir_status weir_back_settle(weir_pool *p)
 /* ---- free blocks and holes ------------------------------------------------------------------- */
 
 /* The whole pages in a free block. */
-uint64_t vmm_whole(const weir_pool *p, const weir_block *b, uint64_t *from)
+uint64_t vmm_whole(const mem_pool *p, const mem_block *b, uint64_t *from)
 {
   uint64_t page = p->backend->source.page_bytes;
-  *from = weir_page_up(b->address, page);
+  *from = page_up(b->address, page);
   uint64_t to = (b->address + b->bytes) & ~(page - 1);
   return to > *from ? to - *from : 0;
 }
 
 /* Takes [from, from + bytes) out of a free block of h; it is in no heap. Records ensured. */
-block_id weir_back_cut(weir_heap *h, block_id id, uint64_t from, uint64_t bytes)
+block_id back_cut(mem_heap *h, block_id id, uint64_t from, uint64_t bytes)
 {
-  weir_heap_remove(h, id);
+  heap_remove(h, id);
   if (from > block(id)->address) {
-    weir_block_split(id, from - block(id)->address, h);
+    block_split(id, from - block(id)->address, h);
     block_id piece = block(id)->right;
-    weir_heap_put(h, id);
-    weir_heap_remove(h, piece);
+    heap_put(h, id);
+    heap_remove(h, piece);
     id = piece;
   }
-  weir_block_split(id, bytes, h);
+  block_split(id, bytes, h);
   return id;
 }
 
 /* Turns whole pages of an idle block into a hole, and makes them spare; fewer than asked for where
  * it fails half way. */
-weir_status vmm_drop(weir_pool *p, block_id id, uint64_t from, uint64_t bytes)
+weir_status vmm_drop(mem_pool *p, block_id id, uint64_t from, uint64_t bytes)
 {
   uint64_t done = 0;
-  weir_status st = weir_block_ensure(p, 2);
+  weir_status st = block_ensure(p, 2);
   if (!st) st = pages_unmap(p, from, bytes, &done);
   if (!done) return st;
-  id = weir_back_cut(&p->common[HEAP_IDLE], id, from, done);
+  id = back_cut(&p->common[HEAP_IDLE], id, from, done);
   block(id)->stamp = 0;
-  weir_history_segment(p, ACTION_SEGMENT_UNMAP, id);
-  (void)weir_block_give(&p->common[HEAP_HOLE], id);
+  history_segment(p, ACTION_SEGMENT_UNMAP, id);
+  (void)block_give(&p->common[HEAP_HOLE], id);
   return st;
 }
 
-weir_status vmm_destroy_spare(weir_pool *p)
+weir_status vmm_destroy_spare(mem_pool *p)
 {
   const weir_source *s = &p->backend->source;
   while (p->spare_count) {
@@ -207,11 +207,11 @@ weir_status vmm_destroy_spare(weir_pool *p)
 }
 
 /* Unmaps what a failure once left in a hole. */
-weir_status vmm_unstick(weir_pool *p)
+weir_status vmm_unstick(mem_pool *p)
 {
   uint64_t page = p->backend->source.page_bytes, done;
   for (block_id id = p->stuck ? p->heads[0] : 0; id && p->stuck; id = block(id)->right) {
-    const weir_block *b = block(id);
+    const mem_block *b = block(id);
     for (uint64_t at = 0; block_state(b) == BLOCK_HOLE && at < b->bytes; at += page) {
       if (!p->pages[(b->address + at - p->base) / page]) continue;
       weir_status st = pages_unmap(p, b->address + at, page, &done);

@@ -15,7 +15,7 @@ void weir_batch_drop(weir_batch *batch)
 }
 
 /* Keeps a failure and its sentence for weir_loader_next(). */
-static void fail(weir_load_slot *s, weir_status status)
+static void fail(loader_slot *s, weir_status status)
 {
   const char *text = weir_error_message();
   s->status = status;
@@ -35,7 +35,7 @@ static weir_status check_batch(const weir_batch *b, const char *what, int64_t nu
 }
 
 /* The items of the batch, items[0..got-1]. */
-static weir_status get_items(const weir_loader *l, const weir_load_slot *s, weir_batch *items,
+static weir_status get_items(const weir_loader *l, const loader_slot *s, weir_batch *items,
                              int64_t *got)
 {
   weir_status st = WEIR_OK;
@@ -69,7 +69,7 @@ static weir_status stack(weir_batch *out, const weir_batch *items, int64_t count
   return st;
 }
 
-void weir_loader_load(const weir_loader *l, weir_load_slot *s)
+void loader_load(const weir_loader *l, loader_slot *s)
 {
   int64_t got = 0;
   weir_batch *items = calloc((size_t)s->count, sizeof *items);
@@ -115,7 +115,7 @@ static weir_status pin(weir_batch *b)
 }
 
 /* In the side stream. The allocator of pinned memory knows that it reads. */
-static weir_status copy(const weir_loader_iter *it, weir_load_slot *s)
+static weir_status copy(const weir_loader_iter *it, loader_slot *s)
 {
   weir_options o = {.device = it->device, .non_blocking = it->side != NULL};
   weir_guard guard = {.device = -1, .of = {-1, -1}};
@@ -130,7 +130,7 @@ static weir_status copy(const weir_loader_iter *it, weir_load_slot *s)
   return st;
 }
 
-void weir_loader_stage(const weir_loader_iter *it, weir_load_slot *s)
+void loader_stage(const weir_loader_iter *it, loader_slot *s)
 {
   if (s->status) return;
   weir_status st = it->pin ? pin(&s->batch) : WEIR_OK;

@@ -97,7 +97,7 @@ void weir_loader_set_epoch(weir_loader *l, uint64_t epoch)
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 /* Keeps the outcome of a draw: a batch to load (its slot is returned), or the end. lock is held. */
-static weir_load_slot *drawn(weir_loader_iter *it, weir_load_slot *s, weir_status st)
+static loader_slot *drawn(weir_loader_iter *it, loader_slot *s, weir_status st)
 {
   bool batch = st || s->count;
   if (st) {
@@ -115,9 +115,9 @@ static weir_load_slot *drawn(weir_loader_iter *it, weir_load_slot *s, weir_statu
 }
 
 /* The next batch to load, when there is room for one; NULL: there is none any more. */
-static weir_load_slot *turn(weir_loader_iter *it)
+static loader_slot *turn(weir_loader_iter *it)
 {
-  weir_load_slot *s = NULL;
+  loader_slot *s = NULL;
   pthread_mutex_lock(&it->draw);
   pthread_mutex_lock(&it->lock);
   while (!it->stop && it->drawn < it->last && it->drawn >= it->taken + it->window)
@@ -127,7 +127,7 @@ static weir_load_slot *turn(weir_loader_iter *it)
   pthread_mutex_unlock(&it->lock);
   if (more) {
     (void)weir_fail(WEIR_OK, "%s", "");
-    weir_status st = weir_loader_draw(it, s);
+    weir_status st = loader_draw(it, s);
     pthread_mutex_lock(&it->lock);
     s = drawn(it, s, st);
     pthread_mutex_unlock(&it->lock);
@@ -136,7 +136,7 @@ static weir_load_slot *turn(weir_loader_iter *it)
   return s;
 }
 
-static void reached(weir_loader_iter *it, weir_load_slot *s, enum slot_state state)
+static void reached(weir_loader_iter *it, loader_slot *s, enum slot_state state)
 {
   pthread_mutex_lock(&it->lock);
   s->state = state;
@@ -145,9 +145,9 @@ static void reached(weir_loader_iter *it, weir_load_slot *s, enum slot_state sta
 }
 
 /* The slot of batch b once it is in this state; NULL: there is no such batch, or stop. */
-static weir_load_slot *await(weir_loader_iter *it, int64_t b, enum slot_state state)
+static loader_slot *await(weir_loader_iter *it, int64_t b, enum slot_state state)
 {
-  weir_load_slot *s = &it->slot[b % it->window];
+  loader_slot *s = &it->slot[b % it->window];
   pthread_mutex_lock(&it->lock);
   while (!it->stop && b < it->last && s->state != state)
     pthread_cond_wait(&it->moved, &it->lock);
@@ -159,11 +159,11 @@ static weir_load_slot *await(weir_loader_iter *it, int64_t b, enum slot_state st
 static void *work(void *argument)
 {
   weir_loader_iter *it = argument;
-  weir_load_slot *s;
+  loader_slot *s;
   (void)weir_set_device(it->current);
   weir_module_path_push("DataLoader");
   while ((s = turn(it))) {
-    if (!s->status) weir_loader_load(it->loader, s);
+    if (!s->status) loader_load(it->loader, s);
     reached(it, s, SLOT_LOADED);
   }
   return NULL;
@@ -172,11 +172,11 @@ static void *work(void *argument)
 static void *stage(void *argument)
 {
   weir_loader_iter *it = argument;
-  weir_load_slot *s;
+  loader_slot *s;
   (void)weir_set_device(it->current);
   weir_module_path_push("DataLoader");
   for (int64_t b = 0; (s = await(it, b, SLOT_LOADED)); b++) {
-    weir_loader_stage(it, s);
+    loader_stage(it, s);
     reached(it, s, SLOT_STAGED);
   }
   return NULL;
@@ -218,8 +218,9 @@ static weir_status prepare_staging(weir_loader_iter *it)
   weir_status st = weir_current_device(&it->current);
   it->pin = o->pin_memory && weir_cuda_is_available();
   if (o->pin_memory && !it->pin)
-    weir_say(WEIR_LOG_WARNING, "'pin_memory' argument is set as true but no accelerator is found, "
-                               "then device pinned memory won't be used.");
+    log_message(WEIR_LOG_WARNING,
+                "'pin_memory' argument is set as true but no accelerator is found, "
+                "then device pinned memory won't be used.");
   it->device = o->device;
   it->staging = it->pin || it->device.type;
   if (st || it->device.type != WEIR_DEVICE_CUDA) return st;
@@ -235,7 +236,7 @@ static weir_status prepare_order(weir_loader_iter *it)
   const weir_loader_options *o = &it->loader->options;
   uint64_t epoch = atomic_fetch_add(&it->loader->epoch, 1);
   weir_status st = length_of(&it->length, it->loader);
-  if (!st && o->shuffle) st = weir_loader_shuffle(&it->order, it->length, o->seed, epoch);
+  if (!st && o->shuffle) st = loader_shuffle(&it->order, it->length, o->seed, epoch);
   if (!st && o->sampler.next && o->sampler.begin) st = o->sampler.begin(o->sampler.user, epoch);
   return st;
 }
@@ -318,7 +319,7 @@ void weir_loader_end(weir_loader_iter *it)
 /* ---- taking ---------------------------------------------------------------------------------- */
 
 /* What the current stream does from now on waits for the copies, and their memory for it. */
-static weir_status arrive(const weir_loader_iter *it, weir_load_slot *s)
+static weir_status arrive(const weir_loader_iter *it, loader_slot *s)
 {
   weir_stream *now;
   weir_status st = it->side ? weir_current_stream(&now, it->device) : WEIR_OK;
@@ -331,7 +332,7 @@ static weir_status arrive(const weir_loader_iter *it, weir_load_slot *s)
 }
 
 /* Empties the slot: its batch is the program's, or its failure is the thread's. */
-static weir_status take(weir_batch *out, weir_loader_iter *it, weir_load_slot *s)
+static weir_status take(weir_batch *out, weir_loader_iter *it, loader_slot *s)
 {
   weir_status st = s->status ? weir_fail(s->status, "%s", s->text) : arrive(it, s);
   if (st)
@@ -351,13 +352,13 @@ static weir_status take(weir_batch *out, weir_loader_iter *it, weir_load_slot *s
 weir_status weir_loader_next(weir_batch *out, weir_loader_iter *it)
 {
   WEIR_REQUIRE(out, it);
-  weir_load_slot *s;
+  loader_slot *s;
   memset(out, 0, sizeof *out);
   if (!it->workers) {
     weir_module_path_push("DataLoader");
     s = turn(it);
-    if (s && !s->status) weir_loader_load(it->loader, s);
-    if (s) weir_loader_stage(it, s);
+    if (s && !s->status) loader_load(it->loader, s);
+    if (s) loader_stage(it, s);
     weir_module_path_pop();
   } else {
     s = await(it, it->taken, it->staging ? SLOT_STAGED : SLOT_LOADED);

@@ -31,7 +31,7 @@ struct weir_loader {
 
 enum slot_state { SLOT_EMPTY, SLOT_BUSY, SLOT_LOADED, SLOT_STAGED };
 
-typedef struct weir_load_slot {
+typedef struct loader_slot {
   enum slot_state state;
   int64_t *index; /* the batch's items, room for batch_size; the drawer's and loader's */
   int64_t count;  /* of them */
@@ -39,7 +39,7 @@ typedef struct weir_load_slot {
   weir_event *copied; /* side's copies of the batch are done; NULL: nothing is copied */
   weir_status status;
   char text[512]; /* of status: the sentence */
-} weir_load_slot;
+} loader_slot;
 
 struct weir_loader_iter {
   weir_loader *loader;  /* a count of its own */
@@ -47,7 +47,7 @@ struct weir_loader_iter {
   pthread_mutex_t lock;
   pthread_cond_t room;  /* a slot is empty, or stop */
   pthread_cond_t moved; /* a slot is loaded or staged, last is known, or stop */
-  weir_load_slot *slot; /* owned, `window` of them */
+  loader_slot *slot;    /* owned, `window` of them */
   int64_t window;
   int64_t *indices;           /* owned: all slots' index */
   int64_t drawn, taken, last; /* batches; last INT64_MAX: not known */
@@ -71,15 +71,15 @@ struct weir_loader_iter {
 /* ---- sampler.c ------------------------------------------------------------------------------- */
 
 /* order of an iteration where it is shuffled. Errors: ENOMEM. */
-weir_status weir_loader_shuffle(int64_t **out, int64_t length, uint64_t seed, uint64_t epoch);
+weir_status loader_shuffle(int64_t **out, int64_t length, uint64_t seed, uint64_t epoch);
 /* Names the next batch's items in `s` (at most batch_size; count 0: no more). `draw` is held. */
-weir_status weir_loader_draw(weir_loader_iter *it, weir_load_slot *s);
+weir_status loader_draw(weir_loader_iter *it, loader_slot *s);
 
 /* ---- batch.c --------------------------------------------------------------------------------- */
 
 /* Makes the batch of the items in s, or its failure. */
-void weir_loader_load(const weir_loader *l, weir_load_slot *s);
+void loader_load(const weir_loader *l, loader_slot *s);
 /* Pins and copies it; a failure takes the batch's place. */
-void weir_loader_stage(const weir_loader_iter *it, weir_load_slot *s);
+void loader_stage(const weir_loader_iter *it, loader_slot *s);
 
 #endif

@@ -21,7 +21,7 @@ void weir_set_log_callback(weir_log_callback callback, void *user)
   pthread_mutex_unlock(&to.lock);
 }
 
-void weir_say(weir_log_level level, const char *format, ...)
+void log_message(weir_log_level level, const char *format, ...)
 {
   int saved = errno;
   char text[512];

@@ -5,6 +5,7 @@
 #include "core/weir/log.h"
 
 /* Tells the program's callback. Not for hot paths (formats, where there is a callback). */
-void weir_say(weir_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_message(weir_log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

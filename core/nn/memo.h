@@ -5,19 +5,19 @@
 
 #include "core/base/map.h"
 
-typedef weir_map weir_memo;
+typedef hash_map pointer_memo;
 
 /* NULL: the key is not there. */
-static inline void *weir_memo_get(const weir_memo *m, const void *key)
+static inline void *pointer_memo_get(const pointer_memo *m, const void *key)
 {
-  const uint64_t *value = weir_map_get(m, (uint64_t)(uintptr_t)key);
+  const uint64_t *value = hash_map_get(m, (uint64_t)(uintptr_t)key);
   return value ? (void *)(uintptr_t)*value : NULL;
 }
 
 /* A value that is not NULL. Errors: ENOMEM. */
-static inline weir_status weir_memo_put(weir_memo *m, const void *key, const void *value)
+static inline weir_status pointer_memo_put(pointer_memo *m, const void *key, const void *value)
 {
-  if (!weir_map_put(m, (uint64_t)(uintptr_t)key, (uint64_t)(uintptr_t)value)) return WEIR_OK;
+  if (!hash_map_put(m, (uint64_t)(uintptr_t)key, (uint64_t)(uintptr_t)value)) return WEIR_OK;
   return weir_fail(WEIR_ENOMEM, "no host memory for a walk over modules");
 }
 

@@ -75,7 +75,7 @@ void *weir_module_data(const weir_module *m)
   return m ? m->data : NULL;
 }
 
-weir_status weir_module_hollow(weir_module **out, weir_module *m)
+weir_status module_skeleton(weir_module **out, weir_module *m)
 {
   void *data = m->data;
   bool own = m->kind->clone && m->data;
@@ -98,7 +98,7 @@ weir_status weir_module_hollow(weir_module **out, weir_module *m)
   bool whole = copy->slot && copy->child && !copy->label == !m->label;
   for (size_t i = 0; whole && i < m->slots; i++, copy->slots++) {
     copy->slot[i] =
-        (weir_slot){strdup(m->slot[i].name), NULL, m->slot[i].what, m->slot[i].persistent};
+        (module_slot){strdup(m->slot[i].name), NULL, m->slot[i].what, m->slot[i].persistent};
     whole = copy->slot[i].name;
   }
   for (size_t i = 0; whole && i < m->children; i++, copy->children++)
@@ -141,7 +141,7 @@ static weir_status make_room(void **array, size_t count, size_t size, char **cop
   return *copy ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory to add '%s' to a module", name);
 }
 
-static weir_status add_tensor(weir_module *m, const char *name, weir_tensor *t, weir_slot like)
+static weir_status add_tensor(weir_module *m, const char *name, weir_tensor *t, module_slot like)
 {
   weir_status st = check_name(m, like.what == WEIR_BUFFERS ? "buffer" : "parameter", name);
   void *array = m->slot;
@@ -161,7 +161,7 @@ weir_status weir_module_add_parameter(weir_module *m, const char *name, weir_ten
 {
   if (!m || !name) weir_tensor_release(t);
   WEIR_REQUIRE(m, name);
-  return add_tensor(m, name, t, (weir_slot){.what = WEIR_PARAMETERS, .persistent = true});
+  return add_tensor(m, name, t, (module_slot){.what = WEIR_PARAMETERS, .persistent = true});
 }
 
 weir_status weir_module_add_buffer(weir_module *m, const char *name, weir_tensor *t,
@@ -169,17 +169,17 @@ weir_status weir_module_add_buffer(weir_module *m, const char *name, weir_tensor
 {
   if (!m || !name) weir_tensor_release(t);
   WEIR_REQUIRE(m, name);
-  return add_tensor(m, name, t, (weir_slot){.what = WEIR_BUFFERS, .persistent = persistent});
+  return add_tensor(m, name, t, (module_slot){.what = WEIR_BUFFERS, .persistent = persistent});
 }
 
 static weir_status contains(bool *out, const weir_module *m, const weir_module *wanted)
 {
-  weir_walk w;
-  weir_status st = weir_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
+  module_walk w;
+  weir_status st = module_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
   *out = false;
   for (size_t i = 0; !st && i < w.count; i++)
     *out = *out || w.item[i].module == wanted;
-  weir_walk_free(&w);
+  module_walk_free(&w);
   return st;
 }
 
@@ -187,14 +187,14 @@ static weir_status contains(bool *out, const weir_module *m, const weir_module *
  * one that cannot be is no failure. */
 static void name_tensors(const weir_module *child, const char *name)
 {
-  weir_walk w;
+  module_walk w;
   char text[64];
-  weir_status st = weir_walk_list(&w, child, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_TENSORS_ONCE);
+  weir_status st = module_walk_list(&w, child, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_TENSORS_ONCE);
   for (size_t i = 0; !st && i < w.count; i++) {
     (void)snprintf(text, sizeof text, "%s.%s", name, w.item[i].path);
     st = weir_tensor_set_name(w.item[i].slot->t, text);
   }
-  weir_walk_free(&w);
+  module_walk_free(&w);
 }
 
 weir_status weir_module_add(weir_module *m, const char *name, weir_module *child)
@@ -216,7 +216,7 @@ weir_status weir_module_add(weir_module *m, const char *name, weir_module *child
     weir_module_release(child);
     return st;
   }
-  m->child[m->children++] = (weir_child){copy, child};
+  m->child[m->children++] = (module_child){copy, child};
   if (!child->label) child->label = strdup(name);
   name_tensors(child, name);
   return WEIR_OK;
@@ -228,7 +228,7 @@ weir_status weir_module_add(weir_module *m, const char *name, weir_module *child
 static __attribute__((cold)) weir_status no_output(const weir_module *m)
 {
   char path[WEIR_TENSOR_TEXT];
-  weir_module_path_text(path);
+  module_path_text(path);
   return weir_fail(WEIR_EINVAL,
                    "Module [%s] returned success from its forward without an output (%s)",
                    m->kind->name, path);

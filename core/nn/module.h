@@ -10,17 +10,17 @@
 #include "core/nn/memo.h"
 #include "core/weir/module.h"
 
-typedef struct weir_slot {
+typedef struct module_slot {
   char *name;      /* owned */
   weir_tensor *t;  /* a count of its own; NULL: not there */
   int what;        /* WEIR_PARAMETERS or WEIR_BUFFERS */
   bool persistent; /* part of the state */
-} weir_slot;
+} module_slot;
 
-typedef struct weir_child {
+typedef struct module_child {
   char *name;     /* owned */
   weir_module *m; /* a count of its own */
-} weir_child;
+} module_child;
 
 struct weir_module {
   _Atomic uint32_t refs;
@@ -29,9 +29,9 @@ struct weir_module {
   void *data;                    /* its class's; ended with the module unless origin's */
   char *label;                   /* owned: the first name it was added under; NULL: none */
   weir_module *origin;           /* of a replica that shares its data: a count; else NULL */
-  weir_slot *slot;               /* owned, in the order they were added */
+  module_slot *slot;             /* owned, in the order they were added */
   size_t slots;
-  weir_child *child; /* owned, in the order they were added */
+  module_child *child; /* owned, in the order they were added */
   size_t children;
 };
 
@@ -43,26 +43,26 @@ enum {
   WALK_TENSORS_ONCE = 32  /* each tensor under its first path only */
 };
 
-typedef struct weir_met {
-  char *path;      /* owned; "" for the root */
-  weir_slot *slot; /* in `module`; NULL: the item is the module */
+typedef struct walk_item {
+  char *path;        /* owned; "" for the root */
+  module_slot *slot; /* in `module`; NULL: the item is the module */
   weir_module *module;
-} weir_met;
+} walk_item;
 
-typedef struct weir_walk {
-  weir_met *item; /* owned */
+typedef struct module_walk {
+  walk_item *item; /* owned */
   size_t count, room;
-} weir_walk;
+} module_walk;
 
-/* Slots that have a tensor, or modules. *out must be given to weir_walk_free(), also on failure.
+/* Slots that have a tensor, or modules. *out must be given to module_walk_free(), also on failure.
  * Errors: ENOMEM. */
-weir_status weir_walk_list(weir_walk *out, const weir_module *m, int what);
-void weir_walk_free(weir_walk *w);
+weir_status module_walk_list(module_walk *out, const weir_module *m, int what);
+void module_walk_free(module_walk *w);
 
 /* The slot at a dotted path, with a tensor or without; NULL: there is none. */
-weir_slot *weir_slot_at(const weir_module *m, const char *path);
+module_slot *module_slot_at(const weir_module *m, const char *path);
 /* A module of the same class, with room for as many slots and children, names copied, tensors and
  * children NULL: replicas. Its data is cloned, or m's. Errors: ENOMEM, the clone's. */
-weir_status weir_module_hollow(weir_module **out, weir_module *m);
+weir_status module_skeleton(weir_module **out, weir_module *m);
 
 #endif

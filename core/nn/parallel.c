@@ -21,17 +21,17 @@
 
 /* Gives the copy of a module its tensors; `moved` has those that other modules have, too. */
 static weir_status fill(weir_module *copy, const weir_module *m, weir_device device,
-                        weir_memo *moved)
+                        pointer_memo *moved)
 {
   weir_options there = {.device = device, .non_blocking = true};
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < m->slots; i++) {
     weir_tensor *t = m->slot[i].t;
-    void *before = t ? weir_memo_get(moved, t) : NULL;
+    void *before = t ? pointer_memo_get(moved, t) : NULL;
     if (before)
       copy->slot[i].t = weir_tensor_retain(before);
     else if (t && !(st = weir_to(&copy->slot[i].t, t, &there)))
-      st = weir_memo_put(moved, t, copy->slot[i].t);
+      st = pointer_memo_put(moved, t, copy->slot[i].t);
     if (!before && !st && copy->slot[i].t != t)
       (void)weir_tensor_set_name(copy->slot[i].t, weir_tensor_name(t));
   }
@@ -39,33 +39,33 @@ static weir_status fill(weir_module *copy, const weir_module *m, weir_device dev
 }
 
 /* Copies of the walk's modules, in its order, without tensors and children. */
-static weir_status hollow_all(weir_module **made, const weir_walk *w, weir_memo *copies)
+static weir_status hollow_all(weir_module **made, const module_walk *w, pointer_memo *copies)
 {
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < w->count; i++) {
-    st = weir_module_hollow(&made[i], w->item[i].module);
-    if (!st) st = weir_memo_put(copies, w->item[i].module, made[i]);
+    st = module_skeleton(&made[i], w->item[i].module);
+    if (!st) st = pointer_memo_put(copies, w->item[i].module, made[i]);
   }
   return st;
 }
 
-static weir_status replicate(weir_module **out, const weir_walk *w, weir_device device)
+static weir_status replicate(weir_module **out, const module_walk *w, weir_device device)
 {
-  weir_memo copies = {0}, moved = {0};
+  pointer_memo copies = {0}, moved = {0};
   weir_module **made = calloc(w->count + 1, sizeof(weir_module *));
   if (!made) return weir_fail(WEIR_ENOMEM, "no host memory for a replica");
   weir_status st = hollow_all(made, w, &copies);
   for (size_t i = 0; !st && i < w->count; i++) {
     const weir_module *m = w->item[i].module;
     for (size_t c = 0; c < m->children; c++)
-      made[i]->child[c].m = weir_module_retain(weir_memo_get(&copies, m->child[c].m));
+      made[i]->child[c].m = weir_module_retain(pointer_memo_get(&copies, m->child[c].m));
     st = fill(made[i], m, device, &moved);
   }
   if (!st) *out = weir_module_retain(made[0]);
   for (size_t i = 0; i < w->count; i++)
     weir_module_release(made[i]);
-  weir_map_free(&copies);
-  weir_map_free(&moved);
+  hash_map_free(&copies);
+  hash_map_free(&moved);
   free(made);
   return st;
 }
@@ -74,14 +74,14 @@ weir_status weir_replicate(weir_module **out, weir_module *m, const weir_device 
 {
   WEIR_REQUIRE(out, m);
   if (count) WEIR_REQUIRE(devices);
-  weir_walk w;
+  module_walk w;
   memset(out, 0, (size_t)count * sizeof(weir_module *));
-  weir_status st = weir_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
+  weir_status st = module_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
   for (int i = 0; !st && i < count; i++)
     st = replicate(&out[i], &w, devices[i]);
   for (int i = 0; st && i < count; i++)
     weir_module_drop(&out[i]);
-  weir_walk_free(&w);
+  module_walk_free(&w);
   return st;
 }
 
@@ -171,8 +171,9 @@ weir_status weir_gather(weir_tensor **out, weir_tensor *const *tensors, int coun
   weir_status st = gathered_shape(&shape, tensors, count);
   if (st) return st;
   if (!weir_tensor_dim(tensors[0]))
-    weir_say(WEIR_LOG_WARNING, "Was asked to gather along dimension 0, but all input tensors were "
-                               "scalars; will instead unsqueeze and return a vector.");
+    log_message(WEIR_LOG_WARNING,
+                "Was asked to gather along dimension 0, but all input tensors were "
+                "scalars; will instead unsqueeze and return a vector.");
   weir_options o = {.dtype = weir_tensor_dtype(tensors[0]), .device = device};
   weir_tensor *all;
   int64_t at = 0;
@@ -219,7 +220,7 @@ static void *run(void *argument)
 static void run_all(job *jobs, int count)
 {
   char path[WEIR_TENSOR_TEXT];
-  weir_module_path_text(path);
+  module_path_text(path);
   for (int i = 1; i < count; i++) {
     jobs[i].under = path;
     jobs[i].started = !pthread_create(&jobs[i].thread, NULL, run, &jobs[i]);

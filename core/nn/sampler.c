@@ -24,7 +24,7 @@ static uint64_t below(uint64_t *state, uint64_t bound)
   }
 }
 
-weir_status weir_loader_shuffle(int64_t **out, int64_t length, uint64_t seed, uint64_t epoch)
+weir_status loader_shuffle(int64_t **out, int64_t length, uint64_t seed, uint64_t epoch)
 {
   uint64_t state = seed;
   state = next(&state) ^ epoch;
@@ -57,7 +57,7 @@ static weir_status draw_one(weir_loader_iter *it, int64_t *out)
   return WEIR_OK;
 }
 
-weir_status weir_loader_draw(weir_loader_iter *it, weir_load_slot *s)
+weir_status loader_draw(weir_loader_iter *it, loader_slot *s)
 {
   weir_status st = WEIR_OK;
   int64_t size = it->loader->options.batch_size, item;

@@ -34,38 +34,38 @@ static weir_status move_one(weir_tensor **out, const weir_tensor *t, const mover
 
 /* made[i] becomes what item i's tensor is to be, one count each: the same tensor where several
  * items have the same. */
-static weir_status move_list(weir_tensor **made, const weir_walk *w, const mover *how)
+static weir_status move_list(weir_tensor **made, const module_walk *w, const mover *how)
 {
-  weir_memo moved = {0};
+  pointer_memo moved = {0};
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < w->count; i++) {
     weir_tensor *t = w->item[i].slot->t;
-    void *before = weir_memo_get(&moved, t);
+    void *before = pointer_memo_get(&moved, t);
     if (before)
       made[i] = weir_tensor_retain(before);
     else if (!(st = move_one(&made[i], t, how)))
-      st = weir_memo_put(&moved, t, made[i]);
+      st = pointer_memo_put(&moved, t, made[i]);
   }
-  weir_map_free(&moved);
+  hash_map_free(&moved);
   return st;
 }
 
 static weir_status move(weir_module *m, const mover *how)
 {
-  weir_walk w;
+  module_walk w;
   weir_tensor **made = NULL;
-  weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_MODULES_ONCE);
+  weir_status st = module_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_MODULES_ONCE);
   if (!st) made = calloc(w.count + 1, sizeof(weir_tensor *));
   if (!st && !made) st = weir_fail(WEIR_ENOMEM, "no host memory to move %zu tensors", w.count);
   if (made) st = move_list(made, &w, how);
   for (size_t i = 0; made && i < w.count; i++) {
-    weir_slot *s = w.item[i].slot;
+    module_slot *s = w.item[i].slot;
     weir_tensor *unwanted = st ? made[i] : s->t;
     if (!st) s->t = made[i];
     weir_tensor_release(unwanted);
   }
   free(made);
-  weir_walk_free(&w);
+  module_walk_free(&w);
   return st;
 }
 
@@ -102,13 +102,13 @@ weir_status weir_module_cpu(weir_module *m)
 weir_status weir_module_state(weir_tensors **out, const weir_module *m)
 {
   WEIR_REQUIRE_OUT(out, m);
-  weir_walk w;
+  module_walk w;
   weir_tensors *set = NULL;
-  weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
+  weir_status st = module_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
   if (!st) st = weir_tensors_create(&set);
   for (size_t i = 0; !st && i < w.count; i++)
     st = weir_tensors_put(set, w.item[i].path, w.item[i].slot->t);
-  weir_walk_free(&w);
+  module_walk_free(&w);
   if (st)
     weir_tensors_release(set);
   else
@@ -132,7 +132,7 @@ __attribute__((format(printf, 2, 3))) static void say(complaint *c, const char *
   if (c->length >= sizeof c->text) c->length = sizeof c->text - 1;
 }
 
-static void say_missing(complaint *c, const weir_walk *w, const weir_tensors *state)
+static void say_missing(complaint *c, const module_walk *w, const weir_tensors *state)
 {
   bool any = false;
   for (size_t i = 0; i < w->count; i++) {
@@ -148,7 +148,7 @@ static void say_unexpected(complaint *c, const weir_module *m, const weir_tensor
   bool any = false;
   const char *name;
   for (size_t i = 0; (name = weir_tensors_name(state, i)); i++) {
-    const weir_slot *s = weir_slot_at(m, name);
+    const module_slot *s = module_slot_at(m, name);
     if (s && s->t && s->persistent) continue;
     say(c, any ? ", \"%s\"" : "\n\tUnexpected key(s) in state_dict: \"%s\"", name);
     any = true;
@@ -169,7 +169,7 @@ static bool same_shape(weir_shape a, weir_shape b)
   return a.count == b.count && !memcmp(a.size, b.size, (size_t)a.count * sizeof a.size[0]);
 }
 
-static void say_mismatches(complaint *c, const weir_walk *w, const weir_tensors *state)
+static void say_mismatches(complaint *c, const module_walk *w, const weir_tensors *state)
 {
   for (size_t i = 0; i < w->count; i++) {
     const weir_tensor *from = weir_tensors_get(state, w->item[i].path);
@@ -186,7 +186,7 @@ static void say_mismatches(complaint *c, const weir_walk *w, const weir_tensors 
 
 /* The state's tensors where and as the module's are: one count each in staged; NULL: the state has
  * none, or it is the module's own. */
-static weir_status stage(weir_tensor **staged, const weir_walk *w, const weir_tensors *state)
+static weir_status stage(weir_tensor **staged, const module_walk *w, const weir_tensors *state)
 {
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < w->count; i++) {
@@ -197,7 +197,7 @@ static weir_status stage(weir_tensor **staged, const weir_walk *w, const weir_te
   return st;
 }
 
-static weir_status load(const weir_walk *w, const weir_tensors *state)
+static weir_status load(const module_walk *w, const weir_tensors *state)
 {
   weir_tensor **staged = calloc(w->count + 1, sizeof(weir_tensor *));
   if (!staged) return weir_fail(WEIR_ENOMEM, "no host memory to load %zu tensors", w->count);
@@ -213,9 +213,9 @@ static weir_status load(const weir_walk *w, const weir_tensors *state)
 weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bool strict)
 {
   WEIR_REQUIRE(m);
-  weir_walk w;
+  module_walk w;
   complaint c = {.length = 0};
-  weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
+  weir_status st = module_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
   if (!st && strict) {
     say_missing(&c, &w, state);
     say_unexpected(&c, m, state);
@@ -224,7 +224,7 @@ weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bo
   if (!st && c.length)
     st = weir_fail(WEIR_EINVAL, "Error(s) in loading state_dict for %s:%s", m->kind->name, c.text);
   if (!st) st = load(&w, state);
-  weir_walk_free(&w);
+  module_walk_free(&w);
   return st;
 }
 

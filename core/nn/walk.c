@@ -11,9 +11,9 @@
 #include <string.h>
 
 typedef struct walker {
-  weir_walk *list;
+  module_walk *list;
   int what;
-  weir_memo modules, tensors; /* met, where each is wanted once */
+  pointer_memo modules, tensors; /* met, where each is wanted once */
 } walker;
 
 /* *out is new. */
@@ -26,31 +26,31 @@ static weir_status join_path(char **out, const char *path, const char *name)
   return WEIR_OK;
 }
 
-static weir_status put(walker *w, const char *path, const char *name, weir_slot *slot,
+static weir_status put(walker *w, const char *path, const char *name, module_slot *slot,
                        const weir_module *m)
 {
-  weir_walk *list = w->list;
+  module_walk *list = w->list;
   if (list->count == list->room) {
     size_t room = list->room ? 2 * list->room : 16;
-    weir_met *larger = realloc(list->item, room * sizeof *larger);
+    walk_item *larger = realloc(list->item, room * sizeof *larger);
     if (!larger) return weir_fail(WEIR_ENOMEM, "no host memory for a list of %zu names", room);
     list->item = larger;
     list->room = room;
   }
   char *full;
   weir_status st = join_path(&full, path, name);
-  if (!st) list->item[list->count++] = (weir_met){full, slot, (weir_module *)m};
+  if (!st) list->item[list->count++] = (walk_item){full, slot, (weir_module *)m};
   return st;
 }
 
 /* Whether this is the first time; then it is noted. */
-static weir_status first_time(bool *out, weir_memo *met, const void *thing)
+static weir_status first_time(bool *out, pointer_memo *met, const void *thing)
 {
-  *out = !weir_memo_get(met, thing);
-  return *out ? weir_memo_put(met, thing, thing) : WEIR_OK;
+  *out = !pointer_memo_get(met, thing);
+  return *out ? pointer_memo_put(met, thing, thing) : WEIR_OK;
 }
 
-static weir_status meet_slot(walker *w, const char *path, const weir_module *m, weir_slot *s)
+static weir_status meet_slot(walker *w, const char *path, const weir_module *m, module_slot *s)
 {
   bool wanted = s->t && (w->what & s->what) && (s->persistent || !(w->what & WALK_STATE));
   weir_status st = WEIR_OK;
@@ -68,7 +68,7 @@ static weir_status meet(walker *w, const char *path, const weir_module *m)
   for (size_t i = 0; !st && i < m->slots; i++)
     st = meet_slot(w, path, m, &m->slot[i]);
   for (size_t i = 0; !st && i < m->children; i++) {
-    const weir_child *c = &m->child[i];
+    const module_child *c = &m->child[i];
     char *below;
     st = join_path(&below, path, c->name);
     if (!st && c->m) st = meet(w, below, c->m);
@@ -77,22 +77,22 @@ static weir_status meet(walker *w, const char *path, const weir_module *m)
   return st;
 }
 
-weir_status weir_walk_list(weir_walk *out, const weir_module *m, int what)
+weir_status module_walk_list(module_walk *out, const weir_module *m, int what)
 {
   walker w = {.list = out, .what = what};
-  *out = (weir_walk){0};
+  *out = (module_walk){0};
   weir_status st = meet(&w, "", m);
-  weir_map_free(&w.modules);
-  weir_map_free(&w.tensors);
+  hash_map_free(&w.modules);
+  hash_map_free(&w.tensors);
   return st;
 }
 
-void weir_walk_free(weir_walk *w)
+void module_walk_free(module_walk *w)
 {
   for (size_t i = 0; i < w->count; i++)
     free(w->item[i].path);
   free(w->item);
-  *w = (weir_walk){0};
+  *w = (module_walk){0};
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ static const weir_module *owner_of(const weir_module *m, const char *path, const
   return m;
 }
 
-weir_slot *weir_slot_at(const weir_module *m, const char *path)
+module_slot *module_slot_at(const weir_module *m, const char *path)
 {
   const char *name;
   const weir_module *owner = owner_of(m, path, &name);
@@ -125,7 +125,7 @@ weir_slot *weir_slot_at(const weir_module *m, const char *path)
 
 static weir_tensor *tensor_at(const weir_module *m, const char *path, int what)
 {
-  const weir_slot *s = weir_slot_at(m, path);
+  const module_slot *s = module_slot_at(m, path);
   return s && s->what == what ? s->t : NULL;
 }
 
@@ -167,12 +167,12 @@ weir_status weir_module_visit(const weir_module *m, int what,
                               void *user)
 {
   WEIR_REQUIRE(m, visit);
-  weir_walk w;
+  module_walk w;
   int kinds = what & (WEIR_PARAMETERS | WEIR_BUFFERS);
-  weir_status st = weir_walk_list(&w, m, kinds | WALK_MODULES_ONCE | WALK_TENSORS_ONCE);
+  weir_status st = module_walk_list(&w, m, kinds | WALK_MODULES_ONCE | WALK_TENSORS_ONCE);
   for (size_t i = 0; !st && i < w.count; i++)
     st = visit(user, w.item[i].path, w.item[i].slot->t);
-  weir_walk_free(&w);
+  module_walk_free(&w);
   return st;
 }
 
@@ -182,11 +182,11 @@ weir_status weir_module_visit_modules(weir_module *m,
                                       void *user)
 {
   WEIR_REQUIRE(m, visit);
-  weir_walk w;
-  weir_status st = weir_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
+  module_walk w;
+  weir_status st = module_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
   for (size_t i = 0; !st && i < w.count; i++)
     st = visit(user, w.item[i].path, w.item[i].module);
-  weir_walk_free(&w);
+  module_walk_free(&w);
   return st;
 }
 

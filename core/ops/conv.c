@@ -68,15 +68,15 @@ static weir_status check_options(const conv *c)
 }
 
 /* The input as torch prints it: with a batch. */
-static const char *input_text(weir_text *text, const conv *c)
+static const char *input_text(text_buffer *text, const conv *c)
 {
-  return weir_shape_text(text, weir_shape(c->n, c->channels, c->in[0], c->in[1]));
+  return shape_format(text, weir_shape(c->n, c->channels, c->in[0], c->in[1]));
 }
 
 static weir_status check_channels(const conv *c, const weir_tensor *weight)
 {
-  weir_text w, x;
-  const char *shape = weir_shape_text(&w, weir_shape_of(weight->dims, weight->size));
+  text_buffer w, x;
+  const char *shape = shape_format(&w, weir_shape_of(weight->dims, weight->size));
   long long groups = (long long)c->groups;
   int64_t channels;
   if (weight->size[0] < c->groups)
@@ -103,14 +103,14 @@ static weir_status check_channels(const conv *c, const weir_tensor *weight)
 
 static weir_status check_bias(const weir_tensor *weight, const weir_tensor *bias)
 {
-  weir_text w, x;
+  text_buffer w, x;
   if (!bias || (bias->dims == 1 && bias->size[0] == weight->size[0])) return WEIR_OK;
   return weir_fail(WEIR_EINVAL,
                    "Given weight of size %s, expected bias to be 1-dimensional with %lld elements, "
                    "but got bias of size %s instead",
-                   weir_shape_text(&w, weir_shape_of(weight->dims, weight->size)),
+                   shape_format(&w, weir_shape_of(weight->dims, weight->size)),
                    (long long)weight->size[0],
-                   weir_shape_text(&x, weir_shape_of(bias->dims, bias->size)));
+                   shape_format(&x, weir_shape_of(bias->dims, bias->size)));
 }
 
 static weir_status check_kernel(const conv *c)
@@ -134,12 +134,12 @@ static weir_status check_types(const weir_tensor *a, const weir_tensor *weight,
 {
   const weir_tensor *other[2] = {weight, bias};
   for (int i = 0; i < 2; i++)
-    if (other[i] &&
-        (other[i]->dtype != a->dtype || weir_device_of(other[i]).type != weir_device_of(a).type))
+    if (other[i] && (other[i]->dtype != a->dtype ||
+                     device_of_tensor(other[i]).type != device_of_tensor(a).type))
       return weir_fail(WEIR_EINVAL, "Input type (%s) and %s type (%s) should be the same",
                        weir_tensor_type(a), i ? "bias" : "weight", weir_tensor_type(other[i]));
-  weir_status st = weir_same_device(a, weight);
-  if (!st && bias) st = weir_same_device(a, bias);
+  weir_status st = check_same_device(a, weight);
+  if (!st && bias) st = check_same_device(a, bias);
   return st;
 }
 
@@ -147,11 +147,11 @@ static weir_status check_types(const weir_tensor *a, const weir_tensor *weight,
 static weir_status check_kind(const conv *c, const weir_tensor *a)
 {
   weir_dtype d = (weir_dtype)a->dtype;
-  bool cpu = weir_device_of(a).type == WEIR_DEVICE_CPU,
+  bool cpu = device_of_tensor(a).type == WEIR_DEVICE_CPU,
        dilated = c->dilation[0] > 1 || c->dilation[1] > 1;
-  if (d != WEIR_BOOL && (!weir_is_integral(d) || cpu)) return WEIR_OK;
-  return weir_not_implemented(dilated ? "slow_conv_dilated<>" : "slow_conv2d_%s", weir_device_of(a),
-                              d);
+  if (d != WEIR_BOOL && (!dtype_is_integral(d) || cpu)) return WEIR_OK;
+  return not_implemented(dilated ? "slow_conv_dilated<>" : "slow_conv2d_%s", device_of_tensor(a),
+                         d);
 }
 
 static void describe(conv *c, const weir_tensor *a, const weir_tensor *weight,
@@ -176,12 +176,12 @@ static void describe(conv *c, const weir_tensor *a, const weir_tensor *weight,
 static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *weight,
                               const weir_tensor *bias, const weir_conv2d_options *o)
 {
-  weir_text text;
+  text_buffer text;
   if (a->dims != 3 && a->dims != 4)
     return weir_fail(WEIR_EINVAL,
                      "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of "
                      "size: %s",
-                     weir_shape_text(&text, weir_shape_of(a->dims, a->size)));
+                     shape_format(&text, weir_shape_of(a->dims, a->size)));
   if (weight->dims != 4)
     return weir_fail(WEIR_EINVAL, "conv2d: weight must have 4 dimensions, but it has %d",
                      weight->dims);
@@ -204,15 +204,15 @@ static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *
 
 static char *moved(const weir_tensor *t, int64_t elements)
 {
-  return t->data + elements * (int64_t)weir_itemsize((weir_dtype)t->dtype);
+  return t->data + elements * (int64_t)itemsize((weir_dtype)t->dtype);
 }
 
 /* Images from `first` on, `count` of them, whose columns lie at `columns`: for each group one
  * request over the images, or for each image one over the groups. */
-static weir_status multiply(const weir_target *t, const conv *c, const char *columns, int64_t first,
-                            int64_t count, double beta)
+static weir_status multiply(const compute_target *t, const conv *c, const char *columns,
+                            int64_t first, int64_t count, double beta)
 {
-  size_t item = weir_itemsize((weir_dtype)c->a->dtype);
+  size_t item = itemsize((weir_dtype)c->a->dtype);
   int64_t rows = c->channels / c->groups * c->kernel[0] * c->kernel[1], outs = c->outs / c->groups;
   int64_t area = c->size[0] * c->size[1];
   bool by_group = count >= c->groups;
@@ -229,7 +229,7 @@ static weir_status multiply(const weir_target *t, const conv *c, const char *col
     g.a = moved(c->weight, group * outs * rows);
     g.b = columns + (size_t)((image * c->groups + group) * rows * area) * item;
     g.c = moved(c->out, ((first + image) * c->outs + group * outs) * area);
-    st = weir_gemm_run(t, &g);
+    st = gemm_run(t, &g);
   }
   return st;
 }
@@ -241,8 +241,8 @@ static bool needs_columns(const conv *c)
   return false;
 }
 
-static weir_status unfold(const weir_target *t, const conv *c, weir_tensor *columns, int64_t first,
-                          int64_t count)
+static weir_status unfold(const compute_target *t, const conv *c, weir_tensor *columns,
+                          int64_t first, int64_t count)
 {
   weir_im2col q = {.dtype = (weir_dtype)c->a->dtype,
                    .in = moved(c->a, first * c->channels * c->in[0] * c->in[1]),
@@ -257,8 +257,8 @@ static weir_status unfold(const weir_target *t, const conv *c, weir_tensor *colu
   memcpy(q.stride, c->stride, sizeof q.stride);
   memcpy(q.pad, c->pad, sizeof q.pad);
   memcpy(q.dilation, c->dilation, sizeof q.dilation);
-  if (!t->compute->im2col) return weir_target_lacks(t, "conv2d");
-  return weir_target_done(t, t->compute->im2col(t->self, t->stream, &q), "conv2d");
+  if (!t->compute->im2col) return compute_target_lacks(t, "conv2d");
+  return compute_target_done(t, t->compute->im2col(t->self, t->stream, &q), "conv2d");
 }
 
 /* Of an image's windows; false: they overflow. */
@@ -271,14 +271,13 @@ static bool elements_of(int64_t *out, const conv *c)
   return true;
 }
 
-static weir_status run_images(const weir_target *t, const conv *c, double beta)
+static weir_status run_images(const compute_target *t, const conv *c, double beta)
 {
   int64_t each = 0, bytes = 0;
   WEIR_TENSOR columns = NULL;
   weir_status st = WEIR_OK;
-  bool fits =
-      elements_of(&each, c) &&
-      !__builtin_mul_overflow(each, (int64_t)weir_itemsize((weir_dtype)c->a->dtype), &bytes);
+  bool fits = elements_of(&each, c) &&
+              !__builtin_mul_overflow(each, (int64_t)itemsize((weir_dtype)c->a->dtype), &bytes);
   int64_t chunk = bytes && WINDOWS / bytes < c->n ? WINDOWS / bytes : c->n;
   if (!chunk) chunk = 1;
   if (!needs_columns(c) || (fits && !each)) return multiply(t, c, c->a->data, 0, c->n, beta);
@@ -297,13 +296,13 @@ static weir_status fill_bias(const conv *c, const weir_tensor *bias)
 {
   WEIR_TENSOR column = NULL;
   weir_status st = weir_reshape(&column, bias, weir_shape(bias->size[0], 1, 1));
-  return st ? st : weir_loop_copy(c->out, column);
+  return st ? st : loop_copy(c->out, column);
 }
 
 /* t itself, counted, or a dense copy. */
 static weir_status dense(weir_tensor **out, const weir_tensor *t)
 {
-  if (!t->dense) return weir_loop_dense(out, t);
+  if (!t->dense) return loop_dense(out, t);
   *out = weir_tensor_retain((weir_tensor *)t);
   return WEIR_OK;
 }
@@ -314,7 +313,7 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, weight);
   conv c = {.groups = 1};
-  weir_target t;
+  compute_target t;
   WEIR_TENSOR input = NULL;
   WEIR_TENSOR kernel = NULL;
   weir_status st = check_conv(&c, a, weight, bias, options);
@@ -322,7 +321,7 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   weir_shape batched = weir_shape(c.n, c.outs, c.size[0], c.size[1]);
   weir_shape shape = a->dims == 4 ? batched : weir_shape(c.outs, c.size[0], c.size[1]);
   st = tensor_new_beside(out, a, shape);
-  if (!st) st = weir_target_of(&t, weir_device_of(a));
+  if (!st) st = compute_target_of(&t, device_of_tensor(a));
   if (!st) st = dense(&input, a);
   if (!st) st = dense(&kernel, weight);
   c.a = input, c.weight = kernel, c.out = *out;
@@ -377,7 +376,7 @@ static weir_status check_window(const pool *p)
 
 static weir_status check_input(const weir_tensor *a)
 {
-  weir_text text;
+  text_buffer text;
   bool good = a->dims == 3 || a->dims == 4;
   if (!good)
     return weir_fail(WEIR_EINVAL, "non-empty 3D or 4D (batch mode) tensor expected for input");
@@ -386,7 +385,7 @@ static weir_status check_input(const weir_tensor *a)
       return weir_fail(WEIR_EINVAL,
                        "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
                        "input, but got:%s",
-                       weir_shape_text(&text, weir_shape_of(a->dims, a->size)));
+                       shape_format(&text, weir_shape_of(a->dims, a->size)));
   return WEIR_OK;
 }
 
@@ -395,7 +394,7 @@ static weir_status check_pooled(const pool *p, const weir_tensor *a)
   weir_dtype d = (weir_dtype)a->dtype;
   if (p->size[0] > 0 && p->size[1] > 0)
     return d == WEIR_BOOL || d == WEIR_COMPLEX64
-               ? weir_not_implemented("max_pool2d", weir_device_of(a), d)
+               ? not_implemented("max_pool2d", device_of_tensor(a), d)
                : WEIR_OK;
   long long c = (long long)a->size[a->dims - 3];
   return weir_fail(WEIR_EINVAL,
@@ -441,9 +440,9 @@ static weir_status check_pool(pool *p, const weir_tensor *a, const weir_pool2d_o
 /* The smallest number of a dtype. */
 static weir_scalar lowest(weir_dtype d)
 {
-  if (weir_is_floating(d)) return weir_float(-HUGE_VAL);
+  if (dtype_is_floating(d)) return weir_float(-HUGE_VAL);
   if (d == WEIR_UINT8) return weir_int(0);
-  int bits = 8 * (int)weir_itemsize(d);
+  int bits = 8 * (int)itemsize(d);
   return weir_int(-(INT64_C(1) << (bits - 2)) * 2);
 }
 
@@ -489,8 +488,8 @@ static weir_status pool_place(weir_tensor *out, const weir_tensor *a, const pool
     inner += from[i] * a->stride[lead + i];
     if (shape.size[lead + i] > 1) steps[lead + i] = a->stride[lead + i] * p->stride[i];
   }
-  weir_status st = weir_tensor_view(&to, out, shape, out->stride, outer);
-  if (!st) st = weir_tensor_view(&in, a, shape, steps, inner);
+  weir_status st = tensor_view(&to, out, shape, out->stride, outer);
+  if (!st) st = tensor_view(&in, a, shape, steps, inner);
   return st ? st : weir_maximum_(to, in);
 }
 

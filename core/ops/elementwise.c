@@ -1,6 +1,6 @@
 /* elementwise.c: operations that calculate each element by itself.
  *
- * All forms of all operations are one request, weir_elementwise, and one way through it: device,
+ * All forms of all operations are one request, elementwise_call, and one way through it: device,
  * dtype, shape, result, loop. What an operation accepts and gives is a row of `rules`. Operands
  * that need none of this (dense, of one dtype, shape and device: by far most) take a short way.
  *
@@ -33,13 +33,13 @@ static const struct rule {
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
-static weir_dtype operand_dtype(const weir_elementwise *e, int i)
+static weir_dtype operand_dtype(const elementwise_call *e, int i)
 {
   return e->numbers >> i & 1 ? e->number[i].dtype : (weir_dtype)e->t[i]->dtype;
 }
 
 /* torch's sub_check(). */
-static weir_status check_sub(const weir_elementwise *e)
+static weir_status check_sub(const elementwise_call *e)
 {
   bool a = operand_dtype(e, 0) == WEIR_BOOL, b = operand_dtype(e, 1) == WEIR_BOOL;
   if (!a && !b) return WEIR_OK;
@@ -57,7 +57,7 @@ static weir_status check_alpha(weir_dtype common, weir_dtype alpha)
 {
   if (alpha == WEIR_BOOL && common != WEIR_BOOL)
     return weir_fail(WEIR_EINVAL, "Boolean alpha only supported for Boolean results.");
-  if (weir_is_integral_or_bool(common) && !weir_is_integral_or_bool(alpha))
+  if (dtype_is_integral_or_bool(common) && !dtype_is_integral_or_bool(alpha))
     return weir_fail(WEIR_EINVAL, "For integral input tensors, argument alpha must not be a "
                                   "floating point number.");
   if (alpha == WEIR_COMPLEX64 && common != WEIR_COMPLEX64)
@@ -67,14 +67,14 @@ static weir_status check_alpha(weir_dtype common, weir_dtype alpha)
 }
 
 /* As in torch an exponent that is a number must be one of the dtype: of integers and halves. */
-static weir_status check_pow(const weir_elementwise *e, weir_dtype common)
+static weir_status check_pow(const elementwise_call *e, weir_dtype common)
 {
   weir_scalar unused, exponent = e->number[1];
-  bool whole = weir_is_integral(common), half = common == WEIR_FLOAT16 || common == WEIR_BFLOAT16;
+  bool whole = dtype_is_integral(common), half = common == WEIR_FLOAT16 || common == WEIR_BFLOAT16;
   if (!(e->numbers & 2) || !(whole || half)) return WEIR_OK;
   if (whole && exponent.dtype == WEIR_INT64 && exponent.i < 0)
     return weir_fail(WEIR_EINVAL, "Integers to negative integer powers are not allowed.");
-  return weir_number_for(&unused, exponent, common);
+  return scalar_for(&unused, exponent, common);
 }
 
 static weir_status check_relu(weir_dtype common)
@@ -86,7 +86,7 @@ static weir_status check_relu(weir_dtype common)
 }
 
 /* Before anything else. */
-static weir_status check_operands(const weir_elementwise *e)
+static weir_status check_operands(const elementwise_call *e)
 {
   const char *message = rules[e->op].message;
   if (e->op == WEIR_OP_SUB) return check_sub(e);
@@ -97,7 +97,7 @@ static weir_status check_operands(const weir_elementwise *e)
 }
 
 /* After shapes, devices and the dtype of the result: what an operation refuses. */
-static weir_status check(const weir_elementwise *e, weir_dtype common, weir_device device)
+static weir_status check(const elementwise_call *e, weir_dtype common, weir_device device)
 {
   const struct rule *r = &rules[e->op];
   weir_status st = WEIR_OK;
@@ -107,52 +107,51 @@ static weir_status check(const weir_elementwise *e, weir_dtype common, weir_devi
   if (e->op == WEIR_OP_RELU) st = check_relu(common);
   if (!st && e->has_alpha) st = check_alpha(common, e->alpha.dtype);
   if (st || r->dtypes >> common & 1) return st;
-  return weir_not_implemented(r->kernel, device, common);
+  return not_implemented(r->kernel, device, common);
 }
 
-static weir_status common_dtype(weir_dtype *out, const weir_elementwise *e)
+static weir_status common_dtype(weir_dtype *out, const elementwise_call *e)
 {
-  weir_categories c = {0};
+  categories c = {0};
   weir_status st = WEIR_OK;
   for (int i = e->op == WEIR_OP_WHERE; i < e->count && !st; i++)
-    st = e->numbers >> i & 1 ? weir_categories_number(&c, e->number[i])
-                             : weir_categories_tensor(&c, e->t[i]);
-  return st ? st : weir_categories_result(out, &c);
+    st = e->numbers >> i & 1 ? categories_number(&c, e->number[i]) : categories_tensor(&c, e->t[i]);
+  return st ? st : categories_result(out, &c);
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-static bool joins(const weir_elementwise *e, const weir_tensor *t)
+static bool joins(const elementwise_call *e, const weir_tensor *t)
 {
-  return !t->dims && t != e->self && weir_device_of(t).type == WEIR_DEVICE_CPU;
+  return !t->dims && t != e->self && device_of_tensor(t).type == WEIR_DEVICE_CPU;
 }
 
 /* The first CUDA device there is, else the cpu; all operands must be on it or join. */
-static weir_status common_device(weir_device *out, const weir_elementwise *e)
+static weir_status common_device(weir_device *out, const elementwise_call *e)
 {
   char one[WEIR_DEVICE_TEXT], two[WEIR_DEVICE_TEXT];
   *out = WEIR_CPU;
   for (int i = e->count - 1; i >= 0; i--)
-    if (!(e->numbers >> i & 1) && weir_device_of(e->t[i]).type != WEIR_DEVICE_CPU)
-      *out = weir_device_of(e->t[i]);
+    if (!(e->numbers >> i & 1) && device_of_tensor(e->t[i]).type != WEIR_DEVICE_CPU)
+      *out = device_of_tensor(e->t[i]);
   for (int i = 0; i < e->count; i++)
-    if (!(e->numbers >> i & 1) && !weir_device_equal(weir_device_of(e->t[i]), *out) &&
+    if (!(e->numbers >> i & 1) && !weir_device_equal(device_of_tensor(e->t[i]), *out) &&
         !joins(e, e->t[i]))
       return weir_fail(WEIR_EINVAL,
                        "Expected all tensors to be on the same device, but found at least two "
                        "devices, %s and %s!",
-                       weir_device_text(one, *out), weir_device_text(two, weir_device_of(e->t[i])));
+                       device_format(one, *out), device_format(two, device_of_tensor(e->t[i])));
   return WEIR_OK;
 }
 
 /* ---- the long way ---------------------------------------------------------------------------- */
 
-static weir_status loop_shape(weir_loop *l, const weir_elementwise *e)
+static weir_status loop_shape(weir_loop *l, const elementwise_call *e)
 {
   weir_shape shape = {0, {0}};
   weir_status st = WEIR_OK;
   for (int i = 0; i < e->count && !st; i++)
-    if (!(e->numbers >> i & 1)) st = weir_broadcast(&shape, e->t[i]->size, e->t[i]->dims);
+    if (!(e->numbers >> i & 1)) st = shape_broadcast(&shape, e->t[i]->size, e->t[i]->dims);
   l->dims = shape.count;
   memcpy(l->size, shape.size, sizeof l->size);
   return st;
@@ -167,15 +166,15 @@ static void number_operand(weir_operand *o, const weir_loop *l, weir_scalar numb
     o->stride[i] = 0;
 }
 
-static weir_status loop_input(weir_loop *l, const weir_elementwise *e, int i, weir_device device)
+static weir_status loop_input(weir_loop *l, const elementwise_call *e, int i, weir_device device)
 {
   weir_scalar number = e->number[i];
   if (!(e->numbers >> i & 1)) {
-    if (weir_device_equal(weir_device_of(e->t[i]), device)) {
-      l->in[i] = weir_operand_of(e->t[i], l);
+    if (weir_device_equal(device_of_tensor(e->t[i]), device)) {
+      l->in[i] = operand_of(e->t[i], l);
       return WEIR_OK;
     }
-    weir_status st = weir_scalar_of(&number, e->t[i]);
+    weir_status st = scalar_of(&number, e->t[i]);
     if (st) return st;
   }
   number_operand(&l->in[i], l, number);
@@ -183,30 +182,30 @@ static weir_status loop_input(weir_loop *l, const weir_elementwise *e, int i, we
 }
 
 /* In place: what torch refuses, and copies of operands whose memory is written. */
-static weir_status check_self(const weir_elementwise *e, const weir_loop *l, weir_dtype result,
+static weir_status check_self(const elementwise_call *e, const weir_loop *l, weir_dtype result,
                               weir_tensor *copies[3])
 {
-  weir_text want, have;
+  text_buffer want, have;
   weir_tensor *self = e->self;
   weir_status st = WEIR_OK;
   if (self->dims != l->dims || memcmp(self->size, l->size, (size_t)l->dims * sizeof *l->size) != 0)
     return weir_fail(WEIR_EINVAL, "output with shape %s doesn't match the broadcast shape %s",
-                     weir_shape_text(&have, weir_shape_of(self->dims, self->size)),
-                     weir_shape_text(&want, weir_shape_of(l->dims, l->size)));
-  if (!rules[e->op].truth && !weir_can_cast(result, (weir_dtype)self->dtype))
+                     shape_format(&have, weir_shape_of(self->dims, self->size)),
+                     shape_format(&want, weir_shape_of(l->dims, l->size)));
+  if (!rules[e->op].truth && !dtype_can_cast(result, (weir_dtype)self->dtype))
     return weir_fail(WEIR_EINVAL, "result type %s can't be cast to the desired output type %s",
-                     weir_dtype_title(result), weir_dtype_title((weir_dtype)self->dtype));
+                     dtype_title(result), dtype_title((weir_dtype)self->dtype));
   for (int i = 1; i < e->count && !st; i++) {
     bool copy = false;
     if (e->numbers >> i & 1) continue;
-    st = weir_overlap_check(&copy, self, e->t[i]);
-    if (!st && copy) st = weir_loop_dense(&copies[i], e->t[i]);
+    st = overlap_check(&copy, self, e->t[i]);
+    if (!st && copy) st = loop_dense(&copies[i], e->t[i]);
   }
   bool unused;
-  return st ? st : weir_overlap_check(&unused, self, NULL);
+  return st ? st : overlap_check(&unused, self, NULL);
 }
 
-static void loop_params(weir_loop *l, const weir_elementwise *e)
+static void loop_params(weir_loop *l, const elementwise_call *e)
 {
   l->op = e->op;
   l->has_alpha = e->has_alpha;
@@ -215,52 +214,51 @@ static void loop_params(weir_loop *l, const weir_elementwise *e)
 }
 
 /* On the cpu a zero among integers to divide by shows on the way: nothing may be changed then. */
-static bool may_fail(const weir_elementwise *e, const weir_loop *l, weir_device device)
+static bool may_fail(const elementwise_call *e, const weir_loop *l, weir_device device)
 {
-  return e->op == WEIR_OP_FLOOR_DIV && weir_is_integral(l->compute) &&
+  return e->op == WEIR_OP_FLOOR_DIV && dtype_is_integral(l->compute) &&
          device.type == WEIR_DEVICE_CPU;
 }
 
-static weir_status run_apart(const weir_elementwise *e, weir_loop *l, weir_dtype result,
+static weir_status run_apart(const elementwise_call *e, weir_loop *l, weir_dtype result,
                              weir_device device)
 {
   WEIR_TENSOR apart = NULL;
-  weir_status st = weir_loop_out(&apart, l, result, device);
-  if (!st) st = weir_loop_run(device, l);
-  return st ? st : weir_loop_copy(e->self, apart);
+  weir_status st = loop_out(&apart, l, result, device);
+  if (!st) st = loop_run(device, l);
+  return st ? st : loop_copy(e->self, apart);
 }
 
-static weir_status run_inputs(weir_tensor **out, const weir_elementwise *e, weir_loop *l,
+static weir_status run_inputs(weir_tensor **out, const elementwise_call *e, weir_loop *l,
                               weir_dtype result, weir_device device)
 {
   weir_tensor *copies[3] = {NULL, NULL, NULL};
   weir_status st = e->self ? check_self(e, l, result, copies) : WEIR_OK;
   if (!st) st = check(e, l->compute, device);
-  if (rules[e->op].floating && weir_is_integral_or_bool(l->compute)) l->compute = result;
+  if (rules[e->op].floating && dtype_is_integral_or_bool(l->compute)) l->compute = result;
   for (int i = 0; i < e->count && !st; i++) {
     st = loop_input(l, e, i, device);
-    if (copies[i]) l->in[i] = weir_operand_of(copies[i], l);
+    if (copies[i]) l->in[i] = operand_of(copies[i], l);
   }
-  if (!st && e->self) l->out = weir_operand_of(e->self, l);
-  if (!st && !e->self) st = weir_loop_out(out, l, result, device);
+  if (!st && e->self) l->out = operand_of(e->self, l);
+  if (!st && !e->self) st = loop_out(out, l, result, device);
   if (!st)
-    st = e->self && may_fail(e, l, device) ? run_apart(e, l, result, device)
-                                           : weir_loop_run(device, l);
+    st = e->self && may_fail(e, l, device) ? run_apart(e, l, result, device) : loop_run(device, l);
   if (st && !e->self) weir_tensor_drop(out);
   for (int i = 0; i < e->count; i++)
     weir_tensor_release(copies[i]);
   return st;
 }
 
-static weir_dtype result_of(const weir_elementwise *e, weir_dtype common)
+static weir_dtype result_of(const elementwise_call *e, weir_dtype common)
 {
   const struct rule *r = &rules[e->op];
   if (r->truth) return WEIR_BOOL;
   if (e->op == WEIR_OP_ABS && common == WEIR_COMPLEX64) return WEIR_FLOAT32;
-  return r->floating && weir_is_integral_or_bool(common) ? weir_get_default_dtype() : common;
+  return r->floating && dtype_is_integral_or_bool(common) ? weir_get_default_dtype() : common;
 }
 
-static weir_status run_long(weir_tensor **out, const weir_elementwise *e)
+static weir_status run_long(weir_tensor **out, const elementwise_call *e)
 {
   weir_loop l;
   weir_device device;
@@ -278,13 +276,13 @@ static weir_status run_long(weir_tensor **out, const weir_elementwise *e)
 /* Whether a number changes nothing about the dtype of a tensor. */
 static inline bool plain_number(weir_dtype tensor, weir_dtype number)
 {
-  return weir_is_floating(tensor) ? number != WEIR_COMPLEX64 && number != WEIR_DTYPE_NONE
-                                  : weir_is_integral(tensor) && number == WEIR_INT64;
+  return dtype_is_floating(tensor) ? number != WEIR_COMPLEX64 && number != WEIR_DTYPE_NONE
+                                   : dtype_is_integral(tensor) && number == WEIR_INT64;
 }
 
 /* Operand i is as operand 0: dense, of the same dtype, shape and device; and not memory that is
  * written otherwise than in place. */
-static inline bool plain_operand(const weir_elementwise *e, int i)
+static inline bool plain_operand(const elementwise_call *e, int i)
 {
   const weir_tensor *a = e->t[0], *t = e->t[i];
   if (e->numbers >> i & 1) return plain_number((weir_dtype)a->dtype, e->number[i].dtype);
@@ -292,19 +290,19 @@ static inline bool plain_operand(const weir_elementwise *e, int i)
   if (!t || !t->dense || t->dtype != a->dtype || t->dims != a->dims) return false;
   for (int d = 0; d < a->dims; d++)
     if (t->size[d] != a->size[d]) return false;
-  return weir_device_equal(weir_device_of(a), weir_device_of(t)) &&
+  return weir_device_equal(device_of_tensor(a), device_of_tensor(t)) &&
          (!e->self || t->storage != a->storage);
 }
 
-static inline bool plain(const weir_elementwise *e)
+static inline bool plain(const elementwise_call *e)
 {
   const weir_tensor *a = e->t[0];
   if (e->numbers & 1 || !a || !a->dense || e->has_alpha) return false;
   for (int i = 1; i < e->count; i++)
     if (!plain_operand(e, i)) return false;
   weir_dtype dtype = (weir_dtype)a->dtype;
-  if (rules[e->op].floating && !weir_is_floating(dtype)) return false;
-  if (e->op == WEIR_OP_FLOOR_DIV && e->self && weir_is_integral(dtype)) return false;
+  if (rules[e->op].floating && !dtype_is_floating(dtype)) return false;
+  if (e->op == WEIR_OP_FLOOR_DIV && e->self && dtype_is_integral(dtype)) return false;
   if (e->op == WEIR_OP_POW || e->op == WEIR_OP_WHERE || dtype == WEIR_COMPLEX64) return false;
   if (e->op == WEIR_OP_SUB && e->numbers && e->number[1].dtype == WEIR_BOOL) return false;
   return rules[e->op].dtypes >> dtype & 1;
@@ -317,7 +315,7 @@ static inline void plain_fill(weir_operand *o, const weir_tensor *t)
   o->stride[0] = 1;
 }
 
-weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e)
+weir_status elementwise_run(weir_tensor **out, const elementwise_call *e)
 {
   weir_loop l;
   weir_tensor *to = e->self;
@@ -325,9 +323,9 @@ weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e)
   if (!e->self) *out = NULL;
   if (!plain(e)) return run_long(out, e);
   const weir_tensor *a = e->t[0];
-  weir_device device = weir_device_of(a);
+  weir_device device = device_of_tensor(a);
   if (!to) {
-    st = weir_tensor_new_as(&to, rules[e->op].truth ? WEIR_BOOL : (weir_dtype)a->dtype, a);
+    st = tensor_new_as(&to, rules[e->op].truth ? WEIR_BOOL : (weir_dtype)a->dtype, a);
     if (st) return st;
   }
   loop_params(&l, e);
@@ -340,7 +338,7 @@ weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e)
       number_operand(&l.in[i], &l, e->number[i]);
     else
       plain_fill(&l.in[i], e->t[i]);
-  st = weir_loop_run(device, &l);
+  st = loop_run(device, &l);
   if (st && !e->self) weir_tensor_release(to);
   if (!st && !e->self) *out = to;
   return st;
@@ -351,10 +349,10 @@ weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e)
 static inline weir_status unary(weir_op op, weir_tensor **out, weir_tensor *self,
                                 const weir_tensor *a)
 {
-  weir_elementwise e;
+  elementwise_call e;
   e.op = op, e.count = 1, e.numbers = 0, e.has_alpha = e.has_p = false;
   e.self = self, e.t[0] = a;
-  return weir_elementwise_run(out, &e);
+  return elementwise_run(out, &e);
 }
 
 #define UNARY(name, op)                                                                            \
@@ -379,28 +377,28 @@ weir_status weir_isfinite(weir_tensor **out, const weir_tensor *a)
 static inline weir_status tensors(weir_op op, weir_tensor **out, weir_tensor *self,
                                   const weir_tensor *a, const weir_tensor *b)
 {
-  weir_elementwise e;
+  elementwise_call e;
   e.op = op, e.count = 2, e.numbers = 0, e.has_alpha = e.has_p = false;
   e.self = self, e.t[0] = a, e.t[1] = b;
-  return weir_elementwise_run(out, &e);
+  return elementwise_run(out, &e);
 }
 
 static inline weir_status with_number(weir_op op, weir_tensor **out, weir_tensor *self,
                                       const weir_tensor *a, weir_scalar b)
 {
-  weir_elementwise e;
+  elementwise_call e;
   e.op = op, e.count = 2, e.numbers = 2, e.has_alpha = e.has_p = false;
   e.self = self, e.t[0] = a, e.t[1] = NULL, e.number[1] = b;
-  return weir_elementwise_run(out, &e);
+  return elementwise_run(out, &e);
 }
 
 static inline weir_status to_number(weir_op op, weir_tensor **out, weir_scalar a,
                                     const weir_tensor *b)
 {
-  weir_elementwise e;
+  elementwise_call e;
   e.op = op, e.count = 2, e.numbers = 1, e.has_alpha = e.has_p = false;
   e.self = NULL, e.t[0] = NULL, e.t[1] = b, e.number[0] = a;
-  return weir_elementwise_run(out, &e);
+  return elementwise_run(out, &e);
 }
 
 #define BINARY(name, op)                                                                           \
@@ -434,10 +432,10 @@ WEIR_BINARY_MAP(BINARY)
 static weir_status scaled(weir_op op, weir_tensor **out, weir_tensor *self, const weir_tensor *a,
                           const weir_tensor *b, weir_scalar alpha)
 {
-  weir_elementwise e;
+  elementwise_call e;
   e.op = op, e.count = 2, e.numbers = 0, e.has_alpha = true, e.has_p = false;
   e.self = self, e.t[0] = a, e.t[1] = b, e.alpha = alpha;
-  return weir_elementwise_run(out, &e);
+  return elementwise_run(out, &e);
 }
 
 #define SCALED(name, op)                                                                           \

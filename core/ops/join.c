@@ -15,7 +15,7 @@ static weir_status check_list(const weir_tensor *const *tensors, int count, cons
   for (int i = 0; i < count; i++)
     if (!tensors[i]) return weir_fail(WEIR_EINVAL, "tensor %d of the list is NULL", i);
   for (int i = 1; i < count; i++) {
-    weir_status st = weir_same_device(tensors[0], tensors[i]);
+    weir_status st = check_same_device(tensors[0], tensors[i]);
     if (st) return st;
   }
   return WEIR_OK;
@@ -39,7 +39,7 @@ static weir_status check_sizes(const weir_tensor *first, const weir_tensor *t, i
 static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
                              const weir_tensor *const *tensors, int count)
 {
-  weir_categories c = {0};
+  categories c = {0};
   const weir_tensor *first = tensors[0];
   weir_status st = WEIR_OK;
   for (int i = 0; i < count && !st; i++) {
@@ -47,11 +47,11 @@ static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
       return weir_fail(WEIR_EINVAL,
                        "zero-dimensional tensor (at position %d) cannot be concatenated", i);
     if (skipped(first)) first = tensors[i];
-    st = weir_categories_tensor(&c, tensors[i]);
+    st = categories_tensor(&c, tensors[i]);
   }
-  if (!st) st = weir_categories_result(dtype, &c);
+  if (!st) st = categories_result(dtype, &c);
   if (skipped(first)) *dim = 0; /* nothing to join: torch does not look */
-  if (!st) st = weir_dim_of(dim, *dim, first->dims);
+  if (!st) st = dim_resolve(dim, *dim, first->dims);
   if (st) return st;
   *shape = weir_shape_of(first->dims, first->size);
   shape->size[*dim] = 0;
@@ -67,9 +67,9 @@ static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
 static weir_status place(const weir_tensor *out, const weir_tensor *t, int dim, int64_t from)
 {
   WEIR_TENSOR part = NULL;
-  weir_status st = weir_tensor_view(&part, out, weir_shape_of(t->dims, t->size), out->stride,
-                                    from * out->stride[dim]);
-  return st ? st : weir_loop_copy(part, t);
+  weir_status st = tensor_view(&part, out, weir_shape_of(t->dims, t->size), out->stride,
+                               from * out->stride[dim]);
+  return st ? st : loop_copy(part, t);
 }
 
 weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
@@ -81,7 +81,7 @@ weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int c
   int64_t from = 0;
   weir_status st = check_list(tensors, count, "weir.cat(): expected a non-empty list of Tensors");
   if (!st) st = cat_shape(&shape, &dtype, &dim, tensors, count);
-  if (!st) st = weir_tensor_new(out, dtype, weir_device_of(tensors[0]), false, shape);
+  if (!st) st = tensor_new(out, dtype, device_of_tensor(tensors[0]), false, shape);
   for (int i = 0; i < count && !st; i++) {
     if (skipped(tensors[i])) continue;
     if (tensors[i]->numel) st = place(*out, tensors[i], dim, from);
@@ -93,7 +93,7 @@ weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int c
 
 static weir_status check_equal(const weir_tensor *const *tensors, int count)
 {
-  weir_text one, two;
+  text_buffer one, two;
   for (int i = 1; i < count; i++) {
     const weir_tensor *a = tensors[0], *b = tensors[i];
     bool same = a->dims == b->dims;
@@ -103,8 +103,8 @@ static weir_status check_equal(const weir_tensor *const *tensors, int count)
       return weir_fail(WEIR_EINVAL,
                        "stack expects each tensor to be equal size, but got %s at entry 0 and %s "
                        "at entry %d",
-                       weir_shape_text(&one, weir_shape_of(a->dims, a->size)),
-                       weir_shape_text(&two, weir_shape_of(b->dims, b->size)), i);
+                       shape_format(&one, weir_shape_of(a->dims, a->size)),
+                       shape_format(&two, weir_shape_of(b->dims, b->size)), i);
   }
   return WEIR_OK;
 }
@@ -113,15 +113,15 @@ weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, tensors);
-  weir_categories c = {0};
+  categories c = {0};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   weir_shape shape = {0, {0}};
   weir_status st = check_list(tensors, count, "stack expects a non-empty TensorList");
-  if (!st) st = weir_dim_of(&dim, dim, tensors[0]->dims + 1);
+  if (!st) st = dim_resolve(&dim, dim, tensors[0]->dims + 1);
   if (!st) st = check_equal(tensors, count);
   for (int i = 0; i < count && !st; i++)
-    st = weir_categories_tensor(&c, tensors[i]);
-  if (!st) st = weir_categories_result(&dtype, &c);
+    st = categories_tensor(&c, tensors[i]);
+  if (!st) st = categories_result(&dtype, &c);
   if (st) return st;
   const weir_tensor *a = tensors[0];
   if (a->dims == WEIR_MAX_DIMS)
@@ -129,11 +129,11 @@ weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int
                      a->dims + 1);
   for (int d = 0; d <= a->dims; d++)
     shape.size[shape.count++] = d == dim ? count : a->size[d - (d > dim)];
-  st = weir_tensor_new(out, dtype, weir_device_of(a), false, shape);
+  st = tensor_new(out, dtype, device_of_tensor(a), false, shape);
   for (int i = 0; i < count && !st && (*out)->numel; i++) {
     weir_tensor *part = NULL;
     st = weir_select(&part, *out, dim, i);
-    if (!st) st = weir_loop_copy(part, tensors[i]);
+    if (!st) st = loop_copy(part, tensors[i]);
     weir_tensor_release(part);
   }
   if (st) weir_tensor_drop(out);

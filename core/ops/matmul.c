@@ -43,14 +43,14 @@ bool weir_get_deterministic(void)
   return deterministic;
 }
 
-weir_status weir_gemm_run(const weir_target *t, weir_gemm *g)
+weir_status gemm_run(const compute_target *t, weir_gemm *g)
 {
-  if (!t->compute->gemm) return weir_target_lacks(t, "matmul");
+  if (!t->compute->gemm) return compute_target_lacks(t, "matmul");
   g->tf32 = tf32;
   g->reduced_precision = !full_precision;
   g->deterministic = deterministic;
   g->blas = weir_get_blas();
-  return weir_target_done(t, t->compute->gemm(t->self, t->stream, g), "matmul");
+  return compute_target_done(t, t->compute->gemm(t->self, t->stream, g), "matmul");
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ static weir_status side_of(side *s, const weir_tensor *t, bool right)
   describe(s, t, right, &row, &column);
   s->trans = !row_major(s->rows, s->columns, row, column, &s->ld);
   if (!s->trans || row_major(s->columns, s->rows, column, row, &s->ld)) return WEIR_OK;
-  weir_status st = weir_loop_dense(&s->copy, t);
+  weir_status st = loop_dense(&s->copy, t);
   if (st) return st;
   describe(s, s->copy, right, &row, &column);
   s->trans = !row_major(s->rows, s->columns, row, column, &s->ld);
@@ -149,11 +149,11 @@ static void batch_of(product *p, const weir_shape *batch, int64_t matrix)
 
 static const char *offset(const weir_tensor *t, int64_t elements)
 {
-  return t->data + elements * (int64_t)weir_itemsize((weir_dtype)t->dtype);
+  return t->data + elements * (int64_t)itemsize((weir_dtype)t->dtype);
 }
 
 /* One request for each place in the outer dimensions of the batch. */
-static weir_status run_batches(const weir_target *t, const product *p, weir_gemm *g,
+static weir_status run_batches(const compute_target *t, const product *p, weir_gemm *g,
                                const weir_tensor *out)
 {
   int inner = p->dims ? p->dims - 1 : 0;
@@ -169,7 +169,7 @@ static weir_status run_batches(const weir_target *t, const product *p, weir_gemm
     g->a = offset(p->a.t, from[0]);
     g->b = offset(p->b.t, from[1]);
     g->c = (void *)offset(out, from[2]);
-    st = weir_gemm_run(t, g);
+    st = gemm_run(t, g);
     for (int d = inner - 1; d >= 0; d--) {
       bool wrapped = ++at[d] == p->size[d];
       for (int k = 0; k < 3; k++)
@@ -186,13 +186,13 @@ static weir_status multiply(const weir_tensor *out, const weir_tensor *a, const 
                             const weir_shape *batch, double alpha, double beta)
 {
   product p;
-  weir_target t;
+  compute_target t;
   weir_gemm g;
   if (!out->numel) return WEIR_OK;
   weir_status st = side_of(&p.a, a, false);
   if (st) return st;
   st = side_of(&p.b, b, true);
-  if (!st) st = weir_target_of(&t, weir_device_of(out));
+  if (!st) st = compute_target_of(&t, device_of_tensor(out));
   if (!st) {
     g.dtype = (weir_dtype)out->dtype;
     g.m = p.a.rows, g.n = p.b.columns, g.k = p.a.columns;
@@ -212,17 +212,18 @@ static weir_status multiply(const weir_tensor *out, const weir_tensor *a, const 
 static weir_status check_kind(const weir_tensor *a, const char *kernel)
 {
   weir_dtype d = (weir_dtype)a->dtype;
-  bool there = weir_is_floating(d) || d == WEIR_COMPLEX64 ||
-               (weir_is_integral(d) && weir_device_of(a).type == WEIR_DEVICE_CPU);
-  return there ? WEIR_OK : weir_not_implemented(kernel, weir_device_of(a), d);
+  bool there = dtype_is_floating(d) || d == WEIR_COMPLEX64 ||
+               (dtype_is_integral(d) && device_of_tensor(a).type == WEIR_DEVICE_CPU);
+  return there ? WEIR_OK : not_implemented(kernel, device_of_tensor(a), d);
 }
 
 static weir_status check_mm_dtypes(const weir_tensor *a, const weir_tensor *b)
 {
   if (a->dtype != b->dtype)
     return weir_fail(WEIR_EINVAL, "expected m1 and m2 to have the same dtype, but got: %s != %s",
-                     weir_dtype_cxx((weir_dtype)a->dtype), weir_dtype_cxx((weir_dtype)b->dtype));
-  return check_kind(a, weir_device_of(a).type == WEIR_DEVICE_CPU ? "addmm_impl_cpu_" : "addmm_%s");
+                     dtype_cxx((weir_dtype)a->dtype), dtype_cxx((weir_dtype)b->dtype));
+  return check_kind(a,
+                    device_of_tensor(a).type == WEIR_DEVICE_CPU ? "addmm_impl_cpu_" : "addmm_%s");
 }
 
 static weir_status cannot_multiply(int64_t m, int64_t k, int64_t k2, int64_t n)
@@ -241,8 +242,8 @@ static weir_status check_mv(const weir_tensor *a, const weir_tensor *b, int64_t 
   if (a->dtype != b->dtype)
     return weir_fail(WEIR_EINVAL,
                      "addmv input tensors must have the same dtype, but got %s, %s, and %s",
-                     weir_dtype_title((weir_dtype)b->dtype), weir_dtype_title((weir_dtype)a->dtype),
-                     weir_dtype_title((weir_dtype)b->dtype));
+                     dtype_title((weir_dtype)b->dtype), dtype_title((weir_dtype)a->dtype),
+                     dtype_title((weir_dtype)b->dtype));
   return check_kind(a, "addmv_impl_%s");
 }
 
@@ -252,9 +253,9 @@ static weir_status check_dot(const weir_tensor *a, const weir_tensor *b)
     return weir_fail(WEIR_EINVAL, "1D tensors expected, but got %dD and %dD tensors", a->dims,
                      b->dims);
   if (a->dtype != b->dtype)
-    return weir_fail(
-        WEIR_EINVAL, "dot : expected both vectors to have same dtype, but found %s and %s",
-        weir_dtype_title((weir_dtype)a->dtype), weir_dtype_title((weir_dtype)b->dtype));
+    return weir_fail(WEIR_EINVAL,
+                     "dot : expected both vectors to have same dtype, but found %s and %s",
+                     dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
   if (a->size[0] != b->size[0])
     return weir_fail(WEIR_EINVAL,
                      "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the "
@@ -275,10 +276,10 @@ static weir_status check_bmm(const weir_shape *batch, const weir_tensor *a, cons
                      "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
                      "but got: [%lld, %lld].",
                      (long long)count, (long long)k, (long long)count, (long long)k2);
-  weir_status st = check_kind(a, weir_device_of(a).type == WEIR_DEVICE_CPU ? "bmm" : "bmm_%s");
+  weir_status st = check_kind(a, device_of_tensor(a).type == WEIR_DEVICE_CPU ? "bmm" : "bmm_%s");
   if (!st && a->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s",
-                   weir_dtype_title((weir_dtype)a->dtype), weir_dtype_title((weir_dtype)b->dtype));
+                   dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
   return st;
 }
 
@@ -300,7 +301,7 @@ weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  weir_status st = weir_same_device(a, b);
+  weir_status st = check_same_device(a, b);
   if (!st) st = check_dot(a, b);
   return st ? st : product_of(out, no_batch, a, b, &no_batch);
 }
@@ -309,7 +310,7 @@ weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  weir_status st = weir_same_device(a, b);
+  weir_status st = check_same_device(a, b);
   if (!st && !a->dims)
     st = weir_fail(WEIR_EINVAL, "Dimension specified as 0 but tensor has no dimensions");
   if (!st && (a->dims != 2 || b->dims != 1))
@@ -321,7 +322,7 @@ weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 
 static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const char *name)
 {
-  weir_status st = weir_same_device(a, b);
+  weir_status st = check_same_device(a, b);
   if (st) return st;
   if (a->dims != 2)
     return weir_fail(WEIR_EINVAL, "%s: self must be a matrix, got %d-D tensor", name, a->dims);
@@ -345,7 +346,7 @@ weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  weir_status st = weir_same_device(a, b);
+  weir_status st = check_same_device(a, b);
   if (st) return st;
   if (a->dims != 3) return weir_fail(WEIR_EINVAL, "batch1 must be a 3D tensor");
   if (b->dims != 3) return weir_fail(WEIR_EINVAL, "batch2 must be a 3D tensor");
@@ -366,20 +367,20 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
   WEIR_TENSOR wide = NULL;
-  weir_status st = weir_same_device(c, b);
+  weir_status st = check_same_device(c, b);
   if (!st && c->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "self and mat2 must have the same dtype, but got %s and %s",
-                   weir_dtype_title((weir_dtype)c->dtype), weir_dtype_title((weir_dtype)b->dtype));
+                   dtype_title((weir_dtype)c->dtype), dtype_title((weir_dtype)b->dtype));
   if (!st && a->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "mat1 and mat2 must have the same dtype, but got %s and %s",
-                   weir_dtype_title((weir_dtype)a->dtype), weir_dtype_title((weir_dtype)b->dtype));
+                   dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
   if (!st) st = check_mm(a, b, "addmm");
   if (st) return st;
   weir_shape shape = weir_shape(a->size[0], b->size[1]);
   st = weir_expand(&wide, c, shape);
   if (!st) st = check_mm_dtypes(a, b);
   if (!st) st = tensor_new_beside(out, a, shape);
-  if (!st && beta != 0) st = weir_loop_copy(*out, wide);
+  if (!st && beta != 0) st = loop_copy(*out, wide);
   if (!st && (*out)->numel) st = multiply(*out, a, b, &no_batch, alpha, beta);
   if (st) weir_tensor_drop(out);
   return st;
@@ -449,7 +450,7 @@ static weir_status matmul_turned(weir_tensor **out, bool *done, const weir_tenso
 static weir_status matmul_shape(weir_shape *batch, const weir_tensor *a, const weir_tensor *b)
 {
   *batch = weir_shape_of(a->dims > 2 ? a->dims - 2 : 0, a->size);
-  return weir_broadcast(batch, b->size, b->dims > 2 ? b->dims - 2 : 0);
+  return shape_broadcast(batch, b->size, b->dims > 2 ? b->dims - 2 : 0);
 }
 
 static weir_status matmul_batched(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
@@ -470,7 +471,7 @@ weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tens
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  weir_status st = weir_same_device(a, b);
+  weir_status st = check_same_device(a, b);
   if (st) return st;
   if (!a->dims || !b->dims)
     return weir_fail(WEIR_EINVAL,
@@ -499,7 +500,7 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
   WEIR_TENSOR rows = NULL;
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR flat = NULL;
-  weir_status st = weir_same_device(a, weight);
+  weir_status st = check_same_device(a, weight);
   if (st) return st;
   if (!a->dims || !weight->dims)
     return weir_fail(WEIR_EINVAL,

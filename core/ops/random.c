@@ -39,7 +39,7 @@ static uint64_t mask(const weir_generator *g)
 weir_status weir_default_generator(weir_generator **out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  device = weir_resolve(device);
+  device = device_resolve(device);
   bool cuda = device.type == WEIR_DEVICE_CUDA;
   *out = NULL;
   if (device.index.plus_1 > (cuda ? WEIR_DEVICES : 0))
@@ -59,7 +59,7 @@ weir_status weir_generator_new(weir_generator **out, weir_device device)
   if (!g) return weir_fail(WEIR_ENOMEM, "no host memory for a generator");
   g->owned = true;
   atomic_store(&g->refs, 1);
-  g->device = weir_resolve(device);
+  g->device = device_resolve(device);
   atomic_store(&g->seed, FIRST_SEED);
   *out = g;
   return WEIR_OK;
@@ -120,7 +120,7 @@ weir_status weir_manual_seed_device(weir_device device, uint64_t seed)
 
 /* A generator's part of a graph. */
 typedef struct drawn {
-  weir_graph_part part;
+  graph_part part;
   weir_generator *generator; /* a reference of its own */
   weir_tensor *at[2];        /* int64, one element each, neighbours: weir_random.base */
   _Atomic uint64_t blocks;   /* that a replay uses */
@@ -128,7 +128,7 @@ typedef struct drawn {
   bool seeded;               /* if it holds one */
 } drawn;
 
-static void drop_drawn(weir_graph_part *part)
+static void drop_drawn(graph_part *part)
 {
   drawn *d = (drawn *)part;
   weir_tensor_release(d->at[0]);
@@ -137,7 +137,7 @@ static void drop_drawn(weir_graph_part *part)
   free(d);
 }
 
-static weir_status write_place(weir_graph_part *part)
+static weir_status write_place(graph_part *part)
 {
   drawn *d = (drawn *)part;
   weir_generator *g = d->generator;
@@ -152,14 +152,13 @@ static weir_status write_place(weir_graph_part *part)
 }
 
 /* Its memory is had in the capture, from the graph's pool. */
-static weir_status make_drawn(weir_graph_part **out, void *key)
+static weir_status make_drawn(graph_part **out, void *key)
 {
   weir_generator *g = key;
   WEIR_TENSOR both = NULL;
   drawn *d = calloc(1, sizeof *d);
   if (!d) return weir_fail(WEIR_ENOMEM, "no host memory for a generator's part of a graph");
-  weir_status st =
-      weir_tensor_new(&both, WEIR_INT64, weir_generator_device(g), false, weir_shape(2));
+  weir_status st = tensor_new(&both, WEIR_INT64, weir_generator_device(g), false, weir_shape(2));
   for (int i = 0; i < 2 && !st; i++)
     st = weir_slice(&d->at[i], both, 0, i, i + 1, 1);
   if (g->owned) atomic_fetch_add(&g->refs, 1);
@@ -176,8 +175,8 @@ static weir_status make_drawn(weir_graph_part **out, void *key)
 /* Takes r->used blocks of g, now or, where `stream` is being captured, at every replay. */
 static weir_status draw(weir_random *r, weir_generator *g, weir_stream *stream)
 {
-  weir_graph_part *part = NULL;
-  weir_status st = stream ? weir_graph_part_of(&part, stream, g, make_drawn) : WEIR_OK;
+  graph_part *part = NULL;
+  weir_status st = stream ? graph_part_of(&part, stream, g, make_drawn) : WEIR_OK;
   if (st) return st;
   if (part) {
     drawn *d = (drawn *)part;
@@ -196,7 +195,7 @@ static weir_status draw(weir_random *r, weir_generator *g, weir_stream *stream)
 static weir_status generator_for(weir_generator **g, const weir_tensor *t)
 {
   char one[WEIR_DEVICE_TEXT], two[WEIR_DEVICE_TEXT];
-  weir_device device = weir_device_of(t);
+  weir_device device = device_of_tensor(t);
   if (!*g) return weir_default_generator(g, device);
   weir_device of = weir_generator_device(*g);
   if (of.type != device.type)
@@ -206,24 +205,25 @@ static weir_status generator_for(weir_generator **g, const weir_tensor *t)
   return weir_device_equal(of, device)
              ? WEIR_OK
              : weir_fail(WEIR_EINVAL, "Expected a '%s' generator device but found '%s'",
-                         weir_device_text(one, device), weir_device_text(two, of));
+                         device_format(one, device), device_format(two, of));
 }
 
 /* Into dense memory, elements in their order. */
 static weir_status run(weir_random *r, const weir_tensor *t, weir_generator *g)
 {
-  weir_target target;
+  compute_target target;
   bool pairs = t->dtype == WEIR_COMPLEX64; /* real and imaginary parts, each a number */
   r->out = t->data;
   r->dtype = pairs ? WEIR_FLOAT32 : (weir_dtype)t->dtype;
   r->count = pairs ? 2 * t->numel : t->numel;
-  weir_status st = weir_target_of(&target, weir_device_of(t));
+  weir_status st = compute_target_of(&target, device_of_tensor(t));
   if (st) return st;
-  if (!target.compute->random) return weir_target_lacks(&target, "random");
-  r->used = weir_philox_blocks(r->count);
+  if (!target.compute->random) return compute_target_lacks(&target, "random");
+  r->used = philox_blocks(r->count);
   st = draw(r, g, target.place.stream);
   if (st) return st;
-  return weir_target_done(&target, target.compute->random(target.self, target.stream, r), "random");
+  return compute_target_done(&target, target.compute->random(target.self, target.stream, r),
+                             "random");
 }
 
 static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
@@ -231,12 +231,12 @@ static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
   WEIR_TENSOR dense = NULL;
   bool copy;
   weir_status st = generator_for(&g, t);
-  if (!st) st = weir_overlap_check(&copy, t, NULL);
+  if (!st) st = overlap_check(&copy, t, NULL);
   if (st || !g || !t->numel) return st;
   if (t->dense) return run(r, t, g);
   st = tensor_new_beside(&dense, t, weir_shape_of(t->dims, t->size));
   if (!st) st = run(r, dense, g);
-  return st ? st : weir_loop_copy(t, dense);
+  return st ? st : loop_copy(t, dense);
 }
 
 weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator *g)
@@ -246,8 +246,8 @@ weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator
   weir_random r = {.kind = WEIR_RANDOM_NORMAL, .a = mean, .b = std};
   if (!(std >= 0))
     return weir_fail(WEIR_EINVAL, "normal expects std >= 0.0, but found std %g", std);
-  if (weir_is_integral_or_bool((weir_dtype)t->dtype))
-    return weir_not_implemented("normal_kernel_%s", weir_device_of(t), (weir_dtype)t->dtype);
+  if (dtype_is_integral_or_bool((weir_dtype)t->dtype))
+    return not_implemented("normal_kernel_%s", device_of_tensor(t), (weir_dtype)t->dtype);
   if (t->dtype == WEIR_COMPLEX64) r.b *= sqrt(0.5); /* of each part */
   return fill(&r, t, g);
 }
@@ -255,7 +255,7 @@ weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator
 static double largest(weir_dtype d)
 {
   double low, high;
-  weir_dtype_range(d, &low, &high);
+  dtype_range(d, &low, &high);
   return high;
 }
 
@@ -265,9 +265,9 @@ weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator
   WEIR_REQUIRE(t);
   weir_random r = {.kind = WEIR_RANDOM_UNIFORM, .a = from, .b = to};
   weir_dtype d = (weir_dtype)t->dtype;
-  if (weir_is_integral_or_bool(d))
-    return weir_not_implemented("check_uniform_bounds", weir_device_of(t), d);
-  const char *name = weir_dtype_cxx(d == WEIR_COMPLEX64 ? WEIR_FLOAT32 : d);
+  if (dtype_is_integral_or_bool(d))
+    return not_implemented("check_uniform_bounds", device_of_tensor(t), d);
+  const char *name = dtype_cxx(d == WEIR_COMPLEX64 ? WEIR_FLOAT32 : d);
   if (!(fabs(from) <= largest(d)))
     return weir_fail(WEIR_EINVAL, "from is out of bounds for %s", name);
   if (!(fabs(to) <= largest(d))) return weir_fail(WEIR_EINVAL, "to is out of bounds for %s", name);
@@ -279,7 +279,7 @@ weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator
     return weir_fail(WEIR_EINVAL,
                      "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g "
                      "and from=%g which result in to-from to exceed the limit",
-                     weir_dtype_title(d), to, from);
+                     dtype_title(d), to, from);
   return fill(&r, t, g);
 }
 
@@ -294,11 +294,11 @@ static weir_status check_range(weir_dtype d, int64_t from, int64_t to)
   if (d == WEIR_COMPLEX64)
     return weir_fail(WEIR_ENOTSUP, "check_random_bounds handles only integral, floating-point and "
                                    "boolean types");
-  weir_dtype_range(d, &low, &high);
+  dtype_range(d, &low, &high);
   if ((double)from < low || (double)from > high)
-    return weir_fail(WEIR_EINVAL, "from is out of bounds for %s", weir_dtype_cxx(d));
+    return weir_fail(WEIR_EINVAL, "from is out of bounds for %s", dtype_cxx(d));
   if ((double)(to - 1) < low || (double)(to - 1) > high)
-    return weir_fail(WEIR_EINVAL, "to - 1 is out of bounds for %s", weir_dtype_cxx(d));
+    return weir_fail(WEIR_EINVAL, "to - 1 is out of bounds for %s", dtype_cxx(d));
   if (from < -exact || to > exact)
     return weir_fail(WEIR_ENOTSUP,
                      "random_ draws integers from -2^53 to 2^53, but got from=%lld and to=%lld",
@@ -323,7 +323,7 @@ weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
   if (!(p >= 0 && p <= 1))
     return weir_fail(WEIR_EINVAL, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   if (t->dtype == WEIR_COMPLEX64)
-    return weir_not_implemented("bernoulli_scalar_%s_", weir_device_of(t), WEIR_COMPLEX64);
+    return not_implemented("bernoulli_scalar_%s_", device_of_tensor(t), WEIR_COMPLEX64);
   return fill(&r, t, g);
 }
 

@@ -43,7 +43,7 @@ static weir_status mask_of(uint32_t *out, const weir_tensor *a, const int *dims,
   uint32_t mask = 0;
   for (int i = 0; i < count; i++) {
     int d;
-    weir_status st = weir_dim_of(&d, dims[i], a->dims);
+    weir_status st = dim_resolve(&d, dims[i], a->dims);
     if (st) return st;
     if (mask >> d & 1)
       return weir_fail(WEIR_EINVAL, "dim %d appears multiple times in the list of dims", d);
@@ -74,11 +74,11 @@ static weir_status check_dtype(const reduction *r)
 {
   weir_dtype d = (weir_dtype)r->a->dtype;
   bool arg = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
-  if (r->op == WEIR_REDUCE_MEAN && weir_is_integral_or_bool(d))
+  if (r->op == WEIR_REDUCE_MEAN && dtype_is_integral_or_bool(d))
     return weir_fail(WEIR_ENOTSUP,
                      "mean(): could not infer output dtype. Input dtype must be either a floating "
                      "point or complex dtype. Got: %s",
-                     weir_dtype_title(d));
+                     dtype_title(d));
   if (arg && (d == WEIR_BOOL || d == WEIR_COMPLEX64))
     return weir_fail(WEIR_ENOTSUP, "%s(): does not support %s input", r->name,
                      d == WEIR_BOOL ? "bool" : "complex");
@@ -96,8 +96,8 @@ static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *r
   if (index && d == WEIR_COMPLEX64)
     return weir_fail(WEIR_ENOTSUP, "%s(): does not support complex input", r->name);
   if (rule->kernel && d == WEIR_COMPLEX64 && r->a->numel)
-    return weir_not_implemented(rule->kernel, weir_device_of(r->a), d);
-  *compute = rule->gives == WEIR_GIVES_WIDE && weir_is_integral_or_bool(d) ? WEIR_INT64 : d;
+    return not_implemented(rule->kernel, device_of_tensor(r->a), d);
+  *compute = rule->gives == WEIR_GIVES_WIDE && dtype_is_integral_or_bool(d) ? WEIR_INT64 : d;
   *result = *compute;
   if (rule->gives == WEIR_GIVES_BOOL) *result = d == WEIR_UINT8 ? WEIR_UINT8 : WEIR_BOOL;
   if (rule->gives == WEIR_GIVES_PLACE) *result = WEIR_INT64;
@@ -172,7 +172,7 @@ static void fill(weir_reduce *q, const reduction *r, const weir_tensor *out)
 
 static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out, weir_tensor *index)
 {
-  weir_target t;
+  compute_target t;
   q->op = r->op;
   q->in.data = r->a->data;
   q->in.dtype = (weir_dtype)r->a->dtype;
@@ -186,21 +186,21 @@ static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out,
     memcpy(q->index.stride, q->out.stride, sizeof q->index.stride);
   }
   if (!q->outputs) return WEIR_OK;
-  weir_status st = weir_target_of(&t, weir_device_of(out));
+  weir_status st = compute_target_of(&t, device_of_tensor(out));
   if (st) return st;
-  if (!t.compute->reduce) return weir_target_lacks(&t, r->name);
-  return weir_target_done(&t, t.compute->reduce(t.self, t.stream, q), r->name);
+  if (!t.compute->reduce) return compute_target_lacks(&t, r->name);
+  return compute_target_done(&t, t.compute->reduce(t.self, t.stream, q), r->name);
 }
 
 static weir_status run(weir_tensor **out, weir_tensor **index, const reduction *r)
 {
   weir_reduce q;
   weir_dtype result = WEIR_DTYPE_NONE;
-  weir_device device = weir_device_of(r->a);
+  weir_device device = device_of_tensor(r->a);
   weir_shape shape = result_shape(r);
   weir_status st = dtypes(r, &q.compute, &result);
-  if (!st) st = weir_tensor_new(out, result, device, false, shape);
-  if (!st && index) st = weir_tensor_new(index, WEIR_INT64, device, false, shape);
+  if (!st) st = tensor_new(out, result, device, false, shape);
+  if (!st && index) st = tensor_new(index, WEIR_INT64, device, false, shape);
   if (!st) st = enqueue(r, &q, *out, index ? *index : NULL);
   if (!st) return st;
   weir_tensor_drop(out);
@@ -247,8 +247,8 @@ static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_
   reduction r = {op, name, a, 0, false, true, NULL, 0};
   r.mask = (1u << a->dims) - 1;
   if (a->dtype == WEIR_COMPLEX64 && a->numel)
-    return weir_not_implemented(op == WEIR_REDUCE_MAX ? "max_all" : "min_all", weir_device_of(a),
-                                WEIR_COMPLEX64);
+    return not_implemented(op == WEIR_REDUCE_MAX ? "max_all" : "min_all", device_of_tensor(a),
+                           WEIR_COMPLEX64);
   return run(out, NULL, &r);
 }
 
@@ -328,11 +328,11 @@ static const char *const softmax_kernels[2][2] = {
 static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int dim, bool logarithm)
 {
   int at;
-  weir_status st = weir_dim_of(&at, dim, a->dims);
+  weir_status st = dim_resolve(&at, dim, a->dims);
   if (st) return st;
-  if (a->numel && !weir_is_floating((weir_dtype)a->dtype))
-    return weir_not_implemented(softmax_kernels[logarithm][at >= a->dims - 1], weir_device_of(a),
-                                (weir_dtype)a->dtype);
+  if (a->numel && !dtype_is_floating((weir_dtype)a->dtype))
+    return not_implemented(softmax_kernels[logarithm][at >= a->dims - 1], device_of_tensor(a),
+                           (weir_dtype)a->dtype);
   return a->numel ? softmax(out, a, dim, logarithm)
                   : tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
 }

@@ -10,7 +10,7 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, condition, a, b);
   WEIR_TENSOR truth = NULL;
-  weir_elementwise e;
+  elementwise_call e;
   if (condition->dtype == WEIR_UINT8) { /* as torch, which warns that it will not be so forever */
     weir_status st = weir_ne_scalar(&truth, condition, weir_int(0));
     if (st) return st;
@@ -20,10 +20,10 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
     return weir_fail(WEIR_EINVAL,
                      "where expected condition to be a boolean tensor, but got a tensor with dtype "
                      "%s",
-                     weir_dtype_title((weir_dtype)condition->dtype));
+                     dtype_title((weir_dtype)condition->dtype));
   e.op = WEIR_OP_WHERE, e.count = 3, e.numbers = 0, e.has_alpha = e.has_p = false;
   e.self = NULL, e.t[0] = condition, e.t[1] = a, e.t[2] = b;
-  weir_status st = weir_elementwise_run(out, &e);
+  weir_status st = elementwise_run(out, &e);
   return st;
 }
 
@@ -31,19 +31,19 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
 static weir_status clamp_dtype(weir_dtype *out, const weir_tensor *a, const weir_scalar *low,
                                const weir_scalar *high)
 {
-  weir_categories c = {0};
-  weir_status st = weir_categories_tensor(&c, a);
-  if (!st && low) st = weir_categories_number(&c, *low);
-  if (!st && high) st = weir_categories_number(&c, *high);
-  if (!st) st = weir_categories_result(out, &c);
+  categories c = {0};
+  weir_status st = categories_tensor(&c, a);
+  if (!st && low) st = categories_number(&c, *low);
+  if (!st && high) st = categories_number(&c, *high);
+  if (!st) st = categories_result(out, &c);
   if (!st && *out == WEIR_COMPLEX64)
     st = weir_fail(WEIR_ENOTSUP, "clamp is not supported for complex types");
   if (!st && *out == WEIR_BOOL) {
-    bool one = weir_device_of(a).type == WEIR_DEVICE_CPU && !(low && high);
-    st = weir_not_implemented(!one  ? "clamp_scalar_%s"
-                              : low ? "clamp_min_scalar_%s"
-                                    : "clamp_max_scalar_%s",
-                              weir_device_of(a), WEIR_BOOL);
+    bool one = device_of_tensor(a).type == WEIR_DEVICE_CPU && !(low && high);
+    st = not_implemented(!one  ? "clamp_scalar_%s"
+                         : low ? "clamp_min_scalar_%s"
+                               : "clamp_max_scalar_%s",
+                         device_of_tensor(a), WEIR_BOOL);
   }
   return st;
 }
@@ -52,19 +52,19 @@ static weir_status clamp_dtype(weir_dtype *out, const weir_tensor *a, const weir
 static weir_status check_range(bool *skip, weir_dtype d, weir_scalar bound, bool low)
 {
   double v = bound.dtype == WEIR_FLOAT64 ? bound.f : (double)bound.i, least, most;
-  weir_dtype_range(d, &least, &most);
+  dtype_range(d, &least, &most);
   *skip = false;
   if (isnan(v) || (v >= least && v <= most)) return WEIR_OK;
-  if (weir_is_floating(d))
+  if (dtype_is_floating(d))
     return isinf(v)
                ? WEIR_OK
                : weir_fail(WEIR_EINVAL, "value cannot be converted to type %s without overflow",
-                           weir_dtype_cxx(d));
+                           dtype_cxx(d));
   *skip = low ? v < least : v > most;
   return *skip
              ? WEIR_OK
              : weir_fail(WEIR_EINVAL, "Clamp %s value %g is outside the representable range of %s",
-                         low ? "min" : "max", v, weir_dtype_title(d));
+                         low ? "min" : "max", v, dtype_title(d));
 }
 
 /* a, of the result's dtype, with the bounds that count. */
@@ -116,17 +116,17 @@ weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_ten
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a, b);
-  weir_elementwise e;
+  elementwise_call e;
   if (a->dtype != b->dtype)
-    return weir_fail(WEIR_EINVAL, "%s did not match %s", weir_dtype_title((weir_dtype)a->dtype),
-                     weir_dtype_title((weir_dtype)b->dtype));
+    return weir_fail(WEIR_EINVAL, "%s did not match %s", dtype_title((weir_dtype)a->dtype),
+                     dtype_title((weir_dtype)b->dtype));
   weir_status st = check_bound("rtol", rtol);
   if (!st) st = check_bound("atol", atol);
   if (st) return st;
   e.op = WEIR_OP_CLOSE, e.count = 2, e.numbers = 0, e.has_alpha = false, e.has_p = true;
   e.self = NULL, e.t[0] = a, e.t[1] = b;
   e.p[0] = weir_float(rtol), e.p[1] = weir_float(atol), e.p[2] = weir_bool(equal_nan);
-  return weir_elementwise_run(out, &e);
+  return elementwise_run(out, &e);
 }
 
 /* Whether all of `truth` (stolen) is so; waits. */
@@ -158,7 +158,7 @@ weir_status weir_equal(bool *out, const weir_tensor *a, const weir_tensor *b)
   WEIR_REQUIRE(out, a, b);
   weir_tensor *same = NULL;
   *out = false;
-  weir_status st = weir_same_device(a, b);
+  weir_status st = check_same_device(a, b);
   if (st || a->dims != b->dims) return st;
   for (int i = 0; i < a->dims; i++)
     if (a->size[i] != b->size[i]) return WEIR_OK;

@@ -3,7 +3,7 @@
  * Notes are one ring a device, written by any thread without a lock: an error is the whole
  * device's, and which stream an operation went to is noted with it. A reader may meet a note that
  * is being replaced; the list is a help, not a proof. Each stream knows up to where its notes are
- * complete (weir_heap.good). */
+ * complete (mem_heap.good). */
 #include "core/stream/async_error.h"
 
 #include <stdio.h>
@@ -26,21 +26,21 @@ static struct ring {
   uint64_t first_of;      /* birth of the pool it was met in; 0: none was met */
 } rings[WEIR_DEVICES];
 
-__thread const char *weir_op_called __attribute__((tls_model("initial-exec")));
+__thread const char *op_called __attribute__((tls_model("initial-exec")));
 
 static _Atomic int blocking = -1; /* -1: the environment has not been asked yet */
 
 static const char *called(const char *op)
 {
-  return weir_op_called ? weir_op_called : op;
+  return op_called ? op_called : op;
 }
 
-static const weir_heap *heap_of(const weir_stream *stream)
+static const mem_heap *heap_of(const weir_stream *stream)
 {
-  return (const weir_heap *)stream;
+  return (const mem_heap *)stream;
 }
 
-static struct ring *ring_of(const weir_heap *h)
+static struct ring *ring_of(const mem_heap *h)
 {
   return &rings[h->pool->backend->index];
 }
@@ -64,7 +64,7 @@ void weir_set_launch_blocking(bool on)
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-static void note_op(const weir_heap *h, const char *op)
+static void note_op(const mem_heap *h, const char *op)
 {
   struct ring *r = ring_of(h);
   note *n = &r->notes[atomic_fetch_add_explicit(&r->count, 1, memory_order_relaxed) % NOTES];
@@ -79,25 +79,25 @@ uint64_t async_count(weir_stream *stream)
 
 void async_complete(weir_stream *stream, uint64_t count)
 {
-  weir_heap *h = (weir_heap *)stream;
+  mem_heap *h = (mem_heap *)stream;
   uint64_t before = atomic_load_explicit(&h->good, memory_order_relaxed);
   while (before < count && !atomic_compare_exchange_weak(&h->good, &before, count))
     ;
 }
 
 /* The pool is one backend's time as the device: what was noted before it is of another. */
-static uint64_t birth_of(const weir_pool *p)
+static uint64_t birth_of(const mem_pool *p)
 {
   return p->common[HEAP_IDLE].serial;
 }
 
 /* Whether the note's operation may not be complete. Pool's lock held. */
-static bool open_note(const weir_pool *p, const note *n, uint64_t number)
+static bool open_note(const mem_pool *p, const note *n, uint64_t number)
 {
   uint64_t serial = atomic_load_explicit(&n->stream, memory_order_relaxed);
   if (serial < birth_of(p)) return false;
   for (unsigned i = 0; i < p->heap_count; i++) {
-    const weir_heap *h = weir_heaps[p->numbers[i]];
+    const mem_heap *h = heap_table[p->numbers[i]];
     if (h->serial == serial) return number >= atomic_load(&h->good);
   }
   return true;
@@ -119,7 +119,7 @@ static bool add_name(char *text, const char *op, unsigned times)
 }
 
 /* The operations that may not be complete, in their order, equal neighbours as one. Lock held. */
-static void list_notes(char *text, const weir_pool *p)
+static void list_notes(char *text, const mem_pool *p)
 {
   struct ring *r = &rings[p->backend->index];
   uint64_t end = atomic_load(&r->count), i = end > NOTES ? end - NOTES : 0;
@@ -144,16 +144,16 @@ static void list_notes(char *text, const weir_pool *p)
 
 /* Whether the error stays: then the stream, asked again, has it too. A captured stream may not be
  * asked. The sentence is lost. */
-static bool stays(const weir_heap *h)
+static bool stays(const mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   bool complete;
-  if (!b->stream_query || weir_epoch_capturing(h)) return false;
+  if (!b->stream_query || epoch_capturing(h)) return false;
   return b->stream_query(b->self, h->stream, &complete) == WEIR_ECUDA;
 }
 
 /* What was first known of it. */
-static void word_first(char *out, size_t room, weir_pool *p, const char *where)
+static void word_first(char *out, size_t room, mem_pool *p, const char *where)
 {
   char list[LIST];
   pthread_mutex_lock(&p->lock);
@@ -170,10 +170,10 @@ static void word_first(char *out, size_t room, weir_pool *p, const char *where)
 
 weir_status async_error(weir_stream *stream, const char *where, weir_status st)
 {
-  const weir_heap *h = heap_of(stream);
+  const mem_heap *h = heap_of(stream);
   char sentence[200], first[sizeof rings[0].first];
   where = called(where);
-  if (st != WEIR_ECUDA || !h || weir_device_forked()) return st;
+  if (st != WEIR_ECUDA || !h || device_forked()) return st;
   (void)snprintf(sentence, sizeof sentence, "%s", weir_error_message());
   if (!stays(h)) return weir_fail(st, "%s", sentence);
   word_first(first, sizeof first, h->pool, where);
@@ -181,7 +181,7 @@ weir_status async_error(weir_stream *stream, const char *where, weir_status st)
                    sentence, first);
 }
 
-static weir_status sync_now(const weir_heap *h)
+static weir_status sync_now(const mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   uint64_t count = atomic_load_explicit(&ring_of(h)->count, memory_order_relaxed);
@@ -193,17 +193,17 @@ static weir_status sync_now(const weir_heap *h)
 }
 
 /* Whether the host may wait for the stream. */
-static weir_status may_wait(const weir_heap *h, const char *where)
+static weir_status may_wait(const mem_heap *h, const char *where)
 {
-  if (weir_device_forked()) return WEIR_ECUDA;
-  if (weir_epoch_capturing(h))
+  if (device_forked()) return WEIR_ECUDA;
+  if (epoch_capturing(h))
     return weir_fail(WEIR_EINVAL, "%s: operation not permitted when stream is capturing", where);
   return WEIR_OK;
 }
 
 weir_status async_sync(weir_stream *stream, const char *where)
 {
-  const weir_heap *h = heap_of(stream);
+  const mem_heap *h = heap_of(stream);
   if (!h) return WEIR_OK;
   where = called(where);
   weir_status st = may_wait(h, where);
@@ -217,30 +217,30 @@ static weir_status word_local(const char *op, weir_status st)
                    weir_error_message());
 }
 
-static weir_status wait_for(const weir_heap *h, const char *op)
+static weir_status wait_for(const mem_heap *h, const char *op)
 {
-  weir_status st = weir_epoch_capturing(h) ? WEIR_OK : sync_now(h);
+  weir_status st = epoch_capturing(h) ? WEIR_OK : sync_now(h);
   return st ? word_local(op, st) : WEIR_OK;
 }
 
 weir_status async_copy(weir_stream *stream, const char *op, enum weir_copy_way way, void *to,
                        const void *from, uint64_t bytes)
 {
-  const weir_heap *h = heap_of(stream);
+  const mem_heap *h = heap_of(stream);
   const weir_backend *b = h->pool->backend;
   op = called(op);
   weir_status st = may_wait(h, op);
   if (st) return st;
   uint64_t count = async_count(stream);
   st = b->copy_done(b->self, h->stream, way, to, from, bytes);
-  if (st) return weir_op_note(stream, op, st);
+  if (st) return op_note(stream, op, st);
   async_complete(stream, count);
   return WEIR_OK;
 }
 
-weir_status weir_op_note(weir_stream *stream, const char *op, weir_status st)
+weir_status op_note(weir_stream *stream, const char *op, weir_status st)
 {
-  const weir_heap *h = heap_of(stream);
+  const mem_heap *h = heap_of(stream);
   bool wait = weir_launch_blocking();
   op = called(op);
   if (__builtin_expect(st != WEIR_OK, 0))

@@ -1,7 +1,7 @@
 /* async_error.h: which operation a device's error is of.
  *
  * An operation enqueues its work and returns, so an error of that work shows at some later call.
- * Whoever enqueues says so with weir_op_done(), whoever waits for a stream does it with
+ * Whoever enqueues says so with op_done(), whoever waits for a stream does it with
  * async_sync(); an error that was met then names where it was first seen and what had been
  * enqueued since the last wait that went well. Under launch blocking (CUDA_LAUNCH_BLOCKING=1,
  * weir_set_launch_blocking()) every operation is waited for, and the error is its own.
@@ -16,33 +16,33 @@
 
 /* The public function that the calling thread is in, without "weir_", where that is made of others:
  * what they enqueue and wait for is its. NULL: none. */
-extern __thread const char *weir_op_called __attribute__((tls_model("initial-exec")));
+extern __thread const char *op_called __attribute__((tls_model("initial-exec")));
 
-static inline const char *weir_op_enter(const char *function)
+static inline const char *op_enter(const char *function)
 {
-  const char *before = weir_op_called;
-  if (!before) weir_op_called = function + sizeof "weir_" - 1;
+  const char *before = op_called;
+  if (!before) op_called = function + sizeof "weir_" - 1;
   return before;
 }
 
-static inline void weir_op_leave(const char **before)
+static inline void op_leave(const char **before)
 {
-  weir_op_called = *before;
+  op_called = *before;
 }
 
 /* First in a public function that calls others: the outermost is the one that is named. */
 #define WEIR_OP_HERE                                                                               \
-  const char *op_before_ __attribute__((cleanup(weir_op_leave), unused)) = weir_op_enter(__func__)
+  const char *op_before_ __attribute__((cleanup(op_leave), unused)) = op_enter(__func__)
 
-/* weir_op_done() on a device. */
-weir_status weir_op_note(weir_stream *stream, const char *op, weir_status st);
+/* op_done() on a device. */
+weir_status op_note(weir_stream *stream, const char *op, weir_status st);
 
 /* After every operation: `op` (static, torch's name of it) was enqueued in `stream`, and enqueueing
  * it said `st`. stream NULL: the cpu, whose work is done. Returns what the operation shall return,
  * worded. */
-static inline weir_status weir_op_done(weir_stream *stream, const char *op, weir_status st)
+static inline weir_status op_done(weir_stream *stream, const char *op, weir_status st)
 {
-  return stream ? weir_op_note(stream, op, st) : st;
+  return stream ? op_note(stream, op, st) : st;
 }
 
 /* The host waits for all work of the stream (NULL: the cpu). `where` (static): who waits, for the

@@ -14,12 +14,12 @@
 #include "core/stream/stream.h"
 
 struct weir_graph {
-  weir_heap *stream;           /* being captured; NULL: none */
+  mem_heap *stream;            /* being captured; NULL: none */
   const weir_backend *backend; /* borrowed; of the capture's device */
   void *native;                /* owned; the backend's, ready to be launched; NULL: none */
   weir_graph_pool *pool;       /* NULL: never captured */
   bool own;                    /* the pool's handle is ours */
-  weir_graph_part *parts;      /* owned; during the capture: lock */
+  graph_part *parts;           /* owned; during the capture: lock */
   struct weir_graph *next;     /* that is being captured: lock */
 };
 
@@ -49,10 +49,10 @@ static void ended(weir_graph *g)
   pthread_mutex_unlock(&lock);
 }
 
-static weir_status part_of(weir_graph_part **out, weir_graph *g, void *key,
-                           weir_status (*make)(weir_graph_part **out, void *key))
+static weir_status part_of(graph_part **out, weir_graph *g, void *key,
+                           weir_status (*make)(graph_part **out, void *key))
 {
-  for (weir_graph_part *p = g->parts; p; p = p->next)
+  for (graph_part *p = g->parts; p; p = p->next)
     if (p->key == key) {
       *out = p;
       return WEIR_OK;
@@ -65,14 +65,14 @@ static weir_status part_of(weir_graph_part **out, weir_graph *g, void *key,
   return WEIR_OK;
 }
 
-weir_status weir_graph_part_of(weir_graph_part **out, weir_stream *stream, void *key,
-                               weir_status (*make)(weir_graph_part **out, void *key))
+weir_status graph_part_of(graph_part **out, weir_stream *stream, void *key,
+                          weir_status (*make)(graph_part **out, void *key))
 {
   weir_status st = WEIR_OK;
   *out = NULL;
   if (__builtin_expect(!atomic_load(&count), 1)) return WEIR_OK;
   pthread_mutex_lock(&lock);
-  weir_heap *leader = weir_graph_leader((weir_heap *)stream);
+  mem_heap *leader = graph_leader((mem_heap *)stream);
   for (weir_graph *g = leader ? capturing : NULL; g; g = g->next)
     if (g->stream == leader) {
       st = part_of(out, g, key, make);
@@ -84,7 +84,7 @@ weir_status weir_graph_part_of(weir_graph_part **out, weir_stream *stream, void 
 
 static void drop_parts(weir_graph *g)
 {
-  for (weir_graph_part *p = g->parts, *next; p; p = next) {
+  for (graph_part *p = g->parts, *next; p; p = next) {
     next = p->next;
     p->drop(p);
   }
@@ -103,10 +103,10 @@ weir_status weir_graph_new(weir_graph **out)
 weir_status weir_stream_is_capturing(bool *out, weir_stream *stream)
 {
   WEIR_REQUIRE(out);
-  weir_heap *h;
+  mem_heap *h;
   *out = false;
-  weir_status st = weir_stream_or_current(&h, stream);
-  if (!st) *out = weir_epoch_capturing(h);
+  weir_status st = stream_or_current(&h, stream);
+  if (!st) *out = epoch_capturing(h);
   return st;
 }
 
@@ -120,7 +120,7 @@ static weir_status leave_pool(weir_graph *g)
   return st ? st : own;
 }
 
-static weir_status enter_pool(weir_graph *g, weir_heap *h, weir_graph_pool *pool)
+static weir_status enter_pool(weir_graph *g, mem_heap *h, weir_graph_pool *pool)
 {
   weir_status st = WEIR_OK;
   g->own = !pool;
@@ -134,7 +134,7 @@ static weir_status enter_pool(weir_graph *g, weir_heap *h, weir_graph_pool *pool
   return st;
 }
 
-static weir_status may_begin(const weir_graph *g, const weir_heap *h)
+static weir_status may_begin(const weir_graph *g, const mem_heap *h)
 {
   if (!h->stream)
     return weir_fail(WEIR_EINVAL,
@@ -153,8 +153,8 @@ weir_status weir_graph_capture_begin(weir_graph *graph, weir_graph_pool *pool,
                                      weir_capture_mode mode)
 {
   WEIR_REQUIRE(graph);
-  weir_heap *h;
-  weir_status st = weir_stream_or_current(&h, NULL);
+  mem_heap *h;
+  weir_status st = stream_or_current(&h, NULL);
   if (!st) st = may_begin(graph, h);
   if (!st) st = enter_pool(graph, h, pool);
   if (st) return st;
@@ -183,9 +183,9 @@ static weir_status leave_capture(weir_graph *g)
 /* The capture ends, with the graph or without; what is refused to the thread goes on. */
 static weir_status end(weir_graph *g)
 {
-  weir_heap *h = g->stream;
+  mem_heap *h = g->stream;
   weir_status st = g->backend->capture_end(g->backend->self, h->stream, &g->native);
-  if (st && weir_epoch_capturing(h)) return st;
+  if (st && epoch_capturing(h)) return st;
   weir_status left = leave_capture(g);
   if (!st) return left;
   (void)leave_pool(g);
@@ -195,8 +195,8 @@ static weir_status end(weir_graph *g)
 weir_status weir_graph_capture_end(weir_graph *graph)
 {
   WEIR_REQUIRE(graph);
-  weir_heap *h;
-  weir_status st = weir_stream_or_current(&h, NULL);
+  mem_heap *h;
+  weir_status st = stream_or_current(&h, NULL);
   if (st) return st;
   if (!graph->stream) return weir_fail(WEIR_EINVAL, "the graph is not being captured: begin first");
   if (h != graph->stream)
@@ -208,17 +208,16 @@ weir_status weir_graph_replay(weir_graph *graph)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(graph);
-  weir_heap *h;
+  mem_heap *h;
   if (!graph->native)
     return weir_fail(WEIR_EINVAL,
                      "Called CUDAGraph::replay without a preceding successful capture.");
   const weir_backend *b = graph->backend;
   weir_status st = weir_current_stream((weir_stream **)&h, WEIR_CUDA_AT(b->index));
-  for (weir_graph_part *p = graph->parts; p && !st; p = p->next)
+  for (graph_part *p = graph->parts; p && !st; p = p->next)
     st = p->replay(p);
   if (st) return st;
-  return weir_op_done((weir_stream *)h, "replay",
-                      b->graph_launch(b->self, graph->native, h->stream));
+  return op_done((weir_stream *)h, "replay", b->graph_launch(b->self, graph->native, h->stream));
 }
 
 weir_status weir_graph_memory(weir_graph_pool **out, weir_graph *graph)
@@ -234,7 +233,7 @@ weir_status weir_graph_reset(weir_graph *graph)
 {
   WEIR_REQUIRE(graph);
   const weir_backend *b = graph->backend;
-  if (weir_device_forked()) return WEIR_ECUDA;
+  if (device_forked()) return WEIR_ECUDA;
   weir_status st = graph->stream ? end(graph) : WEIR_OK;
   if (graph->stream) return st;
   if (graph->native && (st = b->graph_destroy(b->self, graph->native))) return st;
@@ -247,7 +246,7 @@ void weir_graph_release(weir_graph *graph)
 {
   if (!graph) return;
   (void)weir_graph_reset(graph);
-  if (graph->stream && !weir_device_forked()) { /* its capture cannot be ended here: it goes on */
+  if (graph->stream && !device_forked()) { /* its capture cannot be ended here: it goes on */
     (void)leave_capture(graph);
     (void)leave_pool(graph);
   }

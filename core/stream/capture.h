@@ -9,17 +9,17 @@
 #include "core/weir/graph.h"
 #include "core/weir/stream.h"
 
-typedef struct weir_graph_part {
-  struct weir_graph_part *next;                        /* of the graph */
-  const void *key;                                     /* whose part it is; compared only */
-  weir_status (*replay)(struct weir_graph_part *part); /* before a replay in the current stream */
-  void (*drop)(struct weir_graph_part *part);          /* steals it: the graph is reset */
-} weir_graph_part;
+typedef struct graph_part {
+  struct graph_part *next;                        /* of the graph */
+  const void *key;                                /* whose part it is; compared only */
+  weir_status (*replay)(struct graph_part *part); /* before a replay in the current stream */
+  void (*drop)(struct graph_part *part);          /* steals it: the graph is reset */
+} graph_part;
 
 /* *out: key's part (borrowed, as long as the graph is not reset) of the graph that `stream` is
  * captured into, or has joined; made by `make` at first, whose `next` and `key` are filled here.
  * NULL: no capture that weir_graph_capture_begin() began. Any thread. Errors: make's. */
-weir_status weir_graph_part_of(weir_graph_part **out, weir_stream *stream, void *key,
-                               weir_status (*make)(weir_graph_part **out, void *key));
+weir_status graph_part_of(graph_part **out, weir_stream *stream, void *key,
+                          weir_status (*make)(graph_part **out, void *key));
 
 #endif

@@ -1,6 +1,6 @@
 /* current.c: what is current for a thread: its device and, for each device, a stream.
  *
- * Words. now: a thread's weir_now (core/memory/devices.h). guard: what a change brings back.
+ * Words. now: a thread's current_state (core/memory/devices.h). guard: what a change brings back.
  *
  * A thread that only ever names its streams costs nothing here: its array of streams is made when
  * it first sets one. A stream may be released, or its device detached, while it is a thread's
@@ -17,7 +17,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void end_thread(void *streams)
 {
-  weir_current.streams = NULL;
+  thread_current.streams = NULL;
   free(streams);
 }
 
@@ -27,16 +27,16 @@ static void prepare(void)
 }
 
 /* The thread's entries; NULL: no host memory. */
-static weir_now_stream *entries(void)
+static current_stream *entries(void)
 {
-  if (weir_current.streams) return weir_current.streams;
+  if (thread_current.streams) return thread_current.streams;
   pthread_once(&once, prepare);
-  weir_now_stream *s = calloc(WEIR_DEVICES, sizeof *s);
+  current_stream *s = calloc(WEIR_DEVICES, sizeof *s);
   if (s && pthread_setspecific(ended, s)) {
     free(s);
     s = NULL;
   }
-  return weir_current.streams = s;
+  return thread_current.streams = s;
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
@@ -44,15 +44,15 @@ static weir_now_stream *entries(void)
 /* NULL: the device has no pool yet. */
 static const weir_backend *backend_of(int index)
 {
-  weir_attached *d = weir_attached_of(WEIR_CUDA_AT(index));
-  weir_pool *p = d ? atomic_load_explicit(&d->pool, memory_order_acquire) : NULL;
+  attached_device *d = attached_device_of(WEIR_CUDA_AT(index));
+  mem_pool *p = d ? atomic_load_explicit(&d->pool, memory_order_acquire) : NULL;
   return p ? p->backend : NULL;
 }
 
 /* Tells the device's own runtime, where the backend wants to know. */
 static void make_current(int index)
 {
-  weir_current.device = index;
+  thread_current.device = index;
   const weir_backend *b = backend_of(index);
   if (b && b->make_current) b->make_current(b->self);
 }
@@ -72,7 +72,7 @@ weir_status weir_set_device(weir_device device)
 weir_status weir_current_device(weir_device *out)
 {
   WEIR_REQUIRE(out);
-  *out = WEIR_CUDA_AT(weir_current.device);
+  *out = WEIR_CUDA_AT(thread_current.device);
   return WEIR_OK;
 }
 
@@ -83,25 +83,25 @@ weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer
   if (device.type != WEIR_DEVICE_CUDA || peer.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "only cuda devices can access each other, not %s and %s",
                      weir_device_name(device), weir_device_name(peer));
-  return weir_device_reach((int)weir_device_at(device), (int)weir_device_at(peer), out);
+  return device_reach((int)device_at(device), (int)device_at(peer), out);
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
 /* The default stream needs no entry, so setting it needs no memory. */
-static weir_status set_stream(weir_heap *h)
+static weir_status set_stream(mem_heap *h)
 {
   int index = h->pool->backend->index;
-  weir_attached *d = &weir_devices[index];
-  weir_now_stream *s = h == d->plain ? weir_current.streams : entries();
+  attached_device *d = &attached_devices[index];
+  current_stream *s = h == d->plain ? thread_current.streams : entries();
   if (!s && h != d->plain) return weir_fail(WEIR_ENOMEM, "no host memory for the current streams");
-  if (s) s[index] = (weir_now_stream){h, h->serial, atomic_load(&d->generation)};
+  if (s) s[index] = (current_stream){h, h->serial, atomic_load(&d->generation)};
   return WEIR_OK;
 }
 
 weir_status weir_set_current_stream(weir_stream *stream)
 {
-  weir_heap *h = (weir_heap *)stream;
+  mem_heap *h = (mem_heap *)stream;
   weir_status st = h ? set_stream(h) : WEIR_OK;
   if (h && !st) make_current(h->pool->backend->index);
   return st;
@@ -110,10 +110,10 @@ weir_status weir_set_current_stream(weir_stream *stream)
 weir_status weir_current_stream(weir_stream **out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  weir_attached *d = weir_attached_of(device);
-  weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
+  attached_device *d = attached_device_of(device);
+  weir_status st = d ? WEIR_OK : attach_device(device, &d);
   if (st) return st;
-  *out = (weir_stream *)weir_now_heap(d);
+  *out = (weir_stream *)current_heap(d);
   return WEIR_OK;
 }
 
@@ -121,7 +121,7 @@ weir_status weir_current_stream(weir_stream **out, weir_device device)
 
 static void keep(weir_guard *g, int slot, int index)
 {
-  const weir_now_stream *s = weir_current.streams;
+  const current_stream *s = thread_current.streams;
   if (index < 0 || index >= WEIR_DEVICES) return;
   g->of[slot] = index;
   if (!s) return;
@@ -144,7 +144,7 @@ static void bring_back(const weir_guard *g)
 {
   const weir_backend *b = g->kept ? backend_of(g->by) : NULL;
   if (b && b->bring_back) {
-    weir_current.device = g->device;
+    thread_current.device = g->device;
     b->bring_back(b->self, g->native);
   } else {
     make_current(g->device);
@@ -157,7 +157,7 @@ void weir_device_enter(weir_guard *out, weir_device device)
   *out = (weir_guard){.todo = true, .device = -1, .of = {-1, -1}};
   int index = weir_device_index(device);
   if (device.type != WEIR_DEVICE_CUDA || index < 0) return;
-  out->device = weir_current.device;
+  out->device = thread_current.device;
   keep_native(out, index);
   make_current(index);
 }
@@ -165,10 +165,10 @@ void weir_device_enter(weir_guard *out, weir_device device)
 weir_status weir_stream_enter(weir_guard *out, weir_stream *stream)
 {
   WEIR_REQUIRE(out);
-  const weir_heap *h = (const weir_heap *)stream;
+  const mem_heap *h = (const mem_heap *)stream;
   *out = (weir_guard){.todo = true, .device = -1, .of = {-1, -1}};
   if (!h) return WEIR_OK;
-  int index = h->pool->backend->index, before = weir_current.device;
+  int index = h->pool->backend->index, before = thread_current.device;
   weir_guard kept = *out;
   kept.device = before;
   keep_native(&kept, index);
@@ -183,9 +183,9 @@ void weir_guard_leave(weir_guard *g)
 {
   if (!g) return;
   for (int i = 0; i < 2; i++)
-    if (g->of[i] >= 0 && weir_current.streams)
-      weir_current.streams[g->of[i]] =
-          (weir_now_stream){(weir_heap *)g->stream[i], g->serial[i], g->generation[i]};
+    if (g->of[i] >= 0 && thread_current.streams)
+      thread_current.streams[g->of[i]] =
+          (current_stream){(mem_heap *)g->stream[i], g->serial[i], g->generation[i]};
   if (g->device >= 0) bring_back(g);
   *g = (weir_guard){.device = -1, .of = {-1, -1}};
 }

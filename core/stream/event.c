@@ -36,14 +36,15 @@ weir_status weir_event_new(weir_event **out, const weir_event_options *options)
 /* Whether the backend has it: else it counts as never recorded. */
 static bool is_made(weir_event *e)
 {
-  if (e->native && atomic_load(&weir_devices[e->backend->index].life) != e->life) e->native = NULL;
+  if (e->native && atomic_load(&attached_devices[e->backend->index].life) != e->life)
+    e->native = NULL;
   return e->native != NULL;
 }
 
 void weir_event_release(weir_event *event)
 {
   if (!event) return;
-  if (!weir_device_forked() && is_made(event))
+  if (!device_forked() && is_made(event))
     (void)event->backend->event_destroy(event->backend->self, event->native);
   free(event);
 }
@@ -51,7 +52,7 @@ void weir_event_release(weir_event *event)
 /* The device's default stream: whom asynchronous errors are asked of. */
 static weir_stream *plain_of(const weir_event *e)
 {
-  return (weir_stream *)weir_devices[e->backend->index].plain;
+  return (weir_stream *)attached_devices[e->backend->index].plain;
 }
 
 static weir_status create(weir_event *e, const weir_backend *b)
@@ -66,18 +67,18 @@ static weir_status create(weir_event *e, const weir_backend *b)
       flags ? b->event_create_as(b->self, flags, &native) : b->event_create(b->self, &native);
   if (st) return st;
   e->backend = b;
-  e->life = atomic_load(&weir_devices[b->index].life);
+  e->life = atomic_load(&attached_devices[b->index].life);
   e->native = native;
   return WEIR_OK;
 }
 
-static weir_status record(weir_event *e, weir_heap *h)
+static weir_status record(weir_event *e, mem_heap *h)
 {
   const weir_backend *b = e->backend;
-  bool captured = weir_epoch_capturing(h);
+  bool captured = epoch_capturing(h);
   uint64_t count = async_count((weir_stream *)h);
   pthread_mutex_lock(&h->pool->lock);
-  uint64_t epoch = captured ? 0 : weir_epoch_close(h);
+  uint64_t epoch = captured ? 0 : epoch_close(h);
   weir_status st = b->event_record(b->self, e->native, h->stream);
   pthread_mutex_unlock(&h->pool->lock);
   if (st) return st;
@@ -93,8 +94,8 @@ weir_status weir_event_record(weir_event *event, weir_stream *stream)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(event);
-  weir_heap *h;
-  weir_status st = weir_stream_or_current(&h, stream);
+  mem_heap *h;
+  weir_status st = stream_or_current(&h, stream);
   if (st) return st;
   const weir_backend *b = h->pool->backend;
   if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
@@ -111,12 +112,12 @@ weir_status weir_event_record(weir_event *event, weir_stream *stream)
 }
 
 /* The waiter's pool knows the stream of the record, if it is still the same. */
-static void learn(weir_heap *waiter, const weir_event *e)
+static void learn(mem_heap *waiter, const weir_event *e)
 {
   pthread_mutex_lock(&waiter->pool->lock);
-  const weir_heap *from = weir_heaps[e->number];
+  const mem_heap *from = heap_table[e->number];
   if (from && from->pool == waiter->pool && from->serial == e->serial)
-    weir_epoch_learn(waiter, from, e->epoch, false);
+    epoch_learn(waiter, from, e->epoch, false);
   pthread_mutex_unlock(&waiter->pool->lock);
 }
 
@@ -124,21 +125,21 @@ weir_status weir_event_wait(weir_event *event, weir_stream *stream)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(event);
-  weir_heap *h;
-  weir_status st = weir_stream_or_current(&h, stream);
+  mem_heap *h;
+  weir_status st = stream_or_current(&h, stream);
   if (st || !is_made(event)) return st;
   const weir_backend *b = h->pool->backend;
   if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
-  const weir_heap *from = event->captured ? weir_heaps[event->number] : NULL;
-  if (from && from->serial == event->serial && (st = weir_graph_join(h, from))) return st;
+  const mem_heap *from = event->captured ? heap_table[event->number] : NULL;
+  if (from && from->serial == event->serial && (st = graph_join(h, from))) return st;
   st = b->event_wait(b->self, h->stream, event->native);
-  if (!st && !event->captured && b == event->backend && !weir_epoch_capturing(h)) learn(h, event);
+  if (!st && !event->captured && b == event->backend && !epoch_capturing(h)) learn(h, event);
   return async_error((weir_stream *)h, "wait", st);
 }
 
 static weir_status askable(weir_event *e)
 {
-  if (weir_device_forked()) return WEIR_ECUDA;
+  if (device_forked()) return WEIR_ECUDA;
   if (is_made(e) && e->captured)
     return weir_fail(WEIR_EINVAL,
                      "operation not permitted on an event last recorded in a capturing stream");
@@ -148,10 +149,10 @@ static weir_status askable(weir_event *e)
 /* The event is complete: so are the operations noted before it in its stream. */
 static void note_good(const weir_event *e)
 {
-  weir_pool *p = atomic_load(&weir_devices[e->backend->index].pool);
+  mem_pool *p = atomic_load(&attached_devices[e->backend->index].pool);
   if (!p) return;
   pthread_mutex_lock(&p->lock);
-  weir_heap *from = weir_heaps[e->number];
+  mem_heap *from = heap_table[e->number];
   if (from && from->pool == p && from->serial == e->serial)
     async_complete((weir_stream *)from, e->count);
   pthread_mutex_unlock(&p->lock);

@@ -16,23 +16,23 @@
 enum { SIDES = 32, LEVELS = 8 }; /* of each priority, as torch; priorities told apart */
 
 static struct side {
-  weir_heap *heap;
+  mem_heap *heap;
   uint64_t serial;
 } sides[WEIR_DEVICES][LEVELS][SIDES];
 static unsigned turns[WEIR_DEVICES][LEVELS];
 static pthread_mutex_t sides_lock = PTHREAD_MUTEX_INITIALIZER;
 
-weir_status weir_stream_pool(weir_pool **out, weir_device device)
+weir_status stream_pool(mem_pool **out, weir_device device)
 {
-  if (device.type != WEIR_DEVICE_CPU) return weir_pool_of(device, out);
+  if (device.type != WEIR_DEVICE_CPU) return pool_of_device(device, out);
   (void)weir_fail(WEIR_EINVAL, "the cpu has no streams: its work is done when a call returns");
   return WEIR_EINVAL;
 }
 
-weir_status weir_stream_or_current(weir_heap **out, weir_stream *stream)
+weir_status stream_or_current(mem_heap **out, weir_stream *stream)
 {
-  if (weir_device_forked()) return WEIR_ECUDA;
-  *out = (weir_heap *)stream;
+  if (device_forked()) return WEIR_ECUDA;
+  *out = (mem_heap *)stream;
   if (stream) return WEIR_OK;
   return weir_current_stream((weir_stream **)out, WEIR_CUDA);
 }
@@ -42,21 +42,21 @@ weir_status weir_stream_or_current(weir_heap **out, weir_stream *stream)
 weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
 {
   WEIR_REQUIRE(out);
-  FIND_POOL(p, weir_stream_pool(&p, device));
+  FIND_POOL(p, stream_pool(&p, device));
   const weir_backend *b = p->backend;
   weir_status st = b->stream_adopt ? b->stream_adopt(b->self, native, &native) : WEIR_OK;
-  return st ? st : weir_pool_heap(p, native, (weir_heap **)out);
+  return st ? st : pool_heap(p, native, (mem_heap **)out);
 }
 
 weir_status weir_default_stream(weir_stream **out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  FIND_POOL(p, weir_stream_pool(&p, device));
-  return weir_pool_heap(p, NULL, (weir_heap **)out);
+  FIND_POOL(p, stream_pool(&p, device));
+  return pool_heap(p, NULL, (mem_heap **)out);
 }
 
 /* A stream that is the pool's to destroy. */
-static weir_status make(weir_heap **out, weir_pool *p, int priority)
+static weir_status make(mem_heap **out, mem_pool *p, int priority)
 {
   const weir_backend *b = p->backend;
   void *native;
@@ -67,7 +67,7 @@ static weir_status make(weir_heap **out, weir_pool *p, int priority)
   weir_status st = priority && b->stream_create_at ? b->stream_create_at(b->self, priority, &native)
                                                    : b->stream_create(b->self, &native);
   if (st) return st;
-  if ((st = weir_pool_heap(p, native, out))) {
+  if ((st = pool_heap(p, native, out))) {
     (void)b->stream_destroy(b->self, native);
     return st;
   }
@@ -78,16 +78,16 @@ static weir_status make(weir_heap **out, weir_pool *p, int priority)
 weir_status weir_stream_create(weir_stream **out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  FIND_POOL(p, weir_stream_pool(&p, device));
-  return make((weir_heap **)out, p, 0);
+  FIND_POOL(p, stream_pool(&p, device));
+  return make((mem_heap **)out, p, 0);
 }
 
-static bool is_there(weir_pool *p, const struct side *s)
+static bool is_there(mem_pool *p, const struct side *s)
 {
   bool there = false;
   pthread_mutex_lock(&p->lock);
   for (unsigned i = 0; i < p->heap_count && !there; i++)
-    there = weir_heaps[p->numbers[i]] == s->heap && s->heap->serial == s->serial;
+    there = heap_table[p->numbers[i]] == s->heap && s->heap->serial == s->serial;
   pthread_mutex_unlock(&p->lock);
   return there;
 }
@@ -110,7 +110,7 @@ static weir_status nearest(int *priority, const weir_backend *b)
 weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
 {
   WEIR_REQUIRE(out);
-  FIND_POOL(p, weir_stream_pool(&p, device));
+  FIND_POOL(p, stream_pool(&p, device));
   weir_status st = nearest(&priority, p->backend);
   if (st) return st;
   int index = p->backend->index, level = -priority;
@@ -131,19 +131,19 @@ weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
 weir_status weir_stream_release(weir_stream *stream)
 {
   WEIR_REQUIRE(stream);
-  weir_heap *h = (weir_heap *)stream;
-  weir_pool *p = h->pool;
+  mem_heap *h = (mem_heap *)stream;
+  mem_pool *p = h->pool;
   const weir_backend *b = p->backend;
   if (!h->stream) return weir_fail(WEIR_EINVAL, "the default stream stays as long as its device");
   if (h->side)
     return weir_fail(WEIR_EINVAL, "a stream of weir_stream_new() is shared and stays as long as "
                                   "its device; weir_stream_create() makes one to be released");
   pthread_mutex_lock(&p->lock);
-  weir_status st = weir_epoch_leave(h);
+  weir_status st = epoch_leave(h);
   if (!st && h->own && !(st = b->stream_destroy(b->self, h->stream))) h->own = false;
   pthread_mutex_unlock(&p->lock);
   for (int i = 0; i < WEIR_DEVICES; i++)
-    if (atomic_load(&weir_devices[i].pool) == p) weir_devices[i].generation++;
+    if (atomic_load(&attached_devices[i].pool) == p) attached_devices[i].generation++;
   return st;
 }
 
@@ -152,14 +152,14 @@ weir_status weir_stream_release(weir_stream *stream)
 weir_status weir_stream_native(void **out, weir_stream *stream)
 {
   WEIR_REQUIRE(out, stream);
-  *out = ((weir_heap *)stream)->stream;
+  *out = ((mem_heap *)stream)->stream;
   return WEIR_OK;
 }
 
 weir_status weir_stream_device(weir_device *out, weir_stream *stream)
 {
   WEIR_REQUIRE(out, stream);
-  *out = WEIR_CUDA_AT(((weir_heap *)stream)->pool->backend->index);
+  *out = WEIR_CUDA_AT(((mem_heap *)stream)->pool->backend->index);
   return WEIR_OK;
 }
 
@@ -171,8 +171,8 @@ static weir_status no_priorities(const weir_backend *b)
 weir_status weir_stream_priority(int *out, weir_stream *stream)
 {
   WEIR_REQUIRE(out, stream);
-  const weir_heap *h = (const weir_heap *)stream;
-  if (weir_device_forked()) return WEIR_ECUDA;
+  const mem_heap *h = (const mem_heap *)stream;
+  if (device_forked()) return WEIR_ECUDA;
   const weir_backend *b = h->pool->backend;
   return b->stream_priority ? b->stream_priority(b->self, h->stream, out) : no_priorities(b);
 }
@@ -180,7 +180,7 @@ weir_status weir_stream_priority(int *out, weir_stream *stream)
 weir_status weir_stream_priority_range(int *least, int *greatest, weir_device device)
 {
   WEIR_REQUIRE(least, greatest);
-  FIND_POOL(p, weir_stream_pool(&p, device));
+  FIND_POOL(p, stream_pool(&p, device));
   const weir_backend *b = p->backend;
   return b->stream_priorities ? b->stream_priorities(b->self, least, greatest) : no_priorities(b);
 }
@@ -190,36 +190,36 @@ weir_status weir_stream_priority_range(int *least, int *greatest, weir_device de
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {
   WEIR_REQUIRE(waiter, waited);
-  weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
-  if (weir_device_forked()) return WEIR_ECUDA;
+  mem_heap *a = (mem_heap *)waiter, *b = (mem_heap *)waited;
+  if (device_forked()) return WEIR_ECUDA;
   if (a->pool != b->pool) return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
   pthread_mutex_lock(&a->pool->lock);
-  weir_epoch_depend(a, b);
+  epoch_depend(a, b);
   pthread_mutex_unlock(&a->pool->lock);
   return WEIR_OK;
 }
 
 /* The lock of `waited`'s pool is held, so that nobody records its mark again in between. */
-static weir_status wait_now(weir_heap *waiter, weir_heap *waited)
+static weir_status wait_now(mem_heap *waiter, mem_heap *waited)
 {
   const weir_backend *b = waited->pool->backend, *own = waiter->pool->backend;
-  bool live = waiter->pool == waited->pool && !weir_epoch_capturing(waited);
-  uint64_t epoch = live ? weir_epoch_close(waited) : 0;
+  bool live = waiter->pool == waited->pool && !epoch_capturing(waited);
+  uint64_t epoch = live ? epoch_close(waited) : 0;
   weir_status st = waited->mark ? WEIR_OK : b->event_create(b->self, &waited->mark);
   if (!st) st = b->event_record(b->self, waited->mark, waited->stream);
   if (!st) st = own->event_wait(own->self, waiter->stream, waited->mark);
-  if (!st && live && !weir_epoch_capturing(waiter)) weir_epoch_learn(waiter, waited, epoch, true);
+  if (!st && live && !epoch_capturing(waiter)) epoch_learn(waiter, waited, epoch, true);
   return st;
 }
 
 weir_status weir_stream_wait_stream(weir_stream *stream, weir_stream *other)
 {
   WEIR_OP_HERE;
-  weir_heap *waiter, *waited;
-  weir_status st = weir_stream_or_current(&waiter, stream);
-  if (!st) st = weir_stream_or_current(&waited, other);
+  mem_heap *waiter, *waited;
+  weir_status st = stream_or_current(&waiter, stream);
+  if (!st) st = stream_or_current(&waited, other);
   if (st || waiter == waited) return st;
-  if (weir_epoch_capturing(waited) && (st = weir_graph_join(waiter, waited))) return st;
+  if (epoch_capturing(waited) && (st = graph_join(waiter, waited))) return st;
   pthread_mutex_lock(&waited->pool->lock);
   st = waited->left || waiter->left ? weir_fail(WEIR_EINVAL, "the stream has been released")
                                     : wait_now(waiter, waited);
@@ -231,12 +231,12 @@ weir_status weir_stream_query(bool *out, weir_stream *stream)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(out);
-  weir_heap *h;
+  mem_heap *h;
   *out = false;
-  weir_status st = weir_stream_or_current(&h, stream);
+  weir_status st = stream_or_current(&h, stream);
   if (st) return st;
   const weir_backend *b = h->pool->backend;
-  if (weir_epoch_capturing(h))
+  if (epoch_capturing(h))
     return weir_fail(WEIR_EINVAL, "stream_query: operation not permitted when stream is capturing");
   if (!b->stream_query)
     return weir_fail(WEIR_ENOTSUP, "streams of the %s backend cannot be asked", b->name);
@@ -249,29 +249,29 @@ weir_status weir_stream_query(bool *out, weir_stream *stream)
 weir_status weir_stream_synchronize(weir_stream *stream)
 {
   WEIR_OP_HERE;
-  weir_heap *h;
-  weir_status st = weir_stream_or_current(&h, stream);
+  mem_heap *h;
+  weir_status st = stream_or_current(&h, stream);
   return st ? st : async_sync((weir_stream *)h, "synchronize");
 }
 
 /* Calls `one` for every stream of the pool until one fails. Lock held. */
-static weir_status each(weir_pool *p, weir_status (*one)(weir_heap *h))
+static weir_status each(mem_pool *p, weir_status (*one)(mem_heap *h))
 {
   weir_status st = WEIR_OK;
   for (unsigned i = 0; i < p->heap_count && !st; i++)
-    if (!weir_heaps[p->numbers[i]]->left) st = one(weir_heaps[p->numbers[i]]);
+    if (!heap_table[p->numbers[i]]->left) st = one(heap_table[p->numbers[i]]);
   return st;
 }
 
-static weir_status not_captured(weir_heap *h)
+static weir_status not_captured(mem_heap *h)
 {
-  return weir_epoch_capturing(h)
+  return epoch_capturing(h)
              ? weir_fail(WEIR_EINVAL,
                          "synchronize: operation not permitted when stream is capturing")
              : WEIR_OK;
 }
 
-static weir_status sync_one(weir_heap *h)
+static weir_status sync_one(mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   if (b->stream_sync) return b->stream_sync(b->self, h->stream);
@@ -281,11 +281,11 @@ static weir_status sync_one(weir_heap *h)
 weir_status weir_synchronize(weir_device device)
 {
   WEIR_OP_HERE;
-  weir_pool *p;
+  mem_pool *p;
   weir_stream *plain;
   if (device.type == WEIR_DEVICE_CPU) return WEIR_OK;
   if (device.type == WEIR_DEVICE_UNSET) device = WEIR_CUDA;
-  weir_status st = weir_stream_pool(&p, device);
+  weir_status st = stream_pool(&p, device);
   if (!st) st = weir_default_stream(&plain, device);
   if (st) return st;
   const weir_backend *b = p->backend;
@@ -298,7 +298,7 @@ weir_status weir_synchronize(weir_device device)
   if (st) return async_error(plain, "synchronize", st);
   pthread_mutex_lock(&p->lock);
   for (unsigned i = 0; i < p->heap_count; i++)
-    async_complete((weir_stream *)weir_heaps[p->numbers[i]], count);
+    async_complete((weir_stream *)heap_table[p->numbers[i]], count);
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }

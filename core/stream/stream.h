@@ -5,8 +5,8 @@
 #include "core/memory/devices.h"
 
 /* The pool of a device that has streams. Errors: EINVAL (the cpu), those of opening it. */
-weir_status weir_stream_pool(weir_pool **out, weir_device device);
+weir_status stream_pool(mem_pool **out, weir_device device);
 /* NULL: the current stream of the current CUDA device. Errors: those of opening it. */
-weir_status weir_stream_or_current(weir_heap **out, weir_stream *stream);
+weir_status stream_or_current(mem_heap **out, weir_stream *stream);
 
 #endif

@@ -30,7 +30,7 @@ static weir_status look(int device, void *native, weir_stream **out)
     return weir_fail(WEIR_EINVAL, "cuda:%d is none of the %d devices there can be", device,
                      WEIR_DEVICES);
   weir_status st = weir_stream_from_native(out, d, native);
-  const weir_attached *a = st ? NULL : weir_attached_of(d);
+  const attached_device *a = st ? NULL : attached_device_of(d);
   if (a) *slot_of(device, native) = (seen){native, *out, atomic_load(&a->generation), device};
   return st;
 }
@@ -38,7 +38,7 @@ static weir_status look(int device, void *native, weir_stream **out)
 static weir_status stream_of(int device, void *native, weir_stream **out)
 {
   const seen *s = slot_of(device, native);
-  const weir_attached *a = s->stream ? weir_attached_of(WEIR_CUDA_AT(s->device)) : NULL;
+  const attached_device *a = s->stream ? attached_device_of(WEIR_CUDA_AT(s->device)) : NULL;
   if (__builtin_expect(a && s->native == native && s->device == device &&
                            s->generation ==
                                atomic_load_explicit(&a->generation, memory_order_acquire),
@@ -72,7 +72,7 @@ void weir_torch_record_stream(void *ptr, void *stream)
 {
   if (!ptr) return;
   weir_stream *s = NULL;
-  block_id id = weir_page_map_find((uint64_t)(uintptr_t)ptr);
-  if (id && !stream_of(weir_heaps[block(id)->heap]->pool->backend->index, stream, &s))
+  block_id id = page_map_find((uint64_t)(uintptr_t)ptr);
+  if (id && !stream_of(heap_table[block(id)->heap]->pool->backend->index, stream, &s))
     (void)weir_record_stream(ptr, s);
 }

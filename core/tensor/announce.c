@@ -59,7 +59,7 @@ void weir_module_path_pop(void)
 }
 
 /* "net.conv1"; names that are NULL or empty are left out. */
-void weir_module_path_text(char out[WEIR_TENSOR_TEXT])
+void module_path_text(char out[WEIR_TENSOR_TEXT])
 {
   size_t at = 0;
   for (int i = 0; path && i < path->depth && i < LEVELS; i++) {
@@ -72,21 +72,21 @@ void weir_module_path_text(char out[WEIR_TENSOR_TEXT])
   out[at] = 0;
 }
 
-__attribute__((cold)) void weir_announce_tensor(enum weir_tensor_fact fact, const weir_storage *s,
-                                                const weir_tensor *t)
+__attribute__((cold)) void announce_tensor(enum tensor_fact_kind fact, const tensor_storage *s,
+                                           const weir_tensor *t)
 {
-  const weir_listener *l = __atomic_load_n(&weir_listening, __ATOMIC_ACQUIRE);
+  const engine_listener *l = __atomic_load_n(&active_listener, __ATOMIC_ACQUIRE);
   char module[WEIR_TENSOR_TEXT];
   if (!l || s->kind == STORAGE_OVER) return;
   bool host = s->device.type == WEIR_DEVICE_CPU;
-  weir_tensor_notice what = {.fact = fact,
-                             .storage = (uint64_t)(uintptr_t)s,
-                             .mem = !host       ? WEIR_MEM_DEVICE
-                                    : s->pinned ? WEIR_MEM_PINNED
-                                                : WEIR_MEM_PAGEABLE,
-                             .device = weir_device_index(s->device)};
+  tensor_notice what = {.fact = fact,
+                        .storage = (uint64_t)(uintptr_t)s,
+                        .mem = !host       ? WEIR_MEM_DEVICE
+                               : s->pinned ? WEIR_MEM_PINNED
+                                           : WEIR_MEM_PAGEABLE,
+                        .device = weir_device_index(s->device)};
   if (fact == WEIR_TENSOR_MADE) {
-    weir_module_path_text(module);
+    module_path_text(module);
     what.module = module;
     what.address = (uint64_t)(uintptr_t)s->data;
     what.bytes = s->bytes;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include "core/tensor/loop.h"
 
-weir_status weir_broadcast(weir_shape *shape, const int64_t *size, int dims)
+weir_status shape_broadcast(weir_shape *shape, const int64_t *size, int dims)
 {
   weir_shape a = *shape;
   int most = a.count > dims ? a.count : dims;
@@ -20,7 +20,7 @@ weir_status weir_broadcast(weir_shape *shape, const int64_t *size, int dims)
   return WEIR_OK;
 }
 
-const char *weir_device_text(char text[WEIR_DEVICE_TEXT], weir_device device)
+const char *device_format(char text[WEIR_DEVICE_TEXT], weir_device device)
 {
   if (device.type == WEIR_DEVICE_CUDA)
     (void)snprintf(text, WEIR_DEVICE_TEXT, "cuda:%d", weir_device_index(device));
@@ -29,13 +29,13 @@ const char *weir_device_text(char text[WEIR_DEVICE_TEXT], weir_device device)
   return text;
 }
 
-weir_status weir_same_device(const weir_tensor *a, const weir_tensor *b)
+weir_status check_same_device(const weir_tensor *a, const weir_tensor *b)
 {
   char one[WEIR_DEVICE_TEXT], two[WEIR_DEVICE_TEXT];
-  if (weir_device_equal(weir_device_of(a), weir_device_of(b))) return WEIR_OK;
+  if (weir_device_equal(device_of_tensor(a), device_of_tensor(b))) return WEIR_OK;
   return weir_fail(WEIR_EINVAL,
                    "Expected all tensors to be on the same device, but found at least two devices, "
                    "%s and %s!",
-                   weir_device_text(one, weir_device_of(a)),
-                   weir_device_text(two, weir_device_of(b)));
+                   device_format(one, device_of_tensor(a)),
+                   device_format(two, device_of_tensor(b)));
 }

@@ -45,22 +45,22 @@ static bool fills(const weir_tensor *t)
   return true;
 }
 
-weir_status weir_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype dtype,
-                          weir_device device, bool pinned)
+weir_status tensor_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype dtype,
+                            weir_device device, bool pinned)
 {
   int64_t stride[WEIR_MAX_DIMS];
-  weir_storage *s;
+  tensor_storage *s;
   weir_shape shape = weir_tensor_shape(t);
   int64_t numel;
-  if (!t->numel) return weir_tensor_new(out, dtype, device, pinned, shape);
+  if (!t->numel) return tensor_new(out, dtype, device, pinned, shape);
   *out = NULL;
-  weir_status st = weir_shape_numel(&numel, shape, dtype);
-  if (!st) st = weir_storage_new(&s, (uint64_t)numel * weir_itemsize(dtype), device, pinned);
+  weir_status st = shape_numel(&numel, shape, dtype);
+  if (!st) st = storage_new(&s, (uint64_t)numel * itemsize(dtype), device, pinned);
   if (st) return st;
   bool own = t->dense || fills(t);
   if (!own) strides_like(t, stride);
-  st = weir_tensor_make(out, s, dtype, shape, own ? t->stride : stride, 0);
-  if (!st) weir_announce_made(*out);
+  st = tensor_make(out, s, dtype, shape, own ? t->stride : stride, 0);
+  if (!st) announce_made(*out);
   return st;
 }
 
@@ -69,7 +69,7 @@ weir_status weir_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype dt
 static weir_status copied(weir_tensor **out, const weir_tensor *t, weir_dtype dtype,
                           weir_device device, bool pinned, bool non_blocking)
 {
-  weir_status st = weir_new_like(out, t, dtype, device, pinned);
+  weir_status st = tensor_new_like(out, t, dtype, device, pinned);
   if (!st && (st = weir_copy_(*out, t, non_blocking))) weir_tensor_drop(out);
   return st;
 }
@@ -92,13 +92,13 @@ weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options 
   WEIR_REQUIRE_OUT(out, t);
   static const weir_options none;
   const weir_options *o = options ? options : &none;
-  weir_device device = o->device.type ? weir_resolve(o->device) : weir_device_of(t);
+  weir_device device = o->device.type ? device_resolve(o->device) : device_of_tensor(t);
   weir_dtype dtype = o->dtype ? o->dtype : (weir_dtype)t->dtype;
   bool pin = o->pin_memory;
   weir_status st = check_dtype(dtype);
   if (st) return st;
-  bool same = dtype == (weir_dtype)t->dtype && weir_device_equal(device, weir_device_of(t)) &&
-              (!pin || weir_storage_pinned(t->storage));
+  bool same = dtype == (weir_dtype)t->dtype && weir_device_equal(device, device_of_tensor(t)) &&
+              (!pin || storage_pinned(t->storage));
   if (same && !o->copy) return itself(out, t);
   /* to the host without waiting there must be page-locked memory to copy to: torch makes it, too */
   if (o->non_blocking && device.type == WEIR_DEVICE_CPU && weir_tensor_is_cuda(t)) pin = true;
@@ -138,7 +138,7 @@ weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *ty
   weir_options o = {.non_blocking = non_blocking};
   weir_status st = weir_type_parse(&o.dtype, &o.device, type);
   if (st) return st;
-  if (o.device.type == weir_device_of(t).type) o.device = weir_device_of(t);
+  if (o.device.type == device_of_tensor(t).type) o.device = device_of_tensor(t);
   return weir_to(out, t, &o);
 }
 
@@ -146,7 +146,7 @@ weir_status weir_clone(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
-  return copied(out, t, (weir_dtype)t->dtype, weir_device_of(t), false, false);
+  return copied(out, t, (weir_dtype)t->dtype, device_of_tensor(t), false, false);
 }
 
 weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
@@ -166,6 +166,6 @@ weir_status weir_pin_memory(weir_tensor **out, const weir_tensor *t)
   if (weir_tensor_is_cuda(t))
     return weir_fail(WEIR_EINVAL, "cannot pin '%s' only dense CPU tensors can be pinned",
                      weir_tensor_type(t));
-  if (weir_storage_pinned(t->storage)) return itself(out, t);
-  return copied(out, t, (weir_dtype)t->dtype, weir_device_of(t), true, false);
+  if (storage_pinned(t->storage)) return itself(out, t);
+  return copied(out, t, (weir_dtype)t->dtype, device_of_tensor(t), true, false);
 }

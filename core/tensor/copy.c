@@ -34,7 +34,7 @@ static bool on_host(const weir_tensor *t)
 
 static uint64_t bytes_of(const weir_tensor *t)
 {
-  return (uint64_t)t->numel * weir_itemsize((weir_dtype)t->dtype);
+  return (uint64_t)t->numel * itemsize((weir_dtype)t->dtype);
 }
 
 /* Both are one run of bytes, element by element. */
@@ -44,22 +44,22 @@ static bool one_run(const weir_tensor *to, const weir_tensor *from)
 }
 
 /* Two runs of bytes, one of them the place's. */
-static weir_status enqueue(const weir_place *p, enum weir_copy_way way, const weir_tensor *to,
+static weir_status enqueue(const device_place *p, enum weir_copy_way way, const weir_tensor *to,
                            const weir_tensor *from)
 {
   const weir_backend *b = p->backend;
-  return weir_op_done(p->stream, "copy_",
-                      b->copy(b->self, p->native, way, to->data, from->data, bytes_of(from)));
+  return op_done(p->stream, "copy_",
+                 b->copy(b->self, p->native, way, to->data, from->data, bytes_of(from)));
 }
 
 static weir_status run_within(const weir_tensor *to, const weir_tensor *from)
 {
-  weir_place p;
+  device_place p;
   if (on_host(to)) {
     memmove(to->data, from->data, bytes_of(to));
     return WEIR_OK;
   }
-  weir_status st = weir_place_of(&p, weir_device_of(to));
+  weir_status st = device_place_of(&p, device_of_tensor(to));
   return st ? st : enqueue(&p, WEIR_COPY_WITHIN, to, from);
 }
 
@@ -74,18 +74,18 @@ static weir_status copy_within(const weir_tensor *to, const weir_tensor *from)
   l.has_alpha = false;
   l.dims = to->dims;
   memcpy(l.size, to->size, (size_t)to->dims * sizeof *l.size);
-  l.out = weir_operand_of(to, &l);
-  l.in[0] = weir_operand_of(from, &l);
-  return weir_loop_run(weir_device_of(to), &l);
+  l.out = operand_of(to, &l);
+  l.in[0] = operand_of(from, &l);
+  return loop_run(device_of_tensor(to), &l);
 }
 
 /* ---- runs of bytes between devices ----------------------------------------------------------- */
 
 /* Page-locked memory of ours is not to be reused before the stream is through with it. Other memory
  * is its owner's to keep. */
-static weir_status keep_until_done(const weir_tensor *host, const weir_place *p)
+static weir_status keep_until_done(const weir_tensor *host, const device_place *p)
 {
-  const weir_storage *s = host->storage;
+  const tensor_storage *s = host->storage;
   if (s->kind != STORAGE_PINNED) return WEIR_OK;
   weir_status st = weir_record_stream(s->data, p->stream);
   return st ? async_sync(p->stream, "copy_") : WEIR_OK;
@@ -93,10 +93,10 @@ static weir_status keep_until_done(const weir_tensor *host, const weir_place *p)
 
 static weir_status with_host(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
 {
-  weir_place p;
+  device_place p;
   const weir_tensor *host = on_host(from) ? from : to, *device = on_host(from) ? to : from;
   enum weir_copy_way way = host == from ? WEIR_COPY_TO_DEVICE : WEIR_COPY_TO_HOST;
-  weir_status st = weir_place_of(&p, weir_device_of(device));
+  weir_status st = device_place_of(&p, device_of_tensor(device));
   if (st) return st;
   if (!non_blocking)
     return async_copy(p.stream, "copy_", way, to->data, from->data, bytes_of(from));
@@ -108,15 +108,14 @@ static weir_status with_host(const weir_tensor *to, const weir_tensor *from, boo
  * waits for it, or the host does, for the source's memory may be reused there at once. */
 static weir_status device_to_device(const weir_tensor *to, const weir_tensor *from)
 {
-  weir_place p, s;
-  weir_status st = weir_place_of(&p, weir_device_of(to));
-  if (!st) st = weir_place_of(&s, weir_device_of(from));
+  device_place p, s;
+  weir_status st = device_place_of(&p, device_of_tensor(to));
+  if (!st) st = device_place_of(&s, device_of_tensor(from));
   if (!st) st = weir_stream_wait_stream(p.stream, s.stream);
   if (st) return st;
   const weir_backend *b = p.backend;
-  st = weir_op_done(
-      p.stream, "copy_",
-      b->copy_peer(b->self, p.native, to->data, s.backend, from->data, bytes_of(from)));
+  st = op_done(p.stream, "copy_",
+               b->copy_peer(b->self, p.native, to->data, s.backend, from->data, bytes_of(from)));
   if (!st && weir_stream_wait_stream(s.stream, p.stream)) st = async_sync(p.stream, "copy_");
   return st;
 }
@@ -159,7 +158,7 @@ static weir_status shown(weir_tensor **out, const weir_tensor *t, const int *ord
     s.size[i] = once ? 1 : t->size[d];
     stride[i] = once ? 0 : t->stride[d];
   }
-  return weir_tensor_view(out, t, s, stride, 0);
+  return tensor_view(out, t, s, stride, 0);
 }
 
 /* The dtype of the bytes that travel. */
@@ -167,9 +166,9 @@ static weir_dtype travelling(const weir_tensor *to, const weir_tensor *from, boo
 {
   weir_dtype a = (weir_dtype)to->dtype, b = (weir_dtype)from->dtype;
   if (a == b) return a;
-  if (non_blocking && on_host(from) && from->dense && weir_storage_pinned(from->storage)) return b;
-  if (non_blocking && on_host(to) && to->dense && weir_storage_pinned(to->storage)) return a;
-  return weir_itemsize(a) * (uint64_t)to->numel <= weir_itemsize(b) * (uint64_t)from->numel ? a : b;
+  if (non_blocking && on_host(from) && from->dense && storage_pinned(from->storage)) return b;
+  if (non_blocking && on_host(to) && to->dense && storage_pinned(to->storage)) return a;
+  return itemsize(a) * (uint64_t)to->numel <= itemsize(b) * (uint64_t)from->numel ? a : b;
 }
 
 /* *out: `t` itself where it is dense, of `dtype` and has as many elements as `like`; else a
@@ -181,7 +180,7 @@ static weir_status dense_for(weir_tensor **out, weir_tensor *t, weir_dtype dtype
     *out = weir_tensor_retain(t);
     return WEIR_OK;
   }
-  return weir_tensor_new(out, dtype, weir_device_of(t), false, weir_tensor_shape(like));
+  return tensor_new(out, dtype, device_of_tensor(t), false, weir_tensor_shape(like));
 }
 
 /* `to` and `from` have their dimensions in one order; `from` broadcasts. */
@@ -214,16 +213,16 @@ static weir_status copy_between(weir_tensor *to, const weir_tensor *from, bool n
 
 static weir_status broadcasts(const weir_tensor *to, const weir_tensor *from)
 {
-  weir_text want, have;
+  text_buffer want, have;
   weir_shape shape = weir_tensor_shape(to);
   if (to->dims == from->dims && !memcmp(to->size, from->size, to->dims * sizeof *to->size))
     return WEIR_OK;
-  weir_status st = weir_broadcast(&shape, from->size, from->dims);
+  weir_status st = shape_broadcast(&shape, from->size, from->dims);
   if (st) return st;
   if (shape.count == to->dims && !memcmp(shape.size, to->size, to->dims * sizeof *to->size))
     return WEIR_OK;
   return weir_fail(WEIR_EINVAL, "output with shape %s doesn't match the broadcast shape %s",
-                   weir_shape_text(&have, weir_tensor_shape(to)), weir_shape_text(&want, shape));
+                   shape_format(&have, weir_tensor_shape(to)), shape_format(&want, shape));
 }
 
 weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking)
@@ -233,9 +232,9 @@ weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking
   bool twice;
   if (t == src) return WEIR_OK;
   weir_status st = broadcasts(t, src);
-  if (!st) st = weir_overlap_check(&twice, t, src);
+  if (!st) st = overlap_check(&twice, t, src);
   if (st) return st;
-  if (!weir_device_equal(weir_device_of(t), weir_device_of(src)))
+  if (!weir_device_equal(device_of_tensor(t), device_of_tensor(src)))
     return copy_between(t, src, non_blocking);
   if (!twice) return copy_within(t, src);
   WEIR_TENSOR copy = NULL;
@@ -248,7 +247,7 @@ weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking
 static weir_status read_unaligned(void *out, size_t bytes, weir_dtype dtype, const weir_tensor *t)
 {
   WEIR_TENSOR to = NULL;
-  weir_status st = weir_tensor_new(&to, dtype, WEIR_CPU, false, weir_tensor_shape(t));
+  weir_status st = tensor_new(&to, dtype, WEIR_CPU, false, weir_tensor_shape(t));
   if (!st) st = weir_copy_(to, t, false);
   if (!st) memcpy(out, to->data, bytes);
   return st;
@@ -258,7 +257,7 @@ weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const we
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE(t);
-  weir_storage *s;
+  tensor_storage *s;
   WEIR_TENSOR to = NULL;
   if (!weir_dtype_size(dtype)) return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
   uint64_t need = (uint64_t)t->numel * weir_dtype_size(dtype);
@@ -266,9 +265,8 @@ weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const we
     return weir_fail(WEIR_EINVAL, "%lld elements of %s are %llu bytes, not %zu",
                      (long long)t->numel, weir_dtype_name(dtype), (unsigned long long)need, bytes);
   if (bytes) WEIR_REQUIRE(out);
-  if (bytes && (uintptr_t)out % weir_host_alignment(dtype))
-    return read_unaligned(out, bytes, dtype, t);
-  weir_status st = weir_storage_over(&s, out, bytes, WEIR_CPU, NULL, NULL);
-  if (!st) st = weir_tensor_make(&to, s, dtype, weir_tensor_shape(t), NULL, 0);
+  if (bytes && (uintptr_t)out % host_alignment(dtype)) return read_unaligned(out, bytes, dtype, t);
+  weir_status st = storage_over(&s, out, bytes, WEIR_CPU, NULL, NULL);
+  if (!st) st = tensor_make(&to, s, dtype, weir_tensor_shape(t), NULL, 0);
   return st ? st : weir_copy_(to, t, false);
 }

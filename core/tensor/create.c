@@ -12,25 +12,25 @@
 
 static const weir_options none;
 
-weir_status weir_spec_of(weir_spec *out, const weir_options *options, weir_dtype dtype)
+weir_status tensor_spec_of(tensor_spec *out, const weir_options *options, weir_dtype dtype)
 {
   const weir_options *o = options ? options : &none;
-  *out = (weir_spec){o->dtype ? o->dtype : dtype, weir_resolve(o->device), o->pin_memory};
+  *out = (tensor_spec){o->dtype ? o->dtype : dtype, device_resolve(o->device), o->pin_memory};
   return (unsigned)out->dtype < WEIR_DTYPES
              ? WEIR_OK
              : weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)out->dtype);
 }
 
-weir_status weir_spec_like(weir_spec *out, const weir_options *options, const weir_tensor *of)
+weir_status tensor_spec_like(tensor_spec *out, const weir_options *options, const weir_tensor *of)
 {
   weir_options o = options ? *options : none;
-  if (!o.device.type) o.device = weir_device_of(of);
-  return weir_spec_of(out, &o, (weir_dtype)of->dtype);
+  if (!o.device.type) o.device = device_of_tensor(of);
+  return tensor_spec_of(out, &o, (weir_dtype)of->dtype);
 }
 
-weir_status weir_new_by(weir_tensor **out, const weir_spec *s, weir_shape shape)
+weir_status tensor_new_by(weir_tensor **out, const tensor_spec *s, weir_shape shape)
 {
-  return weir_tensor_new(out, s->dtype, s->device, s->pinned, shape);
+  return tensor_new(out, s->dtype, s->device, s->pinned, shape);
 }
 
 /* ---- from memory ----------------------------------------------------------------------------- */
@@ -38,8 +38,8 @@ weir_status weir_new_by(weir_tensor **out, const weir_spec *s, weir_shape shape)
 /* A tensor on the cpu of a copy of memory of the caller's that is not aligned to its elements. */
 static weir_status align(weir_tensor **out, const void *values, weir_dtype dtype, weir_shape shape)
 {
-  weir_status st = weir_tensor_new(out, dtype, WEIR_CPU, false, shape);
-  if (!st && values) memcpy((*out)->data, values, (size_t)(*out)->numel * weir_itemsize(dtype));
+  weir_status st = tensor_new(out, dtype, WEIR_CPU, false, shape);
+  if (!st && values) memcpy((*out)->data, values, (size_t)(*out)->numel * itemsize(dtype));
   return st;
 }
 
@@ -47,24 +47,23 @@ static weir_status align(weir_tensor **out, const void *values, weir_dtype dtype
 static weir_status show(weir_tensor **out, const void *values, weir_dtype dtype, weir_shape shape,
                         const char *function)
 {
-  weir_storage *s;
+  tensor_storage *s;
   int64_t numel;
-  weir_status st = weir_shape_numel(&numel, shape, dtype);
-  if (!st && numel && !values) st = weir_is_null(function, "values");
-  if (!st && numel && (uintptr_t)values % weir_host_alignment(dtype))
+  weir_status st = shape_numel(&numel, shape, dtype);
+  if (!st && numel && !values) st = fail_null(function, "values");
+  if (!st && numel && (uintptr_t)values % host_alignment(dtype))
     return align(out, values, dtype, shape);
   if (!st)
-    st = weir_storage_over(&s, (void *)values, (uint64_t)numel * weir_itemsize(dtype), WEIR_CPU,
-                           NULL, NULL);
-  return st ? st : weir_tensor_make(out, s, dtype, shape, NULL, 0);
+    st = storage_over(&s, (void *)values, (uint64_t)numel * itemsize(dtype), WEIR_CPU, NULL, NULL);
+  return st ? st : tensor_make(out, s, dtype, shape, NULL, 0);
 }
 
-static weir_status from_values(weir_tensor **out, const weir_spec *s, const void *values,
+static weir_status from_values(weir_tensor **out, const tensor_spec *s, const void *values,
                                weir_dtype of, weir_shape shape, const char *function)
 {
   WEIR_TENSOR shown = NULL;
   weir_status st = show(&shown, values, of, shape, function);
-  if (!st) st = weir_new_by(out, s, shape);
+  if (!st) st = tensor_new_by(out, s, shape);
   if (!st && (st = weir_copy_(*out, shown, false))) weir_tensor_drop(out);
   return st;
 }
@@ -74,8 +73,8 @@ weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype o
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out);
-  weir_spec s;
-  weir_status st = weir_spec_of(&s, options, of);
+  tensor_spec s;
+  weir_status st = tensor_spec_of(&s, options, of);
   return st ? st : from_values(out, &s, values, of, shape, __func__);
 }
 
@@ -84,8 +83,8 @@ weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *self, const vo
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, self);
-  weir_spec s;
-  weir_status st = weir_spec_like(&s, options, self);
+  tensor_spec s;
+  weir_status st = tensor_spec_like(&s, options, self);
   return st ? st : from_values(out, &s, values, of, shape, __func__);
 }
 
@@ -93,7 +92,7 @@ weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *self, const vo
 static weir_status extent_of(uint64_t *out, weir_shape shape, const int64_t *strides,
                              weir_dtype dtype)
 {
-  weir_text text;
+  text_buffer text;
   weir_shape by = {.count = shape.count};
   int64_t last = 0, reach;
   for (int i = 0; i < shape.count; i++)
@@ -102,24 +101,24 @@ static weir_status extent_of(uint64_t *out, weir_shape shape, const int64_t *str
     if (strides[i] < 0)
       return weir_fail(WEIR_EINVAL,
                        "Negative strides are not supported at the moment, got strides: %s",
-                       weir_shape_text(&text, by));
+                       shape_format(&text, by));
     if (__builtin_mul_overflow(shape.size[i] - 1, strides[i], &reach) ||
         __builtin_add_overflow(last, reach, &last))
       last = INT64_MAX;
   }
-  if (last >= INT64_MAX / (int64_t)weir_itemsize(dtype) - 1)
+  if (last >= INT64_MAX / (int64_t)itemsize(dtype) - 1)
     return weir_fail(WEIR_EINVAL, "Storage size calculation overflowed with strides=%s",
-                     weir_shape_text(&text, by));
-  *out = (uint64_t)(last + 1) * weir_itemsize(dtype);
+                     shape_format(&text, by));
+  *out = (uint64_t)(last + 1) * itemsize(dtype);
   return WEIR_OK;
 }
 
 /* What is not aligned no kernel can read, and the error would be the device's end; on the cpu, the
  * program's wherever a loop reads more than one element at a time. */
-static weir_status check_aligned(const weir_spec *s, const void *data)
+static weir_status check_aligned(const tensor_spec *s, const void *data)
 {
   bool cuda = s->device.type == WEIR_DEVICE_CUDA;
-  size_t align = cuda ? weir_itemsize(s->dtype) : weir_host_alignment(s->dtype);
+  size_t align = cuda ? itemsize(s->dtype) : host_alignment(s->dtype);
   if (!((uintptr_t)data % align)) return WEIR_OK;
   return weir_fail(WEIR_EINVAL,
                    "the data at %p is not aligned to %zu bytes, and no %s could read it "
@@ -128,20 +127,20 @@ static weir_status check_aligned(const weir_spec *s, const void *data)
                    weir_dtype_name(s->dtype));
 }
 
-static weir_status check_over(uint64_t *bytes, const weir_spec *s, const void *data,
+static weir_status check_over(uint64_t *bytes, const tensor_spec *s, const void *data,
                               weir_shape shape, const int64_t *strides)
 {
   int64_t numel;
-  weir_place place;
-  weir_status st = weir_shape_numel(&numel, shape, s->dtype);
+  device_place place;
+  weir_status st = shape_numel(&numel, shape, s->dtype);
   if (st) return st;
   if (s->pinned)
     return weir_fail(WEIR_EINVAL, "memory of somebody else's is not pinned by a tensor over it");
-  if (numel && !data) return weir_is_null("weir_tensor_over", "data");
-  *bytes = (uint64_t)numel * weir_itemsize(s->dtype);
+  if (numel && !data) return fail_null("weir_tensor_over", "data");
+  *bytes = (uint64_t)numel * itemsize(s->dtype);
   if (numel) st = check_aligned(s, data);
   if (!st && numel && strides) st = extent_of(bytes, shape, strides, s->dtype);
-  if (!st && s->device.type == WEIR_DEVICE_CUDA) st = weir_place_of(&place, s->device);
+  if (!st && s->device.type == WEIR_DEVICE_CUDA) st = device_place_of(&place, s->device);
   return st;
 }
 
@@ -151,14 +150,14 @@ weir_status weir_tensor_over(weir_tensor **out, void *data, weir_shape shape,
 {
   WEIR_REQUIRE_OUT(out);
   weir_options o = options ? *options : none;
-  weir_spec s;
+  tensor_spec s;
   uint64_t bytes = 0;
-  weir_storage *storage;
+  tensor_storage *storage;
   if (!o.device.type) o.device = WEIR_CPU;
-  weir_status st = weir_spec_of(&s, &o, weir_get_default_dtype());
+  weir_status st = tensor_spec_of(&s, &o, weir_get_default_dtype());
   if (!st) st = check_over(&bytes, &s, data, shape, strides);
-  if (!st) st = weir_storage_over(&storage, data, bytes, s.device, NULL, NULL);
-  if (!st) st = weir_tensor_make(out, storage, s.dtype, shape, strides, 0);
+  if (!st) st = storage_over(&storage, data, bytes, s.device, NULL, NULL);
+  if (!st) st = tensor_make(out, storage, s.dtype, shape, strides, 0);
   if (st) return st;
   storage->release = release; /* only now: a failure releases nothing */
   storage->context = context;
@@ -193,10 +192,10 @@ static weir_status filled(weir_tensor **out, weir_scalar value)
 static weir_status filled_by(weir_tensor **out, const weir_options *options, weir_dtype dtype,
                              weir_shape shape, const weir_scalar *value)
 {
-  weir_spec s;
+  tensor_spec s;
   *out = NULL;
-  weir_status st = weir_spec_of(&s, options, dtype);
-  if (!st) st = weir_new_by(out, &s, shape);
+  weir_status st = tensor_spec_of(&s, options, dtype);
+  if (!st) st = tensor_new_by(out, &s, shape);
   return st || !value ? st : filled(out, *value);
 }
 
@@ -217,10 +216,10 @@ weir_status weir_full(weir_tensor **out, weir_shape shape, weir_scalar value,
 static weir_status filled_like(weir_tensor **out, const weir_tensor *like,
                                const weir_options *options, const weir_scalar *value)
 {
-  weir_spec s;
+  tensor_spec s;
   *out = NULL;
-  weir_status st = weir_spec_like(&s, options, like);
-  if (!st) st = weir_new_like(out, like, s.dtype, s.device, s.pinned);
+  weir_status st = tensor_spec_like(&s, options, like);
+  if (!st) st = tensor_new_like(out, like, s.dtype, s.device, s.pinned);
   return st || !value ? st : filled(out, *value);
 }
 
@@ -241,10 +240,10 @@ weir_status weir_full_like(weir_tensor **out, const weir_tensor *like, weir_scal
 static weir_status filled_new(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                               const weir_options *options, const weir_scalar *value)
 {
-  weir_spec s;
+  tensor_spec s;
   *out = NULL;
-  weir_status st = weir_spec_like(&s, options, self);
-  if (!st) st = weir_new_by(out, &s, shape);
+  weir_status st = tensor_spec_like(&s, options, self);
+  if (!st) st = tensor_new_by(out, &s, shape);
   return st || !value ? st : filled(out, *value);
 }
 
@@ -332,10 +331,10 @@ static weir_status count_range(int64_t *out, weir_scalar a, weir_scalar b, weir_
 /* Calculated in int64 or float64, whatever is stored, so that all devices agree. */
 static weir_status fill_range(weir_tensor *t, weir_scalar start, weir_scalar step)
 {
-  weir_dtype wide = weir_is_integral((weir_dtype)t->dtype) ? WEIR_INT64 : WEIR_FLOAT64;
+  weir_dtype wide = dtype_is_integral((weir_dtype)t->dtype) ? WEIR_INT64 : WEIR_FLOAT64;
   weir_loop l;
-  weir_status st = weir_number_for(&start, start, wide);
-  if (!st) st = weir_number_for(&step, step, wide);
+  weir_status st = scalar_for(&start, start, wide);
+  if (!st) st = scalar_for(&step, step, wide);
   if (st) return st;
   l.op = WEIR_OP_RANGE;
   l.compute = wide;
@@ -345,8 +344,8 @@ static weir_status fill_range(weir_tensor *t, weir_scalar start, weir_scalar ste
   l.p[2] = weir_bool(false);
   l.dims = 1;
   l.size[0] = t->numel;
-  l.out = weir_operand_of(t, &l);
-  return weir_loop_run(weir_device_of(t), &l);
+  l.out = operand_of(t, &l);
+  return loop_run(device_of_tensor(t), &l);
 }
 
 weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, weir_scalar step,
@@ -354,7 +353,7 @@ weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, w
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out);
-  weir_spec s;
+  tensor_spec s;
   int64_t count = 0;
   const weir_scalar *three[] = {&start, &end, &step};
   bool integers = true;
@@ -365,11 +364,11 @@ weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, w
       return weir_fail(WEIR_EINVAL, "value cannot be converted to type double without overflow");
     integers &= three[i]->dtype != WEIR_FLOAT64;
   }
-  weir_status st = weir_spec_of(&s, options, integers ? WEIR_INT64 : weir_get_default_dtype());
+  weir_status st = tensor_spec_of(&s, options, integers ? WEIR_INT64 : weir_get_default_dtype());
   if (!st && (s.dtype == WEIR_BOOL || s.dtype == WEIR_COMPLEX64))
-    st = weir_not_implemented("arange_%s", s.device, s.dtype);
+    st = not_implemented("arange_%s", s.device, s.dtype);
   if (!st) st = count_range(&count, start, end, step, integers);
-  if (!st) st = weir_new_by(out, &s, weir_shape_of(1, &count));
+  if (!st) st = tensor_new_by(out, &s, weir_shape_of(1, &count));
   if (!st && (st = fill_range(*out, start, step))) weir_tensor_drop(out);
   return st;
 }

@@ -4,16 +4,16 @@
 
 #include "core/tensor/tensor.h"
 
-typedef struct weir_spec {
+typedef struct tensor_spec {
   weir_dtype dtype;
   weir_device device; /* with its index */
   bool pinned;
-} weir_spec;
+} tensor_spec;
 
 /* What options (NULL: none) do not give: `dtype`, and the default device. Errors: EINVAL. */
-weir_status weir_spec_of(weir_spec *out, const weir_options *options, weir_dtype dtype);
+weir_status tensor_spec_of(tensor_spec *out, const weir_options *options, weir_dtype dtype);
 /* What options do not give is as it is in `of`. */
-weir_status weir_spec_like(weir_spec *out, const weir_options *options, const weir_tensor *of);
-weir_status weir_new_by(weir_tensor **out, const weir_spec *s, weir_shape shape);
+weir_status tensor_spec_like(tensor_spec *out, const weir_options *options, const weir_tensor *of);
+weir_status tensor_new_by(weir_tensor **out, const tensor_spec *s, weir_shape shape);
 
 #endif

@@ -23,7 +23,7 @@ static const char *const text_of[WEIR_OP_COUNT] = {
 #undef TEXT
 };
 
-weir_operand weir_operand_of(const weir_tensor *t, const weir_loop *l)
+weir_operand operand_of(const weir_tensor *t, const weir_loop *l)
 {
   weir_operand o;
   int lead = l->dims - t->dims;
@@ -140,14 +140,14 @@ static void simplify(weir_loop *l)
   merge(&o, l);
 }
 
-weir_status weir_loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, weir_device device)
+weir_status loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, weir_device device)
 {
   weir_shape shape = weir_shape_of(l->dims, l->size);
   operands o = {0};
   int order[WEIR_DIMS];
   add_inputs(&o, l);
   bool same = l->dims < 2 || find_order(&o, l, order);
-  weir_status st = weir_tensor_new(out, dtype, device, false, shape);
+  weir_status st = tensor_new(out, dtype, device, false, shape);
   if (st) return st;
   if (!same) {
     int64_t stride[WEIR_DIMS], step = 1;
@@ -156,19 +156,19 @@ weir_status weir_loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, wei
       step *= l->size[order[i]] ? l->size[order[i]] : 1;
     }
     weir_tensor *dense = *out;
-    st = weir_tensor_view(out, dense, shape, stride, 0);
+    st = tensor_view(out, dense, shape, stride, 0);
     weir_tensor_release(dense);
     if (st) return st;
   }
-  l->out = weir_operand_of(*out, l);
+  l->out = operand_of(*out, l);
   return WEIR_OK;
 }
 
 /* ---- running it ------------------------------------------------------------------------------ */
 
-weir_status weir_target_of(weir_target *out, weir_device device)
+weir_status compute_target_of(compute_target *out, weir_device device)
 {
-  weir_status st = weir_place_of(&out->place, device);
+  weir_status st = device_place_of(&out->place, device);
   if (st) return st;
   out->compute = out->place.backend->compute;
   out->self = out->place.backend->self;
@@ -176,32 +176,32 @@ weir_status weir_target_of(weir_target *out, weir_device device)
   return WEIR_OK;
 }
 
-weir_status weir_target_lacks(const weir_target *t, const char *op)
+weir_status compute_target_lacks(const compute_target *t, const char *op)
 {
   const weir_backend *b = t->place.backend;
   return weir_fail(WEIR_ENOTSUP, "%s: the %s backend of device %d cannot do it", op, b->name,
                    b->index);
 }
 
-weir_status weir_target_done(const weir_target *t, weir_status st, const char *op)
+weir_status compute_target_done(const compute_target *t, weir_status st, const char *op)
 {
-  return weir_op_done(t->place.stream, op, st);
+  return op_done(t->place.stream, op, st);
 }
 
-weir_status weir_loop_run(weir_device device, weir_loop *l)
+weir_status loop_run(weir_device device, weir_loop *l)
 {
-  weir_target t;
+  compute_target t;
   simplify(l);
   int64_t count = 1;
   for (int i = 0; i < l->dims; i++)
     count *= l->size[i];
   l->count = count;
   if (!count) return WEIR_OK;
-  weir_status st = weir_target_of(&t, device);
-  return st ? st : weir_target_done(&t, t.compute->map(t.self, t.stream, l), text_of[l->op]);
+  weir_status st = compute_target_of(&t, device);
+  return st ? st : compute_target_done(&t, t.compute->map(t.self, t.stream, l), text_of[l->op]);
 }
 
-weir_status weir_loop_copy(const weir_tensor *to, const weir_tensor *from)
+weir_status loop_copy(const weir_tensor *to, const weir_tensor *from)
 {
   weir_loop l;
   l.op = WEIR_OP_COPY;
@@ -210,15 +210,15 @@ weir_status weir_loop_copy(const weir_tensor *to, const weir_tensor *from)
   l.dims = to->dims;
   for (int i = 0; i < to->dims; i++)
     l.size[i] = to->size[i];
-  l.out = weir_operand_of(to, &l);
-  l.in[0] = weir_operand_of(from, &l);
-  return weir_loop_run(weir_device_of(to), &l);
+  l.out = operand_of(to, &l);
+  l.in[0] = operand_of(from, &l);
+  return loop_run(device_of_tensor(to), &l);
 }
 
-weir_status weir_loop_dense(weir_tensor **out, const weir_tensor *t)
+weir_status loop_dense(weir_tensor **out, const weir_tensor *t)
 {
   weir_status st = tensor_new_beside(out, t, weir_shape_of(t->dims, t->size));
-  if (!st && (st = weir_loop_copy(*out, t))) weir_tensor_drop(out);
+  if (!st && (st = loop_copy(*out, t))) weir_tensor_drop(out);
   return st;
 }
 
@@ -248,7 +248,7 @@ static bool fills(const weir_tensor *t)
  */
 static void extent(const weir_tensor *t, const char **from, const char **to)
 {
-  int64_t low = 0, high = 1, size = (int64_t)weir_itemsize((weir_dtype)t->dtype);
+  int64_t low = 0, high = 1, size = (int64_t)itemsize((weir_dtype)t->dtype);
   for (int i = 0; i < t->dims; i++) {
     int64_t last = (t->size[i] - 1) * t->stride[i];
     *(last < 0 ? &low : &high) += last;
@@ -265,7 +265,7 @@ static bool same_strides(const weir_tensor *a, const weir_tensor *b)
   return true;
 }
 
-weir_status weir_overlap_check(bool *copy, const weir_tensor *out, const weir_tensor *in)
+weir_status overlap_check(bool *copy, const weir_tensor *out, const weir_tensor *in)
 {
   const char *from, *to, *in_from, *in_to;
   *copy = false;

@@ -11,74 +11,74 @@
 /* ---- promote.c ------------------------------------------------------------------------------- */
 
 /* The dtype of each category so far, WEIR_DTYPE_NONE: nothing of it yet. */
-typedef struct weir_categories {
+typedef struct categories {
   weir_dtype dims, zero, number;
-} weir_categories;
+} categories;
 
 /* Errors: ENOTSUP (complex128). */
-weir_status weir_categories_tensor(weir_categories *c, const weir_tensor *t);
-weir_status weir_categories_number(weir_categories *c, weir_scalar number);
-weir_status weir_categories_result(weir_dtype *out, const weir_categories *c);
+weir_status categories_tensor(categories *c, const weir_tensor *t);
+weir_status categories_number(categories *c, weir_scalar number);
+weir_status categories_result(weir_dtype *out, const categories *c);
 
-static inline bool weir_is_integral(weir_dtype d) /* without bool */
+static inline bool dtype_is_integral(weir_dtype d) /* without bool */
 {
   return d >= WEIR_UINT8 && d <= WEIR_INT64;
 }
 
-static inline bool weir_is_integral_or_bool(weir_dtype d)
+static inline bool dtype_is_integral_or_bool(weir_dtype d)
 {
-  return weir_is_integral(d) || d == WEIR_BOOL;
+  return dtype_is_integral(d) || d == WEIR_BOOL;
 }
 
-static inline bool weir_is_floating(weir_dtype d)
+static inline bool dtype_is_floating(weir_dtype d)
 {
   return (d >= WEIR_FLOAT16 && d <= WEIR_FLOAT64) || d == WEIR_BFLOAT16;
 }
 
 /* Whether a result of dtype `from` may be stored in place as `to`: torch.can_cast(). */
-bool weir_can_cast(weir_dtype from, weir_dtype to);
+bool dtype_can_cast(weir_dtype from, weir_dtype to);
 /* The least and the most number a dtype holds; of floating point the finite ones. */
-void weir_dtype_range(weir_dtype d, double *least, double *most);
+void dtype_range(weir_dtype d, double *least, double *most);
 /* "Float", "Long": torch's name of a scalar type; "float", "long int", "c10::Half": C++'s. */
-const char *weir_dtype_title(weir_dtype dtype);
-const char *weir_dtype_cxx(weir_dtype dtype);
+const char *dtype_title(weir_dtype dtype);
+const char *dtype_cxx(weir_dtype dtype);
 /* "\"abs_cpu\" not implemented for 'Bool'", ENOTSUP. */
-weir_status weir_not_implemented(const char *kernel, weir_device device, weir_dtype dtype);
+weir_status not_implemented(const char *kernel, weir_device device, weir_dtype dtype);
 
 /* ---- broadcast.c ----------------------------------------------------------------------------- */
 
 /* *shape becomes what it and `size` broadcast to. Errors: EINVAL, "The size of tensor a (3) must
  * match the size of tensor b (4) at non-singleton dimension 0". */
-weir_status weir_broadcast(weir_shape *shape, const int64_t *size, int dims);
+weir_status shape_broadcast(weir_shape *shape, const int64_t *size, int dims);
 /* Errors: EINVAL, "Expected all tensors to be on the same device, but found at least two devices,
  * cuda:0 and cuda:1!". */
-weir_status weir_same_device(const weir_tensor *a, const weir_tensor *b);
+weir_status check_same_device(const weir_tensor *a, const weir_tensor *b);
 /* "cuda:0" in `text`; text. */
 enum { WEIR_DEVICE_TEXT = 32 };
-const char *weir_device_text(char text[WEIR_DEVICE_TEXT], weir_device device);
+const char *device_format(char text[WEIR_DEVICE_TEXT], weir_device device);
 
 /* ---- loop.c ---------------------------------------------------------------------------------- */
 
 /* Where requests go: the functions and their first two arguments. */
-typedef struct weir_target {
+typedef struct compute_target {
   const weir_compute *compute;
   void *self, *stream;
-  weir_place place; /* CUDA; for the report of asynchronous errors */
-} weir_target;
+  device_place place; /* CUDA; for the report of asynchronous errors */
+} compute_target;
 
-/* Errors: those of weir_place_of(); ENOTSUP: a device that cannot calculate. */
-weir_status weir_target_of(weir_target *out, weir_device device);
+/* Errors: those of device_place_of(); ENOTSUP: a device that cannot calculate. */
+weir_status compute_target_of(compute_target *out, weir_device device);
 /* ENOTSUP: the device has no function for `op`. */
-weir_status weir_target_lacks(const weir_target *t, const char *op) __attribute__((cold));
+weir_status compute_target_lacks(const compute_target *t, const char *op) __attribute__((cold));
 /* After work was enqueued: names it for asynchronous errors. */
-weir_status weir_target_done(const weir_target *t, weir_status st, const char *op);
+weir_status compute_target_done(const compute_target *t, weir_status st, const char *op);
 /* A new tensor for the result of a loop whose dims, sizes and inputs are filled: its dimensions lie
  * in memory in the order in which they do in the inputs, as torch's results do; l->out is it. */
-weir_status weir_loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, weir_device device);
+weir_status loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, weir_device device);
 
 /* Copies `from`, broadcast and cast, into `to` on the same device; they share no memory. */
-weir_status weir_loop_copy(const weir_tensor *to, const weir_tensor *from);
+weir_status loop_copy(const weir_tensor *to, const weir_tensor *from);
 /* A copy that is dense. */
-weir_status weir_loop_dense(weir_tensor **out, const weir_tensor *t);
+weir_status loop_dense(weir_tensor **out, const weir_tensor *t);
 
 #endif

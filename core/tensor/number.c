@@ -14,7 +14,7 @@
 /* Whether an integer, or the digits before a number's point, fit. */
 static bool integer_fits(weir_scalar v, weir_dtype dtype)
 {
-  int bits = (int)weir_itemsize(dtype) * 8;
+  int bits = (int)itemsize(dtype) * 8;
   bool sign = dtype != WEIR_UINT8;
   if (v.dtype == WEIR_INT64 || v.dtype == WEIR_BOOL) {
     if (!sign) return v.i >= -255 && v.i <= 255; /* negative ones wrap, as in C++ */
@@ -32,7 +32,7 @@ static const char *type_of_number(weir_dtype dtype)
   static const char *const names[WEIR_DTYPES] = {
       [WEIR_UINT8] = "uint8_t", [WEIR_INT8] = "int8_t",   [WEIR_INT16] = "int16_t",
       [WEIR_INT32] = "int",     [WEIR_INT64] = "int64_t", [WEIR_FLOAT16] = "c10::Half"};
-  return names[dtype] ? names[dtype] : weir_dtype_cxx(dtype);
+  return names[dtype] ? names[dtype] : dtype_cxx(dtype);
 }
 
 static bool is_complex(weir_scalar v)
@@ -55,7 +55,7 @@ static bool float_fits(double f, weir_dtype dtype)
   return !isfinite(f) || fabs(f) <= most;
 }
 
-weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
+weir_status scalar_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
 {
   double f = real_of(v);
   bool fits = true;
@@ -65,14 +65,14 @@ weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
   }
   if (is_complex(v) && v.imag != 0 && dtype != WEIR_COMPLEX64)
     fits = false;
-  else if (weir_is_integral(dtype))
+  else if (dtype_is_integral(dtype))
     fits = integer_fits(v, dtype);
   else
     fits = float_fits(f, dtype) && (!is_complex(v) || float_fits(v.imag, dtype));
   if (!fits)
     return weir_fail(WEIR_EINVAL, "value cannot be converted to type %s without overflow",
                      type_of_number(dtype));
-  if (weir_is_integral(dtype))
+  if (dtype_is_integral(dtype))
     *out = weir_int(v.dtype == WEIR_INT64 || v.dtype == WEIR_BOOL ? v.i
                     : f >= 0x1p63                                 ? INT64_MAX
                                                                   : (int64_t)f);
@@ -88,18 +88,18 @@ weir_status weir_fill_(weir_tensor *t, weir_scalar value)
   WEIR_OP_HERE;
   WEIR_REQUIRE(t);
   weir_loop l;
-  weir_status st = weir_number_for(&value, value, (weir_dtype)t->dtype);
+  weir_status st = scalar_for(&value, value, (weir_dtype)t->dtype);
   if (st) return st;
   l.op = WEIR_OP_COPY;
   l.compute = (weir_dtype)t->dtype;
   l.has_alpha = false;
   l.dims = t->dims;
   memcpy(l.size, t->size, (size_t)t->dims * sizeof *l.size);
-  l.out = weir_operand_of(t, &l);
+  l.out = operand_of(t, &l);
   l.in[0].data = NULL;
   l.in[0].dtype = value.dtype;
   l.in[0].number = value;
-  return weir_loop_run(weir_device_of(t), &l);
+  return loop_run(device_of_tensor(t), &l);
 }
 
 weir_status weir_zero_(weir_tensor *t)
@@ -107,13 +107,13 @@ weir_status weir_zero_(weir_tensor *t)
   WEIR_OP_HERE;
   WEIR_REQUIRE(t);
   if (t->dense && t->storage->device.type == WEIR_DEVICE_CPU) {
-    if (t->numel) memset(t->data, 0, (size_t)t->numel * weir_itemsize((weir_dtype)t->dtype));
+    if (t->numel) memset(t->data, 0, (size_t)t->numel * itemsize((weir_dtype)t->dtype));
     return WEIR_OK;
   }
   return weir_fill_(t, weir_int(0));
 }
 
-weir_scalar weir_number_at(const void *at, weir_dtype dtype)
+weir_scalar scalar_at(const void *at, weir_dtype dtype)
 {
   union {
     uint8_t u8;
@@ -125,7 +125,7 @@ weir_scalar weir_number_at(const void *at, weir_dtype dtype)
     float f[2];
     double d;
   } v;
-  memcpy(&v, at, weir_itemsize(dtype));
+  memcpy(&v, at, itemsize(dtype));
   switch (dtype) {
   case WEIR_UINT8:
     return weir_int(v.u8);
@@ -138,9 +138,9 @@ weir_scalar weir_number_at(const void *at, weir_dtype dtype)
   case WEIR_INT64:
     return weir_int(v.i64);
   case WEIR_FLOAT16:
-    return weir_float(weir_float16_to_float(v.half));
+    return weir_float(float16_to_float(v.half));
   case WEIR_BFLOAT16:
-    return weir_float(weir_bfloat16_to_float(v.half));
+    return weir_float(bfloat16_to_float(v.half));
   case WEIR_FLOAT32:
     return weir_float(v.f[0]);
   case WEIR_FLOAT64:
@@ -152,20 +152,19 @@ weir_scalar weir_number_at(const void *at, weir_dtype dtype)
   }
 }
 
-weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t)
+weir_status scalar_of(weir_scalar *out, const weir_tensor *t)
 {
   char bytes[8];
-  weir_place p;
+  device_place p;
   weir_dtype dtype = (weir_dtype)t->dtype;
   *out = weir_bool(false);
   if (t->storage->device.type == WEIR_DEVICE_CPU) {
-    *out = weir_number_at(t->data, dtype);
+    *out = scalar_at(t->data, dtype);
     return WEIR_OK;
   }
-  weir_status st = weir_place_of(&p, weir_device_of(t));
-  if (!st)
-    st = async_copy(p.stream, "item", WEIR_COPY_TO_HOST, bytes, t->data, weir_itemsize(dtype));
-  if (!st) *out = weir_number_at(bytes, dtype);
+  weir_status st = device_place_of(&p, device_of_tensor(t));
+  if (!st) st = async_copy(p.stream, "item", WEIR_COPY_TO_HOST, bytes, t->data, itemsize(dtype));
+  if (!st) *out = scalar_at(bytes, dtype);
   return st;
 }
 
@@ -173,7 +172,7 @@ weir_status weir_item(weir_scalar *out, const weir_tensor *t)
 {
   WEIR_REQUIRE(out, t);
   *out = weir_bool(false);
-  if (t->numel == 1) return weir_scalar_of(out, t);
+  if (t->numel == 1) return scalar_of(out, t);
   return weir_fail(WEIR_EINVAL, "a Tensor with %lld elements cannot be converted to Scalar",
                    (long long)t->numel);
 }

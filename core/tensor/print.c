@@ -79,7 +79,7 @@ static int write_number(char *to, const format *f, weir_scalar v, double part)
 static weir_scalar number_of(const weir_tensor *t, int64_t i)
 {
   weir_dtype dtype = (weir_dtype)t->dtype;
-  return weir_number_at(t->data + i * (int64_t)weir_itemsize(dtype), dtype);
+  return scalar_at(t->data + i * (int64_t)itemsize(dtype), dtype);
 }
 
 /* ---- how all are written --------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ static void widen(format *f, weir_scalar v, double part)
 static format format_of(const weir_tensor *t, const weir_print_options *o, bool imaginary)
 {
   weir_dtype dtype = (weir_dtype)t->dtype;
-  format f = {!weir_is_integral_or_bool(dtype), true, false, o->precision, 1};
+  format f = {!dtype_is_integral_or_bool(dtype), true, false, o->precision, 1};
   double least = INFINITY, most = 0;
   for (int64_t i = 0; i < t->numel; i++) {
     weir_scalar v = number_of(t, i);
@@ -216,7 +216,7 @@ static weir_status take(printer *p, weir_tensor **out, const weir_tensor *t)
     p->cut[i] = p->summarised && t->size[i] > 2 * (int64_t)p->o.edgeitems;
     if (p->cut[i]) s.size[i] = 2 * (int64_t)p->o.edgeitems;
   }
-  weir_status st = weir_tensor_new(out, (weir_dtype)t->dtype, WEIR_CPU, false, s);
+  weir_status st = tensor_new(out, (weir_dtype)t->dtype, WEIR_CPU, false, s);
   return st ? st : fetch(p, *out, t, 0);
 }
 
@@ -242,7 +242,7 @@ static bool dtype_shows(const weir_tensor *t)
 
 static bool device_shows(const weir_tensor *t)
 {
-  weir_device d = weir_device_of(t), current;
+  weir_device d = device_of_tensor(t), current;
   if (d.type != weir_get_default_device().type) return false;
   (void)weir_current_device(&current);
   return d.type != WEIR_DEVICE_CUDA || weir_device_equal(d, current);
@@ -265,7 +265,7 @@ static void put_suffixes(const printer *p, const weir_tensor *t, int used, int i
 {
   char text[256], device[WEIR_DEVICE_TEXT];
   if (!device_shows(t)) {
-    (void)snprintf(text, sizeof text, "device='%s'", weir_device_text(device, weir_device_of(t)));
+    (void)snprintf(text, sizeof text, "device='%s'", device_format(device, device_of_tensor(t)));
     put_suffix(p, &used, indent, text);
   }
   if (t->numel ? !p->o.edgeitems : t->dims != 1) {

@@ -20,12 +20,12 @@ static weir_status add(weir_dtype *to, weir_dtype dtype)
   return weir_promote_types(to, *to, dtype);
 }
 
-weir_status weir_categories_tensor(weir_categories *c, const weir_tensor *t)
+weir_status categories_tensor(categories *c, const weir_tensor *t)
 {
   return add(t->dims ? &c->dims : &c->zero, (weir_dtype)t->dtype);
 }
 
-weir_status weir_categories_number(weir_categories *c, weir_scalar number)
+weir_status categories_number(categories *c, weir_scalar number)
 {
   weir_dtype d = number.dtype;
   if (d != WEIR_BOOL && d != WEIR_INT64 && d != WEIR_FLOAT64 && d != WEIR_COMPLEX64)
@@ -43,7 +43,7 @@ static weir_status combine(weir_dtype *out, weir_dtype higher, weir_dtype lower)
     *out = lower;
     return WEIR_OK;
   }
-  if (weir_is_floating(higher)) {
+  if (dtype_is_floating(higher)) {
     if (lower != WEIR_COMPLEX64 || higher == WEIR_FLOAT32) {
       if (lower == WEIR_COMPLEX64) *out = WEIR_COMPLEX64;
       return WEIR_OK;
@@ -52,12 +52,12 @@ static weir_status combine(weir_dtype *out, weir_dtype higher, weir_dtype lower)
     return weir_fail(WEIR_ENOTSUP, "%s and a complex number promote to %s, which is no dtype here",
                      weir_dtype_name(higher), higher == WEIR_FLOAT64 ? "complex128" : "complex32");
   }
-  if (higher == WEIR_BOOL || weir_is_floating(lower) || lower == WEIR_COMPLEX64)
+  if (higher == WEIR_BOOL || dtype_is_floating(lower) || lower == WEIR_COMPLEX64)
     return weir_promote_types(out, higher, lower);
   return WEIR_OK;
 }
 
-weir_status weir_categories_result(weir_dtype *out, const weir_categories *c)
+weir_status categories_result(weir_dtype *out, const categories *c)
 {
   weir_status st = combine(out, c->dims, c->zero);
   return st ? st : combine(out, *out, c->number);
@@ -67,22 +67,22 @@ weir_status weir_result_type(weir_dtype *out, const weir_tensor *a, const weir_t
                              weir_scalar number)
 {
   WEIR_REQUIRE(out, a);
-  weir_categories c = {0};
+  categories c = {0};
   *out = WEIR_DTYPE_NONE;
-  weir_status st = weir_categories_tensor(&c, a);
-  if (!st) st = b ? weir_categories_tensor(&c, b) : weir_categories_number(&c, number);
-  return st ? st : weir_categories_result(out, &c);
+  weir_status st = categories_tensor(&c, a);
+  if (!st) st = b ? categories_tensor(&c, b) : categories_number(&c, number);
+  return st ? st : categories_result(out, &c);
 }
 
-bool weir_can_cast(weir_dtype from, weir_dtype to)
+bool dtype_can_cast(weir_dtype from, weir_dtype to)
 {
   if (from == to) return true;
   if (from == WEIR_COMPLEX64) return false;
-  if (weir_is_floating(from) && weir_is_integral_or_bool(to)) return false;
+  if (dtype_is_floating(from) && dtype_is_integral_or_bool(to)) return false;
   return to != WEIR_BOOL;
 }
 
-void weir_dtype_range(weir_dtype d, double *least, double *most)
+void dtype_range(weir_dtype d, double *least, double *most)
 {
   switch (d) {
   case WEIR_BOOL:
@@ -101,19 +101,19 @@ void weir_dtype_range(weir_dtype d, double *least, double *most)
     *most = 0x1.fffffffffffffp1023;
     break;
   default:
-    *most = weir_is_integral(d) ? ldexp(1, 8 * (int)weir_itemsize(d) - 1) - 1 : 0x1.fffffep127;
+    *most = dtype_is_integral(d) ? ldexp(1, 8 * (int)itemsize(d) - 1) - 1 : 0x1.fffffep127;
   }
-  *least = d == WEIR_BOOL || d == WEIR_UINT8 ? 0 : weir_is_integral(d) ? -*most - 1 : -*most;
+  *least = d == WEIR_BOOL || d == WEIR_UINT8 ? 0 : dtype_is_integral(d) ? -*most - 1 : -*most;
 }
 
 /* ---- torch's words --------------------------------------------------------------------------- */
 
-const char *weir_dtype_title(weir_dtype dtype)
+const char *dtype_title(weir_dtype dtype)
 {
   return scalar_type(dtype);
 }
 
-const char *weir_dtype_cxx(weir_dtype dtype)
+const char *dtype_cxx(weir_dtype dtype)
 {
   static const char *const names[WEIR_DTYPES] = {[WEIR_UINT8] = "unsigned char",
                                                  [WEIR_INT8] = "signed char",
@@ -129,9 +129,9 @@ const char *weir_dtype_cxx(weir_dtype dtype)
   return names[dtype];
 }
 
-weir_status weir_not_implemented(const char *kernel, weir_device device, weir_dtype dtype)
+weir_status not_implemented(const char *kernel, weir_device device, weir_dtype dtype)
 {
   char name[64];
   (void)snprintf(name, sizeof name, kernel, device.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu");
-  return weir_fail(WEIR_ENOTSUP, "\"%s\" not implemented for '%s'", name, weir_dtype_title(dtype));
+  return weir_fail(WEIR_ENOTSUP, "\"%s\" not implemented for '%s'", name, dtype_title(dtype));
 }

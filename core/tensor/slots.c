@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include "core/base/compiler.h"
 
-unsigned weir_slots_most = WEIR_ASAN ? 0 : 64;
+unsigned slot_list_most = WEIR_ASAN ? 0 : 64;
 
-__thread weir_slot_list weir_slots __attribute__((tls_model("initial-exec")));
+__thread slot_list thread_slot_list __attribute__((tls_model("initial-exec")));
 
 static __thread bool ended __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
@@ -19,10 +19,10 @@ static void end_thread(void *list)
   (void)list;
   ended = true;
   for (int kind = 0; kind < SLOTS; kind++) {
-    weir_slots.most[kind] = weir_slots.count[kind] = 0;
-    while (weir_slots.first[kind]) {
-      void *slot = weir_slots.first[kind];
-      weir_slots.first[kind] = *(void **)slot;
+    thread_slot_list.most[kind] = thread_slot_list.count[kind] = 0;
+    while (thread_slot_list.first[kind]) {
+      void *slot = thread_slot_list.first[kind];
+      thread_slot_list.first[kind] = *(void **)slot;
       free(slot);
     }
   }
@@ -34,14 +34,15 @@ static void prepare(void)
 }
 
 /* The list is full, or the thread has none yet. */
-__attribute__((cold)) void weir_slot_give_slowly(enum weir_slot kind, void *slot)
+__attribute__((cold)) void slot_give_slow(enum slot_kind kind, void *slot)
 {
-  if (!weir_slots.most[kind] && !ended && weir_slots_most) {
+  if (!thread_slot_list.most[kind] && !ended && slot_list_most) {
     pthread_once(&once, prepare);
-    if (watched && !pthread_setspecific(key, &weir_slots)) weir_slots.most[kind] = weir_slots_most;
+    if (watched && !pthread_setspecific(key, &thread_slot_list))
+      thread_slot_list.most[kind] = slot_list_most;
   }
-  if (weir_slots.count[kind] < weir_slots.most[kind])
-    weir_slot_give(kind, slot);
+  if (thread_slot_list.count[kind] < thread_slot_list.most[kind])
+    slot_give(kind, slot);
   else
     free(slot);
 }

@@ -1,6 +1,6 @@
 /* storage.c: the memory of tensors, and where work on a device goes.
  *
- * Memory of the cpu lies right behind its weir_storage: one allocation, one free. Up to SMALL bytes
+ * Memory of the cpu lies right behind its tensor_storage: one allocation, one free. Up to SMALL bytes
  * it is as aligned as malloc()'s; beyond, data begins at a multiple of 64. From LARGE bytes on the
  * kernel is asked for huge pages: touching new memory is several times as quick. Page-locked and
  * device memory come from their pools (weir_pinned_malloc, weir_malloc), which know when what is
@@ -16,32 +16,32 @@ enum { ALIGNMENT = 64, SMALL = 512, LARGE = 4 << 20, HUGE_PAGE = 2 << 20 };
 
 /* Where data begins in one allocation with its storage. */
 enum { HEAD = 64, TINY = SLOT_STORAGE_BYTES - HEAD };
-_Static_assert(sizeof(weir_storage) <= HEAD, "the head of a storage");
+_Static_assert(sizeof(tensor_storage) <= HEAD, "the head of a storage");
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-weir_device weir_resolve(weir_device device)
+weir_device device_resolve(weir_device device)
 {
   if (device.type == WEIR_DEVICE_UNSET) device = weir_get_default_device();
   if (device.type == WEIR_DEVICE_CUDA) {
-    if (device.index.plus_1 <= 0) device.index.plus_1 = weir_current.device + 1;
+    if (device.index.plus_1 <= 0) device.index.plus_1 = thread_current.device + 1;
   } else if (device.index.plus_1 <= 1) {
     device.index.plus_1 = 0;
   }
   return device;
 }
 
-weir_status weir_place_of(weir_place *out, weir_device device)
+weir_status device_place_of(device_place *out, weir_device device)
 {
   if (__builtin_expect(device.type == WEIR_DEVICE_CPU, 1)) {
-    *out = (weir_place){&weir_cpu_backend, NULL, NULL};
+    *out = (device_place){&weir_cpu_backend, NULL, NULL};
     return WEIR_OK;
   }
-  weir_attached *d = weir_attached_of(device);
-  weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
+  attached_device *d = attached_device_of(device);
+  weir_status st = d ? WEIR_OK : attach_device(device, &d);
   if (st) return st;
-  weir_heap *h = weir_now_heap(d);
-  *out = (weir_place){h->pool->backend, (weir_stream *)h, h->stream};
+  mem_heap *h = current_heap(d);
+  *out = (device_place){h->pool->backend, (weir_stream *)h, h->stream};
   if (!out->backend->compute || !out->backend->copy)
     return weir_fail(WEIR_ENOTSUP, "the %s backend of cuda:%d holds memory, but no tensors",
                      out->backend->name, out->backend->index);
@@ -58,11 +58,11 @@ static weir_status no_memory(uint64_t bytes)
 }
 
 /* With `room` bytes of data behind it; NULL: no memory. */
-static weir_storage *storage_alloc(uint64_t room)
+static tensor_storage *storage_alloc(uint64_t room)
 {
-  weir_storage *s;
+  tensor_storage *s;
   if (__builtin_expect(room <= TINY && !WEIR_ASAN, 1)) {
-    s = weir_slot_take(SLOT_STORAGE);
+    s = slot_take(SLOT_STORAGE);
   } else if (room <= SMALL) {
     s = malloc(HEAD + room);
   } else {
@@ -75,37 +75,37 @@ static weir_storage *storage_alloc(uint64_t room)
   return s;
 }
 
-static weir_status storage_on_host(weir_storage **out, uint64_t bytes)
+static weir_status storage_on_host(tensor_storage **out, uint64_t bytes)
 {
-  weir_storage *s = storage_alloc(bytes);
+  tensor_storage *s = storage_alloc(bytes);
   if (!s) return no_memory(bytes);
-  *s = (weir_storage){.refs = 1,
-                      .kind = STORAGE_INLINE,
-                      .device = WEIR_CPU,
-                      .data = bytes ? (char *)s + HEAD : NULL,
-                      .bytes = bytes};
+  *s = (tensor_storage){.refs = 1,
+                        .kind = STORAGE_INLINE,
+                        .device = WEIR_CPU,
+                        .data = bytes ? (char *)s + HEAD : NULL,
+                        .bytes = bytes};
   *out = s;
   return WEIR_OK;
 }
 
-static weir_status storage_from_pool(weir_storage **out, uint64_t bytes, weir_device device,
+static weir_status storage_from_pool(tensor_storage **out, uint64_t bytes, weir_device device,
                                      bool pinned)
 {
   void *data = NULL;
   weir_status st =
       pinned ? weir_pinned_malloc(&data, bytes) : weir_malloc(&data, bytes, device, NULL);
   if (st) return st;
-  weir_storage *s = storage_alloc(0);
+  tensor_storage *s = storage_alloc(0);
   if (!s) {
     (void)(pinned ? weir_pinned_free(data) : weir_free(data));
     return no_memory(sizeof *s);
   }
-  *s = (weir_storage){.refs = 1,
-                      .kind = pinned ? STORAGE_PINNED : STORAGE_DEVICE,
-                      .pinned = pinned,
-                      .device = device,
-                      .data = data,
-                      .bytes = bytes};
+  *s = (tensor_storage){.refs = 1,
+                        .kind = pinned ? STORAGE_PINNED : STORAGE_DEVICE,
+                        .pinned = pinned,
+                        .device = device,
+                        .data = data,
+                        .bytes = bytes};
   *out = s;
   return WEIR_OK;
 }
@@ -120,7 +120,7 @@ static weir_status check_device(weir_device device)
                              : WEIR_OK;
 }
 
-weir_status weir_storage_new(weir_storage **out, uint64_t bytes, weir_device device, bool pinned)
+weir_status storage_new(tensor_storage **out, uint64_t bytes, weir_device device, bool pinned)
 {
   *out = NULL;
   if (__builtin_expect(device.type == WEIR_DEVICE_CPU && !device.index.plus_1 && !pinned, 1))
@@ -131,26 +131,26 @@ weir_status weir_storage_new(weir_storage **out, uint64_t bytes, weir_device dev
   return st ? st : storage_from_pool(out, bytes, device, pinned);
 }
 
-weir_status weir_storage_over(weir_storage **out, void *data, uint64_t bytes, weir_device device,
-                              void (*release)(void *context), void *context)
+weir_status storage_over(tensor_storage **out, void *data, uint64_t bytes, weir_device device,
+                         void (*release)(void *context), void *context)
 {
   *out = NULL;
   weir_status st = check_device(device);
   if (st) return st;
-  weir_storage *s = storage_alloc(0);
+  tensor_storage *s = storage_alloc(0);
   if (!s) return no_memory(sizeof *s);
-  *s = (weir_storage){.refs = 1,
-                      .kind = STORAGE_OVER,
-                      .device = device,
-                      .data = data,
-                      .bytes = bytes,
-                      .release = release,
-                      .context = context};
+  *s = (tensor_storage){.refs = 1,
+                        .kind = STORAGE_OVER,
+                        .device = device,
+                        .data = data,
+                        .bytes = bytes,
+                        .release = release,
+                        .context = context};
   *out = s;
   return WEIR_OK;
 }
 
-bool weir_storage_pinned(const weir_storage *s)
+bool storage_pinned(const tensor_storage *s)
 {
   bool pinned = s->pinned;
   if (s->kind != STORAGE_OVER || s->device.type != WEIR_DEVICE_CPU || pinned) return pinned;
@@ -159,9 +159,9 @@ bool weir_storage_pinned(const weir_storage *s)
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
-static void storage_end(weir_storage *s)
+static void storage_end(tensor_storage *s)
 {
-  weir_announce_gone(s);
+  announce_gone(s);
   switch (s->kind) {
   case STORAGE_PINNED:
     (void)weir_pinned_free(s->data);
@@ -176,12 +176,12 @@ static void storage_end(weir_storage *s)
     break;
   }
   if (s->kind != STORAGE_INLINE || s->bytes <= TINY)
-    weir_slot_give(SLOT_STORAGE, s);
+    slot_give(SLOT_STORAGE, s);
   else
     free(s);
 }
 
-void weir_storage_release(weir_storage *s)
+void storage_release(tensor_storage *s)
 {
   if (!s) return;
   /* the only count is ours: nobody else can take another */

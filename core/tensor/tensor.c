@@ -15,7 +15,7 @@ enum { NAME_BYTES = 64 };
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-const char *weir_shape_text(weir_text *out, weir_shape shape)
+const char *shape_format(text_buffer *out, weir_shape shape)
 {
   int count = shape.count < WEIR_MAX_DIMS ? shape.count : WEIR_MAX_DIMS;
   size_t used = 0, room = sizeof out->at;
@@ -30,7 +30,7 @@ const char *weir_shape_text(weir_text *out, weir_shape shape)
 
 static __attribute__((cold)) weir_status bad_shape(weir_shape s, weir_dtype dtype)
 {
-  weir_text text;
+  text_buffer text;
   if ((unsigned)dtype >= WEIR_DTYPES || !dtype)
     return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
   if (s.count < 0 || s.count > WEIR_MAX_DIMS)
@@ -39,12 +39,12 @@ static __attribute__((cold)) weir_status bad_shape(weir_shape s, weir_dtype dtyp
   for (int i = 0; i < s.count; i++)
     if (s.size[i] < 0)
       return weir_fail(WEIR_EINVAL, "Trying to create tensor with negative dimension %lld: %s",
-                       (long long)s.size[i], weir_shape_text(&text, s));
+                       (long long)s.size[i], shape_format(&text, s));
   return weir_fail(WEIR_EINVAL, "Storage size calculation overflowed with sizes=%s",
-                   weir_shape_text(&text, s));
+                   shape_format(&text, s));
 }
 
-weir_status weir_shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype)
+weir_status shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype)
 {
   int64_t n = 1, most = (int64_t)weir_dtype_size(dtype); /* as if no size were 0 */
   bool bad = shape.count < 0 || shape.count > WEIR_MAX_DIMS || !most;
@@ -58,7 +58,7 @@ weir_status weir_shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype)
   return WEIR_OK;
 }
 
-weir_status weir_dim_of(int *out, int dim, int dims)
+weir_status dim_resolve(int *out, int dim, int dims)
 {
   int room = dims ? dims : 1; /* a tensor without dimensions takes 0 and -1 */
   if (dim < -room || dim >= room)
@@ -107,13 +107,13 @@ static inline void fill_strided(weir_tensor *t, int dims, const int64_t *sizes,
 _Static_assert(sizeof(weir_tensor) <= SLOT_TENSOR_BYTES, "a tensor in its slot");
 
 /* `storage`'s count is stolen, also on failure. */
-static inline weir_status make(weir_tensor **out, weir_storage *storage, weir_dtype dtype, int dims,
-                               const int64_t *sizes, const int64_t *strides, char *data)
+static inline weir_status make(weir_tensor **out, tensor_storage *storage, weir_dtype dtype,
+                               int dims, const int64_t *sizes, const int64_t *strides, char *data)
 {
-  weir_tensor *t = weir_slot_take(SLOT_TENSOR);
+  weir_tensor *t = slot_take(SLOT_TENSOR);
   if (__builtin_expect(!t, 0)) {
     *out = NULL;
-    weir_storage_release(storage);
+    storage_release(storage);
     (void)weir_fail(WEIR_ENOMEM, "no host memory for a tensor (%zu bytes)", sizeof *t);
     return WEIR_ENOMEM;
   }
@@ -131,53 +131,53 @@ static inline weir_status make(weir_tensor **out, weir_storage *storage, weir_dt
   return WEIR_OK;
 }
 
-weir_status weir_tensor_make(weir_tensor **out, weir_storage *storage, weir_dtype dtype,
-                             weir_shape shape, const int64_t *strides, int64_t offset)
+weir_status tensor_make(weir_tensor **out, tensor_storage *storage, weir_dtype dtype,
+                        weir_shape shape, const int64_t *strides, int64_t offset)
 {
   char *data = storage->data;
-  if (offset) data += offset * (int64_t)weir_itemsize(dtype);
+  if (offset) data += offset * (int64_t)itemsize(dtype);
   return make(out, storage, dtype, shape.count, shape.size, strides, data);
 }
 
-weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
-                            weir_shape shape)
+weir_status tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
+                       weir_shape shape)
 {
   int64_t numel = 0;
-  weir_storage *s;
+  tensor_storage *s;
   *out = NULL;
-  weir_status st = weir_shape_numel(&numel, shape, dtype);
-  if (!st) st = weir_storage_new(&s, (uint64_t)numel * weir_itemsize(dtype), device, pinned);
-  if (!st) st = weir_tensor_make(out, s, dtype, shape, NULL, 0);
-  if (!st && *out) weir_announce_made(*out);
+  weir_status st = shape_numel(&numel, shape, dtype);
+  if (!st) st = storage_new(&s, (uint64_t)numel * itemsize(dtype), device, pinned);
+  if (!st) st = tensor_make(out, s, dtype, shape, NULL, 0);
+  if (!st && *out) announce_made(*out);
   return st;
 }
 
-weir_status weir_tensor_part(weir_tensor **out, const weir_tensor *t, int dims,
-                             const int64_t *sizes, const int64_t *strides, int64_t offset)
+weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const int64_t *sizes,
+                        const int64_t *strides, int64_t offset)
 {
-  weir_storage *s = t->storage;
+  tensor_storage *s = t->storage;
   char *data = t->data; /* NULL: of no bytes */
   atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-  if (data) data += offset * (int64_t)weir_itemsize((weir_dtype)t->dtype);
+  if (data) data += offset * (int64_t)itemsize((weir_dtype)t->dtype);
   return make(out, s, (weir_dtype)t->dtype, dims, sizes, strides, data);
 }
 
-weir_status weir_tensor_new_as(weir_tensor **out, weir_dtype dtype, const weir_tensor *like)
+weir_status tensor_new_as(weir_tensor **out, weir_dtype dtype, const weir_tensor *like)
 {
-  weir_storage *s;
+  tensor_storage *s;
   *out = NULL;
-  weir_status st = weir_storage_new(&s, (uint64_t)like->numel * weir_itemsize(dtype),
-                                    weir_device_of(like), false);
+  weir_status st =
+      storage_new(&s, (uint64_t)like->numel * itemsize(dtype), device_of_tensor(like), false);
   if (st) return st;
   st = make(out, s, dtype, like->dims, like->size, NULL, s->data);
-  if (!st && *out) weir_announce_made(*out);
+  if (!st && *out) announce_made(*out);
   return st;
 }
 
-weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
-                             const int64_t *strides, int64_t offset)
+weir_status tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
+                        const int64_t *strides, int64_t offset)
 {
-  return weir_tensor_part(out, t, shape.count, shape.size, strides, offset);
+  return tensor_part(out, t, shape.count, shape.size, strides, offset);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
@@ -194,9 +194,9 @@ void weir_tensor_release(weir_tensor *t)
   if (atomic_load_explicit(&t->refs, memory_order_acquire) != 1 &&
       atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
     return;
-  weir_storage_release(t->storage);
+  storage_release(t->storage);
   if (__builtin_expect(t->name != NULL, 0)) free(t->name);
-  weir_slot_give(SLOT_TENSOR, t);
+  slot_give(SLOT_TENSOR, t);
 }
 
 void weir_tensor_drop(weir_tensor **t)
@@ -268,7 +268,7 @@ bool weir_tensor_is_cuda(const weir_tensor *t)
 bool weir_tensor_is_pinned(const weir_tensor *t)
 {
   if (!t) return false;
-  return weir_storage_pinned(t->storage);
+  return storage_pinned(t->storage);
 }
 
 void *weir_tensor_data(const weir_tensor *t)
@@ -296,7 +296,7 @@ weir_status weir_tensor_set_name(weir_tensor *t, const char *name)
   if (name && !copy) return weir_fail(WEIR_ENOMEM, "no host memory for a tensor's name");
   free(t->name);
   t->name = copy;
-  if (copy) weir_announce_named(t);
+  if (copy) announce_named(t);
   return WEIR_OK;
 }
 
@@ -309,7 +309,7 @@ const char *weir_tensor_name(const weir_tensor *t)
 weir_status weir_tensor_record_stream(const weir_tensor *t, weir_stream *stream)
 {
   WEIR_REQUIRE(t, stream);
-  const weir_storage *s = t->storage;
+  const tensor_storage *s = t->storage;
   bool ours = s->kind == STORAGE_DEVICE || s->kind == STORAGE_PINNED;
   return ours ? weir_record_stream(s->data, stream) : WEIR_OK;
 }

@@ -14,41 +14,41 @@
 #include "core/weir.h"
 
 /* Who takes a storage's memory back. */
-enum weir_storage_kind {
+enum storage_kind {
   STORAGE_INLINE, /* the cpu: right behind the struct, with it */
   STORAGE_PINNED, /* weir_pinned_free() */
   STORAGE_DEVICE, /* weir_free(), which knows the stream */
   STORAGE_OVER    /* release(context) */
 };
 
-typedef struct weir_storage {
+typedef struct tensor_storage {
   _Atomic uint32_t refs;
-  uint8_t kind;       /* enum weir_storage_kind */
-  bool pinned;        /* our page-locked host memory; of STORAGE_OVER ask weir_storage_pinned() */
+  uint8_t kind;       /* enum storage_kind */
+  bool pinned;        /* our page-locked host memory; of STORAGE_OVER ask storage_pinned() */
   weir_device device; /* with its index */
   void *data;         /* by `kind`; NULL: no bytes */
   uint64_t bytes;
   void (*release)(void *context); /* STORAGE_OVER; NULL: nobody */
   void *context;                  /* its owner's */
-} weir_storage;
+} tensor_storage;
 
 struct weir_tensor {
   _Atomic uint32_t refs;
   uint8_t dtype, dims;
   bool dense;
-  weir_storage *storage; /* a count of its own */
-  char *data;            /* the first element */
+  tensor_storage *storage; /* a count of its own */
+  char *data;              /* the first element */
   int64_t numel;
   int64_t size[WEIR_MAX_DIMS], stride[WEIR_MAX_DIMS]; /* elements */
   char *name;                                         /* owned; NULL: none */
 };
 
-static inline weir_device weir_device_of(const weir_tensor *t)
+static inline weir_device device_of_tensor(const weir_tensor *t)
 {
   return t->storage->device;
 }
 
-static inline size_t weir_itemsize(weir_dtype dtype)
+static inline size_t itemsize(weir_dtype dtype)
 {
   static const uint8_t bytes[WEIR_DTYPES] = {
 #define WEIR_DTYPE_BYTES(name, value, text, size, type) [WEIR_##name] = size,
@@ -60,100 +60,100 @@ static inline size_t weir_itemsize(weir_dtype dtype)
 
 /* What host memory of elements must be aligned to: the cpu reads the parts of a complex number by
  * themselves. */
-static inline size_t weir_host_alignment(weir_dtype dtype)
+static inline size_t host_alignment(weir_dtype dtype)
 {
-  return dtype == WEIR_COMPLEX64 ? weir_itemsize(dtype) / 2 : weir_itemsize(dtype);
+  return dtype == WEIR_COMPLEX64 ? itemsize(dtype) / 2 : itemsize(dtype);
 }
 
 /* ---- storage.c: memory ----------------------------------------------------------------------- */
 
-typedef struct weir_place {
+typedef struct device_place {
   const weir_backend *backend;
   weir_stream *stream; /* NULL: the cpu */
   void *native;        /* the backend's handle of it */
-} weir_place;
+} device_place;
 
 /* Where work on `device` goes now. Errors: EINVAL, those of opening it. */
-weir_status weir_place_of(weir_place *out, weir_device device);
+weir_status device_place_of(device_place *out, weir_device device);
 /* The device with its index: cuda without one is the current device, cpu:0 is cpu, one that is not
  * given the default device. Whether a CUDA device exists is asked where memory is. */
-weir_device weir_resolve(weir_device device);
+weir_device device_resolve(weir_device device);
 
 /* *out has one count. On CUDA for the current stream of the device. Errors: EINVAL, ENOMEM, EOOM.
  */
-weir_status weir_storage_new(weir_storage **out, uint64_t bytes, weir_device device, bool pinned);
-weir_status weir_storage_over(weir_storage **out, void *data, uint64_t bytes, weir_device device,
-                              void (*release)(void *context), void *context);
+weir_status storage_new(tensor_storage **out, uint64_t bytes, weir_device device, bool pinned);
+weir_status storage_over(tensor_storage **out, void *data, uint64_t bytes, weir_device device,
+                         void (*release)(void *context), void *context);
 /* Whether host memory is page-locked; of somebody else's memory the driver is asked. */
-bool weir_storage_pinned(const weir_storage *s);
+bool storage_pinned(const tensor_storage *s);
 /* NULL is nothing. */
-void weir_storage_release(weir_storage *s);
+void storage_release(tensor_storage *s);
 
 /* ---- tensor.c -------------------------------------------------------------------------------- */
 
 /* A tensor over `storage` (one of its counts is stolen, also on failure), `offset` elements behind
  * its start. strides NULL: dense. The shape has been checked. Errors: ENOMEM. */
-weir_status weir_tensor_make(weir_tensor **out, weir_storage *storage, weir_dtype dtype,
-                             weir_shape shape, const int64_t *strides, int64_t offset);
+weir_status tensor_make(weir_tensor **out, tensor_storage *storage, weir_dtype dtype,
+                        weir_shape shape, const int64_t *strides, int64_t offset);
 /* A dense tensor in new memory, elements as they happen to be. dtype and device are resolved.
  * Errors: EINVAL (shape, overflow), ENOMEM, EOOM. */
-weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
-                            weir_shape shape);
+weir_status tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
+                       weir_shape shape);
 /* The same, of t's dtype on t's device. */
 static inline weir_status tensor_new_beside(weir_tensor **out, const weir_tensor *t,
                                             weir_shape shape)
 {
-  return weir_tensor_new(out, (weir_dtype)t->dtype, weir_device_of(t), false, shape);
+  return tensor_new(out, (weir_dtype)t->dtype, device_of_tensor(t), false, shape);
 }
 /* The same, its sizes and strides being those of `like`, which is dense, and its device. dtype:
  * like's or a shorter one. Nothing of it is a struct on the way: what is written in halves and read
  * whole costs as much as all the rest. */
-weir_status weir_tensor_new_as(weir_tensor **out, weir_dtype dtype, const weir_tensor *like);
+weir_status tensor_new_as(weir_tensor **out, weir_dtype dtype, const weir_tensor *like);
 /* A view of t. Errors: ENOMEM. */
-weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
-                             const int64_t *strides, int64_t offset);
+weir_status tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
+                        const int64_t *strides, int64_t offset);
 /* The same, of sizes and strides that are borrowed for the call. */
-weir_status weir_tensor_part(weir_tensor **out, const weir_tensor *t, int dims,
-                             const int64_t *sizes, const int64_t *strides, int64_t offset);
+weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const int64_t *sizes,
+                        const int64_t *strides, int64_t offset);
 /* A shape as torch writes it, "[2, 3]", for messages; returns out->at. */
-typedef struct weir_text {
+typedef struct text_buffer {
   char at[WEIR_MAX_DIMS * 24];
-} weir_text;
-const char *weir_shape_text(weir_text *out, weir_shape shape);
+} text_buffer;
+const char *shape_format(text_buffer *out, weir_shape shape);
 /* Elements of a shape. Errors: EINVAL: too many dimensions, a negative size, bytes that overflow.
  */
-weir_status weir_shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype);
+weir_status shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype);
 /* A dimension counted from the front. Errors: EINVAL, torch's sentence. */
-weir_status weir_dim_of(int *out, int dim, int dims);
+weir_status dim_resolve(int *out, int dim, int dims);
 
 /* ---- loop.c: building and running requests --------------------------------------------------- */
 
 /* t as an operand, its last dimensions aligned with the loop's (broadcast: stride 0). */
-weir_operand weir_operand_of(const weir_tensor *t, const weir_loop *l);
+weir_operand operand_of(const weir_tensor *t, const weir_loop *l);
 /* dims, size and the operands are filled (count is not): sizes are those of `out`. Dimensions are
  * sorted and merged, those of size 1 taken out; then it runs on `device`, in its current stream. An
  * empty loop is nothing. */
-weir_status weir_loop_run(weir_device device, weir_loop *l);
+weir_status loop_run(weir_device device, weir_loop *l);
 /* Refuses, as torch does, to write to a tensor elements of which share memory, or which shares some
  * but not all of its memory with `in` (NULL: is not asked). *copy: `in` may share memory in a way
  * that was not looked into, and must be copied first. Errors: EINVAL. */
-weir_status weir_overlap_check(bool *copy, const weir_tensor *out, const weir_tensor *in);
+weir_status overlap_check(bool *copy, const weir_tensor *out, const weir_tensor *in);
 
 /* ---- number.c -------------------------------------------------------------------------------- */
 
 /* One element of t, converted to a number; waits for the device. */
-weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t);
+weir_status scalar_of(weir_scalar *out, const weir_tensor *t);
 /* An element in host memory. */
-weir_scalar weir_number_at(const void *at, weir_dtype dtype);
+weir_scalar scalar_at(const void *at, weir_dtype dtype);
 /* v as an element of `dtype` is stored: bool, int64, float64 or complex64 by its kind. Errors:
  * EINVAL "value cannot be converted to type int8_t without overflow". */
-weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype);
+weir_status scalar_for(weir_scalar *out, weir_scalar v, weir_dtype dtype);
 
 /* ---- convert.c ------------------------------------------------------------------------------- */
 
 /* A new tensor with t's shape whose dimensions lie in memory in the order of t's: dense, and with
  * t's own strides where t has no holes. As torch's empty_like with preserve_format. */
-weir_status weir_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype dtype,
-                          weir_device device, bool pinned);
+weir_status tensor_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype dtype,
+                            weir_device device, bool pinned);
 
 #endif

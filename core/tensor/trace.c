@@ -32,7 +32,7 @@ static struct {
   char folder[PATH_MAX];
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
-static __thread weir_writer *pen; /* the thread's, freed at its end; NULL: none yet */
+static __thread spool_writer *pen; /* the thread's, freed at its end; NULL: none yet */
 
 /* Who ends a trace waits for those inside, so that no file goes from under a pen. */
 static _Atomic bool active;
@@ -42,8 +42,8 @@ static _Atomic unsigned inside;
 
 static void thread_ends(void *writer)
 {
-  weir_writer *w = writer;
-  if (w->epoch == weir_spool_epoch()) weir_writer_release(w);
+  spool_writer *w = writer;
+  if (w->epoch == spool_fork_epoch()) spool_writer_release(w);
   free(w);
   pen = NULL;
 }
@@ -55,9 +55,9 @@ static void in_child(void)
   own.started = false;
   atomic_store(&active, false);
   atomic_store(&inside, 0);
-  weir_spool_after_fork();
+  spool_after_fork();
   if (pen) memset(pen, 0, sizeof *pen);
-  (void)weir_notify_record(NULL);
+  (void)notify_record(NULL);
 }
 
 static void once(void)
@@ -81,7 +81,7 @@ static void leave(void)
 }
 
 /* NULL: no memory, and the record is counted as lost. */
-static weir_writer *writer(void)
+static spool_writer *writer(void)
 {
   if (!pen) {
     pen = calloc(1, sizeof *pen);
@@ -91,57 +91,57 @@ static weir_writer *writer(void)
     }
   }
   if (!pen) {
-    weir_spool_drop(1, ENOMEM);
+    spool_drop(1, ENOMEM);
     return NULL;
   }
-  if (pen->epoch != weir_spool_epoch()) {
+  if (pen->epoch != spool_fork_epoch()) {
     memset(pen, 0, sizeof *pen);
-    pen->epoch = weir_spool_epoch();
+    pen->epoch = spool_fork_epoch();
   }
   return pen;
 }
 
-static void block_done(weir_notice *call, const weir_block_notice *what)
+static void block_done(engine_notice *call, const block_notice *what)
 {
   int kept = errno;
   if (!enter()) return;
-  weir_writer *w = writer();
-  weir_trace_event *e = w ? weir_writer_slots(w, 1) : NULL;
+  spool_writer *w = writer();
+  trace_event *e = w ? spool_writer_slots(w, 1) : NULL;
   if (e) {
     bool pinned = what->api == WEIR_NOTICE_PINNED_MALLOC || what->api == WEIR_NOTICE_PINNED_FREE;
     bool alloc = what->api == WEIR_NOTICE_MALLOC || what->api == WEIR_NOTICE_PINNED_MALLOC;
     uint32_t commit = atomic_load_explicit(&e->commit, memory_order_relaxed);
-    weir_trace_event fact = {.kind = alloc ? WEIR_EV_ALLOC : WEIR_EV_FREE,
-                             .api = own.api[what->api],
-                             .start = call->start,
-                             .status = (uint16_t)what->status,
-                             .device = what->device < 0 ? WEIR_DEVICE_NONE : (uint8_t)what->device,
-                             .src_device = WEIR_DEVICE_NONE,
-                             .mem = pinned ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
-                             .a = what->address,
-                             .bytes = what->bytes,
-                             .stream = pinned || !alloc ? 0
-                                       : what->stream   ? what->stream
-                                                        : WEIR_STREAM_LEGACY};
-    weir_event_set_duration(&fact, weir_ticks() - call->start);
+    trace_event fact = {.kind = alloc ? WEIR_EV_ALLOC : WEIR_EV_FREE,
+                        .api = own.api[what->api],
+                        .start = call->start,
+                        .status = (uint16_t)what->status,
+                        .device = what->device < 0 ? WEIR_DEVICE_NONE : (uint8_t)what->device,
+                        .src_device = WEIR_DEVICE_NONE,
+                        .mem = pinned ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
+                        .a = what->address,
+                        .bytes = what->bytes,
+                        .stream = pinned || !alloc ? 0
+                                  : what->stream   ? what->stream
+                                                   : WEIR_STREAM_LEGACY};
+    event_set_duration(&fact, clock_ticks() - call->start);
     atomic_init(&fact.commit, commit);
     memcpy((void *)e, &fact, sizeof fact);
-    weir_writer_commit(w, 1);
+    spool_writer_commit(w, 1);
   }
   leave();
   errno = kept;
 }
 
-static void tensor_fact(const weir_tensor_notice *what)
+static void tensor_fact(const tensor_notice *what)
 {
   if (!enter()) return;
-  weir_trace_event head = {.start = weir_ticks()};
-  weir_writer *w = writer();
-  if (w) (void)weir_tensor_record(w, &head, what);
+  trace_event head = {.start = clock_ticks()};
+  spool_writer *w = writer();
+  if (w) (void)tensor_record(w, &head, what);
   leave();
 }
 
-static const weir_listener listener = {.end = block_done, .tensor = tensor_fact};
+static const engine_listener listener = {.end = block_done, .tensor = tensor_fact};
 
 /* ---- on and off ------------------------------------------------------------------------------ */
 
@@ -178,14 +178,14 @@ static weir_status open_spool(void)
 {
   static const char *const names[] = {"weir_malloc", "weir_free", "weir_pinned_malloc",
                                       "weir_pinned_free"};
-  weir_clock_init();
+  clock_init();
   for (int i = 0; i < WEIR_NOTICE_APIS; i++)
-    own.api[i] = (uint16_t)weir_api_find_name(names[i]);
-  weir_spool_options o = {.directory = own.folder,
-                          .alone = true,
-                          .api_count = weir_api_count,
-                          .api_hash = weir_api_hash(weir_api_count)};
-  return weir_spool_open(&o);
+    own.api[i] = (uint16_t)api_find_name(names[i]);
+  spool_options o = {.directory = own.folder,
+                     .alone = true,
+                     .api_count = api_total,
+                     .api_hash = api_table_hash(api_total)};
+  return spool_open(&o);
 }
 
 weir_status weir_trace_start(const char *path)
@@ -196,7 +196,7 @@ weir_status weir_trace_start(const char *path)
   pthread_mutex_lock(&own.lock);
   if (own.started)
     st = weir_fail(WEIR_EINVAL, "a trace is being written already: %s", own.path);
-  else if (weir_notify_preload())
+  else if (notify_preload())
     own.aside = true;
   else if (!(st = make_folder(path)) && (st = open_spool()))
     (void)rmdir(own.folder);
@@ -204,7 +204,7 @@ weir_status weir_trace_start(const char *path)
     own.started = true;
     own.pid = getpid();
     atomic_store(&active, !own.aside);
-    if (!own.aside) own.aside = !weir_notify_record(&listener);
+    if (!own.aside) own.aside = !notify_record(&listener);
   }
   pthread_mutex_unlock(&own.lock);
   return st;
@@ -232,12 +232,12 @@ weir_status weir_trace_stop(void)
   pthread_mutex_lock(&own.lock);
   if (!own.started) st = weir_fail(WEIR_EINVAL, "no trace was started");
   if (!st && !own.aside) {
-    (void)weir_notify_record(NULL);
+    (void)notify_record(NULL);
     atomic_store(&active, false);
     while (atomic_load(&inside))
       (void)sched_yield();
-    if (pen && pen->epoch == weir_spool_epoch()) weir_writer_release(pen);
-    weir_spool_close();
+    if (pen && pen->epoch == spool_fork_epoch()) spool_writer_release(pen);
+    spool_close();
     st = put_in_place();
   }
   own.started = own.aside = false;

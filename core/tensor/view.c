@@ -1,7 +1,7 @@
 /* view.c: tensors that share another's storage: other sizes, strides and a first element.
  *
  * Each function checks its arguments in PyTorch's order and with its sentences, and then makes one
- * weir_tensor_view(). Only weir_reshape() and weir_flatten() may copy, where no strides can show
+ * tensor_view(). Only weir_reshape() and weir_flatten() may copy, where no strides can show
  * the elements in the new shape. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
@@ -26,7 +26,7 @@ static inline void view_of(view *v, const weir_tensor *t)
 static inline weir_status finish(weir_tensor **out, const weir_tensor *t, const view *v,
                                  int64_t offset)
 {
-  return weir_tensor_part(out, t, v->shape.count, v->shape.size, v->stride, offset);
+  return tensor_part(out, t, v->shape.count, v->shape.size, v->stride, offset);
 }
 
 static void take_out(view *v, int dim)
@@ -42,9 +42,9 @@ static void take_out(view *v, int dim)
 
 static __attribute__((cold)) weir_status bad_shape(const weir_tensor *t, weir_shape s)
 {
-  weir_text text;
+  text_buffer text;
   return weir_fail(WEIR_EINVAL, "shape '%s' is invalid for input of size %lld",
-                   weir_shape_text(&text, s), (long long)t->numel);
+                   shape_format(&text, s), (long long)t->numel);
 }
 
 static weir_status check_count(int count)
@@ -56,7 +56,7 @@ static weir_status check_count(int count)
 /* The one size that is -1 becomes what is left; then as many elements as t has. */
 static weir_status infer(weir_shape *s, const weir_tensor *t)
 {
-  weir_text text;
+  text_buffer text;
   int at = -1;
   int64_t known = 1;
   bool over = false;
@@ -69,7 +69,7 @@ static weir_status infer(weir_shape *s, const weir_tensor *t)
     }
     if (s->size[i] < -1)
       return weir_fail(WEIR_EINVAL, "invalid shape dimension %lld at index %d of shape %s",
-                       (long long)s->size[i], i, weir_shape_text(&text, *s));
+                       (long long)s->size[i], i, shape_format(&text, *s));
     if (at >= 0) return weir_fail(WEIR_EINVAL, "only one dimension can be inferred");
     at = i;
   }
@@ -79,7 +79,7 @@ static weir_status infer(weir_shape *s, const weir_tensor *t)
     return weir_fail(WEIR_EINVAL,
                      "cannot reshape tensor of 0 elements into shape %s because the unspecified "
                      "dimension size -1 can be any value and is ambiguous",
-                     weir_shape_text(&text, *s));
+                     shape_format(&text, *s));
   s->size[at] = t->numel / known;
   return WEIR_OK;
 }
@@ -113,8 +113,7 @@ static inline weir_status try_view(weir_tensor **out, const weir_tensor *t, weir
   *out = NULL;
   weir_status st = infer(shape, t);
   if (st) return st;
-  if (__builtin_expect(t->dense, 1))
-    return weir_tensor_part(out, t, shape->count, shape->size, NULL, 0);
+  if (__builtin_expect(t->dense, 1)) return tensor_part(out, t, shape->count, shape->size, NULL, 0);
   view v = {.shape = *shape};
   return strides_for(t, &v) ? finish(out, t, &v, 0) : WEIR_OK;
 }
@@ -145,8 +144,8 @@ weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int 
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
   weir_shape s = {0};
-  weir_status st = weir_dim_of(&from, from, t->dims);
-  if (!st) st = weir_dim_of(&to, to, t->dims);
+  weir_status st = dim_resolve(&from, from, t->dims);
+  if (!st) st = dim_resolve(&to, to, t->dims);
   if (st) return st;
   if (from > to)
     return weir_fail(WEIR_EINVAL,
@@ -165,7 +164,7 @@ weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
   WEIR_REQUIRE_OUT(out, t);
   view v;
   view_of(&v, t);
-  weir_status st = weir_dim_of(&dim, dim, t->dims + 1);
+  weir_status st = dim_resolve(&dim, dim, t->dims + 1);
   if (!st) st = check_count(t->dims + 1);
   if (st) return st;
   for (int i = v.shape.count++; i > dim; i--) {
@@ -182,7 +181,7 @@ weir_status weir_squeeze(weir_tensor **out, const weir_tensor *t, int dim)
   WEIR_REQUIRE_OUT(out, t);
   view v;
   view_of(&v, t);
-  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   if (t->dims && t->size[dim] == 1) take_out(&v, dim);
   return finish(out, t, &v, 0);
@@ -191,18 +190,18 @@ weir_status weir_squeeze(weir_tensor **out, const weir_tensor *t, int dim)
 static __attribute__((cold)) weir_status bad_expand(const weir_tensor *t, weir_shape s, int i,
                                                     int64_t size)
 {
-  weir_text to, from;
+  text_buffer to, from;
   return weir_fail(WEIR_EINVAL,
                    "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
                    "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
-                   (long long)s.size[i], (long long)size, i, weir_shape_text(&to, s),
-                   weir_shape_text(&from, weir_tensor_shape(t)));
+                   (long long)s.size[i], (long long)size, i, shape_format(&to, s),
+                   shape_format(&from, weir_tensor_shape(t)));
 }
 
 weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
   WEIR_REQUIRE_OUT(out, t);
-  weir_text to, from;
+  text_buffer to, from;
   int64_t numel;
   view v = {.shape = shape};
   int more = shape.count - t->dims;
@@ -212,8 +211,8 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
     return weir_fail(WEIR_EINVAL,
                      "expand(%s{%s}, size=%s): the number of sizes provided (%d) must be greater "
                      "or equal to the number of dimensions in the tensor (%d)",
-                     weir_tensor_type(t), weir_shape_text(&from, weir_tensor_shape(t)),
-                     weir_shape_text(&to, shape), shape.count, (int)t->dims);
+                     weir_tensor_type(t), shape_format(&from, weir_tensor_shape(t)),
+                     shape_format(&to, shape), shape.count, (int)t->dims);
   for (int i = shape.count - 1; i >= 0; i--) {
     int64_t size = i < more ? 1 : t->size[i - more];
     int64_t stride = i >= more ? t->stride[i - more] : 0;
@@ -228,7 +227,7 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
       return bad_expand(t, shape, i, size);
     v.stride[i] = v.shape.size[i] == size ? stride : 0;
   }
-  st = weir_shape_numel(&numel, v.shape, (weir_dtype)t->dtype);
+  st = shape_numel(&numel, v.shape, (weir_dtype)t->dtype);
   return st ? st : finish(out, t, &v, 0);
 }
 
@@ -239,8 +238,8 @@ weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b
   WEIR_REQUIRE_OUT(out, t);
   view v;
   view_of(&v, t);
-  weir_status st = weir_dim_of(&a, a, t->dims);
-  if (!st) st = weir_dim_of(&b, b, t->dims);
+  weir_status st = dim_resolve(&a, a, t->dims);
+  if (!st) st = dim_resolve(&b, b, t->dims);
   if (st) return st;
   if (t->dims) {
     v.shape.size[a] = t->size[b];
@@ -268,7 +267,7 @@ weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *ord
   unsigned seen = 0;
   for (int i = 0; i < t->dims; i++) {
     int d;
-    weir_status st = weir_dim_of(&d, order[i], t->dims);
+    weir_status st = dim_resolve(&d, order[i], t->dims);
     if (st) return st;
     if (seen >> d & 1) return weir_fail(WEIR_EINVAL, "permute(): duplicate dims are not allowed.");
     seen |= 1u << d;
@@ -309,7 +308,7 @@ weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t
 {
   WEIR_REQUIRE_OUT(out, t);
   if (!t->dims) return weir_fail(WEIR_EINVAL, "slice() cannot be applied to a 0-dim tensor.");
-  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   if (step <= 0) return weir_fail(WEIR_EINVAL, "slice step must be positive");
   int64_t size = t->size[dim];
@@ -325,7 +324,7 @@ weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_
   WEIR_REQUIRE_OUT(out, t);
   if (!t->dims) return weir_fail(WEIR_EINVAL, "narrow() cannot be applied to a 0-dim tensor.");
   if (length < 0) return weir_fail(WEIR_EINVAL, "narrow(): length must be non-negative.");
-  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   int64_t size = t->size[dim];
   if (start < -size || start > size) return out_of_range("start", -size, size, start);
@@ -339,17 +338,17 @@ weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_
 weir_status weir_select(weir_tensor **out, const weir_tensor *t, int dim, int64_t index)
 {
   WEIR_REQUIRE_OUT(out, t);
-  weir_text text;
+  text_buffer text;
   view v;
   view_of(&v, t);
   if (!t->dims) return weir_fail(WEIR_EINVAL, "select() cannot be applied to a 0-dim tensor.");
-  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   int64_t size = t->size[dim];
   if (index < -size || index >= size)
     return weir_fail(WEIR_EINVAL,
                      "select(): index %lld out of range for tensor of size %s at dimension %d",
-                     (long long)index, weir_shape_text(&text, weir_tensor_shape(t)), dim);
+                     (long long)index, shape_format(&text, weir_tensor_shape(t)), dim);
   if (index < 0) index += size;
   take_out(&v, dim);
   return finish(out, t, &v, index * t->stride[dim]);
@@ -378,7 +377,7 @@ weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int 
   if (!t->dims) return weir_fail(WEIR_EINVAL, "chunk expects at least a 1-dimensional tensor");
   if (chunks <= 0)
     return weir_fail(WEIR_EINVAL, "chunk expects `chunks` to be greater than 0, got: %d", chunks);
-  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   int64_t size = t->size[dim], each = size / chunks + (size % chunks != 0);
   return pieces(out, count, t, dim, each, each ? size / each + (size % each != 0) : chunks);
@@ -394,7 +393,7 @@ weir_status weir_split(weir_tensor **out, int *count, int room, const weir_tenso
     return weir_fail(WEIR_EINVAL,
                      "split expects split_size be non-negative, but got split_size=%lld",
                      (long long)size);
-  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  weir_status st = dim_resolve(&dim, dim, t->dims);
   if (st) return st;
   int64_t whole = t->size[dim];
   if (!size && whole)

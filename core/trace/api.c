@@ -4,31 +4,31 @@
 #include <stddef.h>
 #include <string.h>
 
-static const weir_api_info rows[] = {
+static const api_info rows[] = {
     {"", 0, WEIR_API_NONE, 0},
 #define WEIR_API(number, name, layer, category, hooked) [number] = {name, layer, category, hooked},
 #include "core/trace/api.def"
 #undef WEIR_API
 };
 
-const uint32_t weir_api_count = sizeof rows / sizeof *rows;
+const uint32_t api_total = sizeof rows / sizeof *rows;
 
-const weir_api_info *weir_api(uint32_t api)
+const api_info *api_row(uint32_t api)
 {
-  return api < weir_api_count ? &rows[api] : NULL;
+  return api < api_total ? &rows[api] : NULL;
 }
 
-uint32_t weir_api_find_name(const char *name)
+uint32_t api_find_name(const char *name)
 {
-  for (uint32_t i = 1; i < weir_api_count; i++)
+  for (uint32_t i = 1; i < api_total; i++)
     if (rows[i].name && !strcmp(rows[i].name, name)) return i;
   return 0;
 }
 
-uint64_t weir_api_hash(uint32_t count)
+uint64_t api_table_hash(uint32_t count)
 {
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (uint32_t i = 1; i < count && i < weir_api_count; i++) {
+  for (uint32_t i = 1; i < count && i < api_total; i++) {
     const char *p = rows[i].name ? rows[i].name : "";
     do
       hash = (hash ^ (uint8_t)*p) * UINT64_C(0x100000001b3);

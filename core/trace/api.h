@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-typedef enum weir_api_category {
+typedef enum api_category {
   WEIR_API_NONE,
   WEIR_API_ALLOC,
   WEIR_API_FREE,
@@ -22,26 +22,26 @@ typedef enum weir_api_category {
   WEIR_API_MODULE,
   WEIR_API_QUERY,
   WEIR_API_OTHER
-} weir_api_category;
+} api_category;
 
-typedef struct weir_api_info {
+typedef struct api_info {
   const char *name; /* exported symbol, variant suffix included: cudaMemcpyAsync_ptsz */
   uint8_t layer;    /* 0: cu*, 1: cuda*, 2: weir_*, which are libweir's */
-  uint8_t category; /* weir_api_category */
+  uint8_t category; /* api_category */
   uint8_t hooked;   /* 1: in the hook table, 0: known and not covered yet */
-} weir_api_info;
+} api_info;
 
 /* Number of rows, row 0 included. */
-extern const uint32_t weir_api_count;
+extern const uint32_t api_total;
 
 /* Row `api`; NULL when out of range. Borrowed, static. */
-const weir_api_info *weir_api(uint32_t api);
+const api_info *api_row(uint32_t api);
 
 /* The row of an exact name; 0 when there is none. Walks the table: not for hot paths. */
-uint32_t weir_api_find_name(const char *name);
+uint32_t api_find_name(const char *name);
 
 /* FNV-1a 64 over the names of rows 1..count-1, NUL-separated: a writer's table and a reader's agree
  * on their common part when the hashes over the smaller count do. */
-uint64_t weir_api_hash(uint32_t count);
+uint64_t api_table_hash(uint32_t count);
 
 #endif

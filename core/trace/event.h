@@ -33,21 +33,21 @@
   X(CALL, 12, "call", 0)       /* any other hooked call; a, b as its row says */                   \
   X(CACHE, 13, "cache", 0)     /* no call: what happened to a cache in `copy`; see the facts */    \
   X(STACK, 32, "stack", 1)   /* a: id; extra slots: `bytes` u64 return addresses, innermost 1st */ \
-  X(MODULE, 33, "module", 1) /* payload weir_module_info, build-id, path, weir_module_stamp */     \
-  X(NAME, 34, "name", 1)     /* a: handle, b: weir_name_kind, payload: `bytes` bytes of name */    \
+  X(MODULE, 33, "module", 1) /* payload module_info, build-id, path, module_stamp */               \
+  X(NAME, 34, "name", 1)     /* a: handle, b: name_kind, payload: `bytes` bytes of name */         \
   X(NOTE, 35, "note", 1)     /* payload: `bytes` bytes of text for the report */                   \
   X(THREAD, 36, "thread", 1) /* payload: `bytes` bytes of thread name */                           \
-  X(TENSOR, 37, "tensor", 1) /* a: storage; mem, device; payload weir_tensor_info, name, module */
+  X(TENSOR, 37, "tensor", 1) /* a: storage; mem, device; payload tensor_info, name, module */
 
-typedef enum weir_event_kind {
+typedef enum event_kind {
   WEIR_EV_NONE = 0,
 #define WEIR_EVENT_KIND_ENUM(id, value, name, ext) WEIR_EV_##id = value,
   WEIR_EVENT_KIND_MAP(WEIR_EVENT_KIND_ENUM)
 #undef WEIR_EVENT_KIND_ENUM
-} weir_event_kind;
+} event_kind;
 
 /* What a pointer points to. Values are 4 bits. */
-typedef enum weir_mem {
+typedef enum memory_kind {
   WEIR_MEM_UNKNOWN = 0,
   WEIR_MEM_PAGEABLE = 1, /* host memory CUDA was not told of */
   WEIR_MEM_PINNED = 2,   /* page-locked host memory, allocated or registered */
@@ -55,26 +55,26 @@ typedef enum weir_mem {
   WEIR_MEM_MANAGED = 4,
   WEIR_MEM_ARRAY = 5,
   WEIR_MEM_HOST = 6 /* host, pageable or pinned not known */
-} weir_mem;
+} memory_kind;
 
 /* Direction of a COPY. Values are CUPTI's copyKind, so that the Nsight-named views need no map. */
-typedef enum weir_copy_kind {
+typedef enum copy_kind {
   WEIR_COPY_UNKNOWN = 0,
   WEIR_COPY_HTOD = 1,
   WEIR_COPY_DTOH = 2,
   WEIR_COPY_DTOD = 8,
   WEIR_COPY_HTOH = 9,
   WEIR_COPY_PTOP = 10
-} weir_copy_kind;
+} copy_kind;
 
 /* What a SYNC waits for, in the `copy` byte. 1-4 are CUPTI's. */
-typedef enum weir_sync_type {
+typedef enum sync_type {
   WEIR_SYNC_EVENT = 1,       /* host waits for an event */
   WEIR_SYNC_STREAM_WAIT = 2, /* a stream waits for an event; the host does not */
   WEIR_SYNC_STREAM = 3,      /* host waits for a stream */
   WEIR_SYNC_CONTEXT = 4,     /* host waits for a device or context */
   WEIR_SYNC_QUERY = 5        /* cudaStreamQuery, cudaEventQuery: asks, never waits */
-} weir_sync_type;
+} sync_type;
 
 /* Why memory did or did not take the way through a cache, in the `copy` byte of a rerouted ALLOC or
  * FREE, and in `b` of a CACHE fact. One row a reason: identifier, value, name. Append only. */
@@ -104,15 +104,15 @@ typedef enum weir_sync_type {
   /* left to the driver by the user's own rules */                                                 \
   X(RULE, 18, "rule")
 
-typedef enum weir_reason {
+typedef enum reroute_reason {
   WEIR_WHY_NONE = 0,
 #define WEIR_REASON_ENUM(id, value, name) WEIR_WHY_##id = value,
   WEIR_REASON_MAP(WEIR_REASON_ENUM)
 #undef WEIR_REASON_ENUM
-} weir_reason;
+} reroute_reason;
 
 /* The `copy` byte of a CACHE event. Its time is what it took; api 0: it is no call. */
-typedef enum weir_cache_fact {
+typedef enum cache_fact {
   WEIR_CACHE_GIVEN_BACK = 1, /* block a of `bytes` went back to the driver; b: reason; mem */
   WEIR_CACHE_TAINTED = 2,    /* block a (0: all live ones) will not be cached; b: reason */
   WEIR_CACHE_STAGING = 3,    /* a: copy kind; b: driver's time in % of staging's; bytes measured,
@@ -126,13 +126,13 @@ typedef enum weir_cache_fact {
                                the one that it has by itself, else NONE: the program made it */
   WEIR_CACHE_POOL_PEAK = 7, /* with it: the most it ever had, `bytes` reserved, b in use */
   WEIR_CACHE_POOL_ENDED = 8 /* the program has destroyed pool a; another may have its handle */
-} weir_cache_fact;
+} cache_fact;
 
-typedef enum weir_name_kind {
+typedef enum name_kind {
   WEIR_NAME_KERNEL = 1, /* a: CUfunction, CUkernel or host stub address */
   WEIR_NAME_DEVICE = 2, /* a: ordinal; payload: product name */
   WEIR_NAME_API = 3     /* a: api number; for functions the reader's table may lack */
-} weir_name_kind;
+} name_kind;
 
 enum {
   WEIR_EVF_ASYNC = 1,         /* the call is the asynchronous form */
@@ -151,45 +151,45 @@ enum {
 #define WEIR_STREAM_LEGACY     UINT64_C(1)
 #define WEIR_STREAM_PER_THREAD UINT64_C(2)
 
-typedef struct weir_trace_event {
-  _Atomic uint32_t commit; /* check word, stored last (release); see weir_event_check() */
-  uint8_t kind;            /* weir_event_kind */
+typedef struct trace_event {
+  _Atomic uint32_t commit; /* check word, stored last (release); see event_check() */
+  uint8_t kind;            /* event_kind */
   uint8_t flags;           /* WEIR_EVF_* */
   uint16_t api;            /* row of core/trace/api.def, 0 for extended records */
-  uint64_t start;          /* weir_ticks() at entry */
-  uint32_t duration_lo; /* ticks in the call, low 32 of 48 bits; extended: weir_payload_check() */
+  uint64_t start;          /* clock_ticks() at entry */
+  uint32_t duration_lo; /* ticks in the call, low 32 of 48 bits; extended: event_payload_check() */
   uint16_t duration_hi; /* high 16 bits */
   uint16_t status;      /* the CUresult or cudaError_t returned; extended records: extra slots */
   uint32_t stack;       /* low 24 bits: id of a STACK record of the thread; top 8: context number */
   uint8_t device;       /* of the destination, allocation, stream or launch */
   uint8_t src_device;   /* of a copy's source */
-  uint8_t copy;         /* weir_copy_kind, weir_sync_type, weir_reason or weir_cache_fact */
-  uint8_t mem;          /* weir_mem of a (low 4 bits) and of b (high 4 bits) */
+  uint8_t copy;         /* copy_kind, sync_type, reroute_reason or cache_fact */
+  uint8_t mem;          /* memory_kind of a (low 4 bits) and of b (high 4 bits) */
   uint64_t a;           /* by kind, see the map above */
   uint64_t b;           /* by kind */
   uint64_t bytes;       /* by kind */
   uint64_t stream;      /* handle, default streams normalised (WEIR_STREAM_*) */
-} weir_trace_event;
+} trace_event;
 
-_Static_assert(sizeof(weir_trace_event) == 64, "an event is one cache line");
+_Static_assert(sizeof(trace_event) == 64, "an event is one cache line");
 
-static inline uint64_t weir_event_duration(const weir_trace_event *e)
+static inline uint64_t event_duration(const trace_event *e)
 {
   return (uint64_t)e->duration_hi << 32 | e->duration_lo;
 }
 
-static inline void weir_event_set_duration(weir_trace_event *e, uint64_t ticks)
+static inline void event_set_duration(trace_event *e, uint64_t ticks)
 {
   if (ticks >> 48) ticks = (UINT64_C(1) << 48) - 1;
   e->duration_lo = (uint32_t)ticks;
   e->duration_hi = (uint16_t)(ticks >> 32);
 }
 
-typedef uint64_t __attribute__((__may_alias__)) weir_event_word;
+typedef uint64_t __attribute__((__may_alias__)) event_word;
 
-/* weir_event_check() of a record given as its eight words; the low half of w[0] does not count. Who
+/* event_check() of a record given as its eight words; the low half of w[0] does not count. Who
  * has them in registers need not read back what it has just stored in pieces. */
-static inline uint32_t weir_words_check(const weir_event_word w[8], uint64_t place)
+static inline uint32_t event_words_check(const event_word w[8], uint64_t place)
 {
   uint64_t x = (w[0] >> 32) * UINT64_C(0x9e3779b97f4a7c15) ^ place * UINT64_C(0xbf58476d1ce4e5b9);
   x ^= w[1] + (w[2] << 7 | w[2] >> 57);
@@ -200,13 +200,13 @@ static inline uint32_t weir_words_check(const weir_event_word w[8], uint64_t pla
 }
 
 /* The commit word a slot must hold: never 0. `place` is generation << 16 | slot index. */
-static inline uint32_t weir_event_check(const weir_trace_event *e, uint64_t place)
+static inline uint32_t event_check(const trace_event *e, uint64_t place)
 {
-  return weir_words_check((const weir_event_word *)(const void *)e, place);
+  return event_words_check((const event_word *)(const void *)e, place);
 }
 
 /* Check of an extended record's payload, over whole slots. */
-static inline uint32_t weir_payload_check(const void *payload, uint32_t slots)
+static inline uint32_t event_payload_check(const void *payload, uint32_t slots)
 {
   typedef uint64_t __attribute__((__may_alias__)) word;
   const word *w = (const word *)payload;
@@ -223,39 +223,39 @@ static inline uint32_t weir_payload_check(const void *payload, uint32_t slots)
 
 /* Payload head of a MODULE record, whose `a` is 1 (loaded) or 0 (gone: only base is set). Followed
  * by build_id_bytes of build-id, then path_bytes of path. */
-typedef struct weir_module_info {
+typedef struct module_info {
   uint64_t base;           /* load bias: file address + base = run-time address */
   uint64_t start, end;     /* run-time address range of its executable segments */
   uint32_t build_id_bytes; /* 0: none */
   uint32_t path_bytes;     /* 0: unknown */
-} weir_module_info;
+} module_info;
 
 /* Behind the path of a loaded one, where its file could be looked at: what tells, without a
  * build-id, that it is another since. */
-typedef struct weir_module_stamp {
+typedef struct module_stamp {
   uint64_t bytes;
   int64_t mtime_ns; /* CLOCK_REALTIME of its last change */
-} weir_module_stamp;
+} module_stamp;
 
 /* What a TENSOR record says. Append only. */
-typedef enum weir_tensor_fact {
+typedef enum tensor_fact_kind {
   WEIR_TENSOR_MADE = 1,
   WEIR_TENSOR_NAMED = 2,
   WEIR_TENSOR_GONE = 3
-} weir_tensor_fact;
+} tensor_fact_kind;
 
 enum { WEIR_TENSOR_DIMS = 8, WEIR_TENSOR_TEXT = 256 /* most bytes of a name or a module path */ };
 
 /* Payload head of a TENSOR record. Followed by name_bytes of name, then module_bytes of the path of
  * modules the thread was in. */
-typedef struct weir_tensor_info {
+typedef struct tensor_info {
   uint64_t address, bytes; /* of the elements; MADE only */
   int64_t size[WEIR_TENSOR_DIMS];
-  uint8_t fact;  /* weir_tensor_fact */
+  uint8_t fact;  /* tensor_fact_kind */
   uint8_t dtype; /* weir_dtype */
   uint8_t dims;
   uint8_t pad;
   uint16_t name_bytes, module_bytes;
-} weir_tensor_info;
+} tensor_info;
 
 #endif

@@ -19,7 +19,7 @@
 #define WEIR_LISTENER_VERSION 2u
 
 /* The functions of the engine that a trace names. Rows of api.def; gen.py lists them as well. */
-enum weir_notice_api {
+enum notice_api {
   WEIR_NOTICE_MALLOC,
   WEIR_NOTICE_FREE,
   WEIR_NOTICE_PINNED_MALLOC,
@@ -27,40 +27,40 @@ enum weir_notice_api {
   WEIR_NOTICE_APIS
 };
 
-typedef struct weir_notice { /* one call, on its thread's stack; the listener's own */
+typedef struct engine_notice { /* one call, on its thread's stack; the listener's own */
   uint64_t room[12];
   uint64_t start; /* ticks, where the library itself writes them down */
   bool passed_on; /* the preload library's begin() said true */
-} weir_notice;
+} engine_notice;
 
-typedef struct weir_block_notice {
-  enum weir_notice_api api;
+typedef struct block_notice {
+  enum notice_api api;
   unsigned status;  /* a cudaError_t's number: 0, 1 invalid value, 2 out of memory, 999 unknown */
   uint64_t address; /* 0: none */
   uint64_t bytes;   /* as asked for; 0 of a free */
   uint64_t stream;  /* of an allocation: native handle, 0 the legacy default one */
   int device;       /* of an allocation: ordinal; -1: host memory */
   uint64_t freed;   /* of a free: the bytes that were asked for */
-} weir_block_notice;
+} block_notice;
 
 /* What there is to say of a tensor's storage, made, named, gone: views are not told of. */
-typedef struct weir_tensor_notice {
-  enum weir_tensor_fact fact;
+typedef struct tensor_notice {
+  enum tensor_fact_kind fact;
   uint64_t storage;     /* which: an address that no other storage has meanwhile */
   uint64_t address;     /* of the elements; MADE only, as all that follows but the name */
   uint64_t bytes;       /* of memory */
-  weir_mem mem;         /* pageable, pinned or device */
+  memory_kind mem;      /* pageable, pinned or device */
   int device;           /* ordinal; -1: host memory */
   unsigned dtype, dims; /* weir_dtype */
   const int64_t *size;  /* borrowed; dims of them */
   const char *name;     /* borrowed; NAMED; else NULL */
   const char *module;   /* borrowed: where in the modules the thread is, "" nowhere */
-} weir_tensor_notice;
+} tensor_notice;
 
-typedef struct weir_listener {
+typedef struct engine_listener {
   /* Around a call of the program's into the engine. False: nobody listens, end() is not called. */
-  bool (*begin)(weir_notice *call);
-  void (*end)(weir_notice *call, const weir_block_notice *what);
+  bool (*begin)(engine_notice *call);
+  void (*end)(engine_notice *call, const block_notice *what);
   /* Around the engine's own calls into the driver, which are made by functions called from the one
    * that has `scope` on its stack. True: unhush() must follow. */
   bool (*hush)(const void *scope);
@@ -68,16 +68,16 @@ typedef struct weir_listener {
   /* The driver has no memory left: true when caches gave some back, so that a try is worth it. */
   bool (*relieve)(void);
   /* The range is the engine's, of the thread's current context; or about to be so no more. */
-  void (*mapped)(uint64_t address, uint64_t bytes, weir_mem mem, int device);
+  void (*mapped)(uint64_t address, uint64_t bytes, memory_kind mem, int device);
   void (*unmapped)(uint64_t address);
   /* Bytes that the engine has from the driver of a device's memory, or of page-locked memory
    * (`device` is then the one it was locked for), in all, after a change. */
-  void (*reserved)(int device, weir_mem mem, uint64_t bytes);
+  void (*reserved)(int device, memory_kind mem, uint64_t bytes);
   /* A storage was made, named, or is about to go. */
-  void (*tensor)(const weir_tensor_notice *what);
-} weir_listener;
+  void (*tensor)(const tensor_notice *what);
+} engine_listener;
 
 /* NULL: of another version, or not to be told (set-uid programs). The preload library's. */
-const weir_listener *weir_note_engine(uint32_t version) __attribute__((visibility("default")));
+const engine_listener *weir_note_engine(uint32_t version) __attribute__((visibility("default")));
 
 #endif

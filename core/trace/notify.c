@@ -8,28 +8,28 @@
 
 #pragma weak weir_note_engine
 
-const weir_listener *weir_listening;
+const engine_listener *active_listener;
 
-typedef struct weir_watch {
+typedef struct segment_watch {
   weir_memory_callback call;
-  void *user;              /* the program's */
-  struct weir_watch *next; /* the one before: a call of it may be under way, so it stays */
-} weir_watch;
+  void *user;                 /* the program's */
+  struct segment_watch *next; /* the one before: a call of it may be under way, so it stays */
+} segment_watch;
 
-_Atomic(weir_watch *) weir_memory_watch;
+_Atomic(segment_watch *) memory_watch;
 
 static struct {
   pthread_mutex_t lock;
-  const weir_listener *preload, *own; /* static; NULL: not there */
-  weir_watch *all;                    /* every callback there was */
+  const engine_listener *preload, *own; /* static; NULL: not there */
+  segment_watch *all;                   /* every callback there was */
 } listeners = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-const weir_listener *weir_notify_preload(void)
+const engine_listener *notify_preload(void)
 {
   return listeners.preload;
 }
 
-unsigned weir_notify_status(weir_status st)
+unsigned notify_status(weir_status st)
 {
   switch (st) {
   case WEIR_OK:
@@ -45,9 +45,9 @@ unsigned weir_notify_status(weir_status st)
 
 /* ---- several listeners ----------------------------------------------------------------------- */
 
-static void tell_program(const weir_block_notice *what)
+static void tell_program(const block_notice *what)
 {
-  weir_watch *w = atomic_load_explicit(&weir_memory_watch, memory_order_acquire);
+  segment_watch *w = atomic_load_explicit(&memory_watch, memory_order_acquire);
   bool alloc = what->api == WEIR_NOTICE_MALLOC || what->api == WEIR_NOTICE_PINNED_MALLOC;
   if (!w || what->status || !what->address) return;
   weir_memory_event e = {.action = alloc ? WEIR_MEMORY_ALLOC : WEIR_MEMORY_FREE,
@@ -58,9 +58,9 @@ static void tell_program(const weir_block_notice *what)
   w->call(w->user, &e);
 }
 
-void weir_watch_segment(int device, bool came, uint64_t address, uint64_t bytes)
+void notify_segment(int device, bool came, uint64_t address, uint64_t bytes)
 {
-  weir_watch *w = atomic_load_explicit(&weir_memory_watch, memory_order_acquire);
+  segment_watch *w = atomic_load_explicit(&memory_watch, memory_order_acquire);
   if (!w) return;
   weir_memory_event e = {.action = came ? WEIR_MEMORY_SEGMENT_MAP : WEIR_MEMORY_SEGMENT_UNMAP,
                          .device = device < 0 ? WEIR_CPU : WEIR_CUDA_AT(device),
@@ -69,43 +69,43 @@ void weir_watch_segment(int device, bool came, uint64_t address, uint64_t bytes)
   w->call(w->user, &e);
 }
 
-static bool begin(weir_notice *call)
+static bool begin(engine_notice *call)
 {
   call->passed_on = listeners.preload && listeners.preload->begin(call);
-  call->start = weir_ticks();
+  call->start = clock_ticks();
   return true;
 }
 
-static void end(weir_notice *call, const weir_block_notice *what)
+static void end(engine_notice *call, const block_notice *what)
 {
   if (call->passed_on) listeners.preload->end(call, what);
-  const weir_listener *own = __atomic_load_n(&listeners.own, __ATOMIC_ACQUIRE);
+  const engine_listener *own = __atomic_load_n(&listeners.own, __ATOMIC_ACQUIRE);
   if (own) own->end(call, what);
   tell_program(what);
 }
 
-static void tensor(const weir_tensor_notice *what)
+static void tensor(const tensor_notice *what)
 {
   if (listeners.preload) listeners.preload->tensor(what);
-  const weir_listener *own = __atomic_load_n(&listeners.own, __ATOMIC_ACQUIRE);
+  const engine_listener *own = __atomic_load_n(&listeners.own, __ATOMIC_ACQUIRE);
   if (own) own->tensor(what);
 }
 
 /* Lock held. */
 static void choose(void)
 {
-  static const weir_listener several = {.begin = begin, .end = end, .tensor = tensor};
-  bool more = listeners.own || atomic_load(&weir_memory_watch);
-  __atomic_store_n(&weir_listening, more ? &several : listeners.preload, __ATOMIC_RELEASE);
+  static const engine_listener several = {.begin = begin, .end = end, .tensor = tensor};
+  bool more = listeners.own || atomic_load(&memory_watch);
+  __atomic_store_n(&active_listener, more ? &several : listeners.preload, __ATOMIC_RELEASE);
 }
 
 /* Before main(), so that tensors of the cpu, which opens no device, are announced as well. */
 static __attribute__((constructor)) void at_load(void)
 {
-  weir_notify_start();
+  notify_start();
 }
 
-void weir_notify_start(void)
+void notify_start(void)
 {
   if (!weir_note_engine) return;
   pthread_mutex_lock(&listeners.lock);
@@ -114,7 +114,7 @@ void weir_notify_start(void)
   pthread_mutex_unlock(&listeners.lock);
 }
 
-bool weir_notify_record(const weir_listener *own)
+bool notify_record(const engine_listener *own)
 {
   pthread_mutex_lock(&listeners.lock);
   bool free = !own || !listeners.preload;
@@ -126,14 +126,14 @@ bool weir_notify_record(const weir_listener *own)
 
 weir_status weir_memory_set_callback(weir_memory_callback callback, void *user)
 {
-  weir_watch *w = callback ? malloc(sizeof *w) : NULL;
+  segment_watch *w = callback ? malloc(sizeof *w) : NULL;
   if (callback && !w) return weir_fail(WEIR_ENOMEM, "no host memory for a callback");
   pthread_mutex_lock(&listeners.lock);
   if (w) {
-    *w = (weir_watch){callback, user, listeners.all};
+    *w = (segment_watch){callback, user, listeners.all};
     listeners.all = w;
   }
-  atomic_store_explicit(&weir_memory_watch, w, memory_order_release);
+  atomic_store_explicit(&memory_watch, w, memory_order_release);
   choose();
   pthread_mutex_unlock(&listeners.lock);
   return WEIR_OK;

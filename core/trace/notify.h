@@ -11,25 +11,25 @@
 #include "core/base/status.h"
 #include "core/trace/listener.h"
 
-struct weir_watch;
+struct segment_watch;
 
-extern const weir_listener *weir_listening; /* static; NULL: nobody */
+extern const engine_listener *active_listener; /* static; NULL: nobody */
 
 /* Looks for the preload library; any thread, any number of times. */
-void weir_notify_start(void);
+void notify_start(void);
 /* It alone; NULL: it is not there. What the engine has from the driver is said to it alone. */
-const weir_listener *weir_notify_preload(void);
+const engine_listener *notify_preload(void);
 
 /* What a trace calls the outcome: the number of the CUDA error that says the same. */
-unsigned weir_notify_status(weir_status st);
+unsigned notify_status(weir_status st);
 
 /* The library's own trace, NULL: none; static. Refused (false) where the preload library listens.
  */
-bool weir_notify_record(const weir_listener *own);
+bool notify_record(const engine_listener *own);
 
 /* The program's callback; NULL: none. */
-extern _Atomic(struct weir_watch *) weir_memory_watch;
+extern _Atomic(struct segment_watch *) memory_watch;
 /* Memory came from the device (below 0: pinned host memory), or is about to go back. */
-void weir_watch_segment(int device, bool came, uint64_t address, uint64_t bytes);
+void notify_segment(int device, bool came, uint64_t address, uint64_t bytes);
 
 #endif

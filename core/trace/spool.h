@@ -56,7 +56,7 @@
 #define WEIR_SPOOL_COLLECTOR ".collector" /* locked by the collector; holds the trace's path */
 #define WEIR_SPOOL_SAID      ".said"      /* a process has said that the collector is gone */
 
-enum weir_chunk_state {
+enum chunk_state {
   WEIR_CHUNK_FREE = 0,
   WEIR_CHUNK_OWNED = 1,
   WEIR_CHUNK_FULL = 2,
@@ -66,26 +66,26 @@ enum weir_chunk_state {
 enum { WEIR_CHUNK_STATE_BITS = 3, WEIR_CHUNK_STATE_MASK = 7 };
 
 /* Directory entry of one chunk. */
-typedef struct weir_chunk_entry {
-  _Atomic uint32_t state; /* generation << WEIR_CHUNK_STATE_BITS | weir_chunk_state */
+typedef struct chunk_entry {
+  _Atomic uint32_t state; /* generation << WEIR_CHUNK_STATE_BITS | chunk_state */
   uint32_t tid;           /* kernel thread id of the owner */
   uint32_t thread;   /* serial of the owner in this process, from 1; tids are reused, these not */
   uint32_t sequence; /* n-th chunk filled by that thread, from 0: the order to read them in */
   uint32_t place;    /* of its first byte in the file, in units; 0: not placed yet */
   uint32_t units;    /* its size, a power of two up to WEIR_SPOOL_CHUNK; 0: not placed yet */
-} weir_chunk_entry;
+} chunk_entry;
 
 enum { WEIR_SPOOL_ANNOUNCED = 960 };
 
 /* The file WEIR_SPOOL_BUDGET: what the programs of a folder share. `taken` and `returned` are
  * bytes; their difference is what the folder's spools take up. */
-typedef struct weir_spool_budget {
+typedef struct spool_budget {
   _Atomic uint64_t taken;    /* reserved, by all programs ever */
   _Atomic uint64_t returned; /* given back; by the collector */
   /* Forked children without a spool, who may still open one; 0: free. The collector takes those out
    * that are gone. */
   _Atomic uint32_t announced[WEIR_SPOOL_ANNOUNCED];
-} weir_spool_budget;
+} spool_budget;
 
 /* How far a function was seen, bits of coverage[api]. */
 enum {
@@ -100,14 +100,14 @@ enum { WEIR_UNSEEN_FREE = 0, WEIR_UNSEEN_FILLING = 1, WEIR_UNSEEN_THERE = 2 };
 
 /* An image that ran without Weir, started from this one (core/base/image.h). Written without a
  * lock, by a vfork()ed child too. */
-typedef struct weir_unseen_entry {
+typedef struct unseen_entry {
   _Atomic uint32_t state;
-  uint32_t why;           /* weir_unseen_reason */
+  uint32_t why;           /* unseen_reason */
   _Atomic uint32_t count; /* times it was started; 0: none worked */
   char path[244];         /* cut */
-} weir_unseen_entry;
+} unseen_entry;
 
-typedef struct weir_spool_header {
+typedef struct spool_header {
   char magic[8];               /* WEIR_SPOOL_MAGIC */
   uint32_t version;            /* WEIR_SPOOL_VERSION */
   uint32_t header_bytes;       /* WEIR_SPOOL_HEADER */
@@ -119,10 +119,10 @@ typedef struct weir_spool_header {
   uint64_t pid_namespace;      /* of `pid`: inode of /proc/self/ns/pid, 0: not known */
   uint64_t realtime_ns;        /* CLOCK_REALTIME at opening */
   uint8_t boot_id[16];         /* /proc/sys/kernel/random/boot_id */
-  uint32_t clock_kind;         /* weir_clock_kind */
+  uint32_t clock_kind;         /* clock_source */
   uint32_t mode;               /* 0 observe, 1 strict, 2 relaxed */
-  uint64_t clock_hint_hz;      /* weir_clock_hint_hz() */
-  weir_clock_pair clock_first; /* at opening */
+  uint64_t clock_hint_hz;      /* clock_read_hint_hz() */
+  clock_pair clock_first;      /* at opening */
   _Atomic uint64_t last_ticks; /* a later pair, of slow paths; 0: being written, or none */
   _Atomic uint64_t last_mono_ns;
   _Atomic uint32_t chunks;  /* directory entries in use */
@@ -144,19 +144,19 @@ typedef struct weir_spool_header {
   uint32_t cmdline_bytes;
   uint32_t pad2;
   _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_* by api number */
-  weir_unseen_entry unseen[WEIR_SPOOL_UNSEEN];
+  unseen_entry unseen[WEIR_SPOOL_UNSEEN];
   _Atomic uint32_t unseen_more; /* starts of images there was no entry left for */
   _Atomic uint64_t nested;      /* calls made within another by a signal handler or a callback: no
                                    events */
-} weir_spool_header;
+} spool_header;
 
-_Static_assert(sizeof(weir_spool_header) <= WEIR_SPOOL_DIRECTORY &&
-                   WEIR_SPOOL_DIRECTORY + WEIR_SPOOL_MAX_CHUNKS * sizeof(weir_chunk_entry) <=
+_Static_assert(sizeof(spool_header) <= WEIR_SPOOL_DIRECTORY &&
+                   WEIR_SPOOL_DIRECTORY + WEIR_SPOOL_MAX_CHUNKS * sizeof(chunk_entry) <=
                        WEIR_SPOOL_HEADER,
                "header and directory fit their room");
 
 /* Why events were dropped: drop_errno in words. */
-static inline const char *weir_spool_drop_reason(int drop_errno)
+static inline const char *spool_drop_reason(int drop_errno)
 {
   switch (drop_errno) {
   case 0:
@@ -173,31 +173,31 @@ static inline const char *weir_spool_drop_reason(int drop_errno)
 }
 
 /* The directory of a mapped spool. */
-static inline weir_chunk_entry *weir_spool_directory(weir_spool_header *h)
+static inline chunk_entry *spool_directory(spool_header *h)
 {
-  return (weir_chunk_entry *)(void *)((char *)h + WEIR_SPOOL_DIRECTORY);
+  return (chunk_entry *)(void *)((char *)h + WEIR_SPOOL_DIRECTORY);
 }
 
 /* ---- writer: runs inside the traced program; libc only, no malloc ---------------------------- */
 
 /* One thread's pen. Lives in TLS or in mapped memory; zero-initialised means "no chunk yet". */
-typedef struct weir_writer {
-  weir_trace_event *next; /* slot to fill */
-  weir_trace_event *end;  /* past the last slot of the chunk; next == end: roll */
-  uint64_t place;         /* generation << 16 | index of `next` */
-  uint32_t chunk;         /* its directory index */
-  uint32_t thread;        /* serial, 0: none yet */
-  uint32_t sequence;      /* chunks begun */
-  uint32_t epoch;         /* of the process's spool; a fork makes it stale */
-  uint32_t ring[64];      /* directory indices this thread has mapped, to be reused when FREE */
+typedef struct spool_writer {
+  trace_event *next; /* slot to fill */
+  trace_event *end;  /* past the last slot of the chunk; next == end: roll */
+  uint64_t place;    /* generation << 16 | index of `next` */
+  uint32_t chunk;    /* its directory index */
+  uint32_t thread;   /* serial, 0: none yet */
+  uint32_t sequence; /* chunks begun */
+  uint32_t epoch;    /* of the process's spool; a fork makes it stale */
+  uint32_t ring[64]; /* directory indices this thread has mapped, to be reused when FREE */
   uint32_t ring_size;
   uint32_t ring_at; /* the entry to give up next when the ring is full */
   uint32_t starved; /* records refused since a chunk was last to be had; 0: not starved */
   uint32_t grade;   /* size it fills chunks of: units, as a power of two */
   uint64_t begun;   /* CLOCK_MONOTONIC ns of its chunk's beginning, 0: none so far */
-} weir_writer;
+} spool_writer;
 
-typedef struct weir_spool_options {
+typedef struct spool_options {
   const char *directory; /* absolute; borrowed during the call */
   uint64_t limit_bytes;  /* of all spools in the folder together, 0: 1 GiB */
   uint32_t mode;
@@ -206,53 +206,53 @@ typedef struct weir_spool_options {
   bool alone;   /* nobody else writes in the folder: no budget is shared, no file of it made */
   bool redact;  /* of the command line only the first word is kept */
   uint32_t pid; /* whose it is, 0: the caller's: a vfork()ed child opens its parent's */
-} weir_spool_options;
+} spool_options;
 
 /* Creates PID-N.spool in the directory, mode 0600, O_EXCL|O_NOFOLLOW, header reserved and mapped.
  * The name appears when the header is whole. One spool a process: a second call (after fork)
  * forgets the first and unmaps it, so a writer that was used with it must have been zeroed or never
  * used again. Errors: EINVAL, ENOSPC, EIO, ENOENT. */
-weir_status weir_spool_open(const weir_spool_options *options);
+weir_status spool_open(const spool_options *options);
 
 /* The mapped header of this process's spool, NULL while there is none. */
-weir_spool_header *weir_spool_current(void);
+spool_header *spool_current(void);
 
-/* Goes up with every weir_spool_open() and weir_spool_after_fork(); what was made under another
+/* Goes up with every spool_open() and spool_after_fork(); what was made under another
  * epoch (a writer, a recorded module map) is stale. Never 0 once a spool was opened. */
-uint32_t weir_spool_epoch(void);
+uint32_t spool_fork_epoch(void);
 
 /* Marks the spool closed and takes a last clock pair. The mapping stays, for late threads. */
-void weir_spool_close(void);
+void spool_close(void);
 
 /* In a forked child, before anything else: forgets the parent's spool. Private memory takes the
  * place of its mappings, so that a stale writer still in use reaches nobody's records; the next
- * weir_spool_open() unmaps it. */
-void weir_spool_after_fork(void);
+ * spool_open() unmaps it. */
+void spool_after_fork(void);
 
-/* In a forked child, after weir_spool_after_fork(): it may open a spool later on, so whoever
+/* In a forked child, after spool_after_fork(): it may open a spool later on, so whoever
  * collects the parent's is to wait for it. Writes its pid where the parent's spools are. False:
  * there is no room. */
-bool weir_spool_announce(void);
+bool spool_announce(void);
 
 /* Hands the thread's chunk over (thread exit). The writer is usable again afterwards. */
-void weir_writer_release(weir_writer *w);
+void spool_writer_release(spool_writer *w);
 
-/* Slow path of weir_writer_slots(): rolls to a chunk with `slots` free. NULL: dropped, counted as
+/* Slow path of spool_writer_slots(): rolls to a chunk with `slots` free. NULL: dropped, counted as
  * one event. Keeps errno. */
-weir_trace_event *weir_writer_roll(weir_writer *w, uint32_t slots);
+trace_event *spool_writer_roll(spool_writer *w, uint32_t slots);
 
 /* The next slot with room for `slots` (head and payload) in one chunk, or NULL. Uncommitted. */
-static inline weir_trace_event *weir_writer_slots(weir_writer *w, uint32_t slots)
+static inline trace_event *spool_writer_slots(spool_writer *w, uint32_t slots)
 {
-  if (__builtin_expect((size_t)(w->end - w->next) < slots, 0)) return weir_writer_roll(w, slots);
+  if (__builtin_expect((size_t)(w->end - w->next) < slots, 0)) return spool_writer_roll(w, slots);
   return w->next;
 }
 
 /* Commits the head at w->next, `slots` in all. Payload slots of an extended record are raw. */
-static inline void weir_writer_commit(weir_writer *w, uint32_t slots)
+static inline void spool_writer_commit(spool_writer *w, uint32_t slots)
 {
-  weir_trace_event *e = w->next;
-  atomic_store_explicit(&e->commit, weir_event_check(e, w->place), memory_order_release);
+  trace_event *e = w->next;
+  atomic_store_explicit(&e->commit, event_check(e, w->place), memory_order_release);
   w->next += slots;
   w->place += slots;
 }
@@ -260,80 +260,80 @@ static inline void weir_writer_commit(weir_writer *w, uint32_t slots)
 /* Writes an extended record whole: head filled by the caller except kind, status, duration, bytes
  * and commit; `bytes` becomes the payload's size (for a STACK in addresses); the payload is copied.
  * Returns false when it was dropped, which counts in dropped_extended. Keeps errno. */
-bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_trace_event *head,
-                          const void *payload, size_t payload_bytes);
+bool spool_writer_extended(spool_writer *w, event_kind kind, const trace_event *head,
+                           const void *payload, size_t payload_bytes);
 
 /* Counts events that could not be recorded, with the reason. Before a spool is open the count is
  * kept and goes into the first one. */
-void weir_spool_drop(uint64_t events, int errno_value);
+void spool_drop(uint64_t events, int errno_value);
 
 /* ---- reader: collector, import, report; never in the traced program -------------------------- */
 
-typedef struct weir_spool_reader weir_spool_reader;
+typedef struct spool_reader spool_reader;
 
 /* What drain() calls. Any may be NULL. `thread` is the serial, `tid` the kernel's. Pointers are
  * borrowed for the call. A non-OK return stops the drain and is returned from it; the record it was
  * returned for is delivered again by the next drain. */
-typedef struct weir_spool_visitor {
+typedef struct spool_visitor {
   void *context;
-  weir_status (*event)(void *context, uint32_t thread, uint32_t tid, const weir_trace_event *e);
-  weir_status (*extended)(void *context, uint32_t thread, uint32_t tid,
-                          const weir_trace_event *head, const void *payload, size_t payload_bytes);
-} weir_spool_visitor;
+  weir_status (*event)(void *context, uint32_t thread, uint32_t tid, const trace_event *e);
+  weir_status (*extended)(void *context, uint32_t thread, uint32_t tid, const trace_event *head,
+                          const void *payload, size_t payload_bytes);
+} spool_visitor;
 
-typedef struct weir_spool_damage {
+typedef struct spool_damage {
   uint64_t chunks; /* chunks skipped, or with a hole, because their contents made no sense */
   uint64_t torn;   /* slots begun and never committed at the end of a dead thread's chunk; at most
                       one a chunk; in a recycled chunk an old payload there may count as one */
   uint64_t bytes_cut; /* bytes the file should have had and has not */
-} weir_spool_damage;
+} spool_damage;
 
 /* Opens a spool for reading (*out new). `live`: it is still being written and drained chunks are to
  * be handed back (opened read-write); one live reader a spool. Without it the file is left as it
  * is. Errors: ENOENT, EIO, ECORRUPT, EVERSION, ENOMEM. */
-weir_status weir_spool_reader_open(weir_spool_reader **out, const char *path, bool live);
-void weir_spool_reader_close(weir_spool_reader *r);
+weir_status spool_reader_open(spool_reader **out, const char *path, bool live);
+void spool_reader_close(spool_reader *r);
 
 /* Delivers everything committed and not delivered yet; within a thread in order, between threads in
  * none. `final`: the writer is gone, take partial chunks to their end and count torn slots. */
-weir_status weir_spool_drain(weir_spool_reader *r, const weir_spool_visitor *v, bool final);
+weir_status spool_drain(spool_reader *r, const spool_visitor *v, bool final);
 
 /* For a reader whose deliveries are not safe yet when drain() returns: from now on drained chunks
- * stay until weir_spool_hand_back() is called, after they are. Somebody who kills the reader in
+ * stay until spool_hand_back() is called, after they are. Somebody who kills the reader in
  * between loses nothing: the next one finds the chunks. */
-void weir_spool_reader_hold(weir_spool_reader *r);
-void weir_spool_hand_back(weir_spool_reader *r);
+void spool_reader_hold(spool_reader *r);
+void spool_hand_back(spool_reader *r);
 
 /* Tells the position of each thread whose position has changed since it was told last: sequence of
  * a chunk << 32 | its first slot that was not delivered. Chunks before it were delivered whole. */
-weir_status weir_spool_reader_positions(weir_spool_reader *r,
-                                        weir_status (*tell)(void *context, uint32_t thread,
-                                                            uint64_t position),
-                                        void *context);
+weir_status spool_reader_positions(spool_reader *r,
+                                   weir_status (*tell)(void *context, uint32_t thread,
+                                                       uint64_t position),
+                                   void *context);
 
 /* Before the first drain: what comes before this position of a thread is not delivered. */
-weir_status weir_spool_reader_resume(weir_spool_reader *r, uint32_t thread, uint64_t position);
+weir_status spool_reader_resume(spool_reader *r, uint32_t thread, uint64_t position);
 
 /* The writer is gone and the file is about to be removed: what it still has of the budget. That
- * goes back by weir_spool_reader_repay(), for all spools of a folder that ended in one call. */
-uint64_t weir_spool_reader_owes(weir_spool_reader *r);
-void weir_spool_reader_repay(weir_spool_reader *r, uint64_t bytes);
+ * goes back by spool_reader_repay(), for all spools of a folder that ended in one call. */
+uint64_t spool_reader_owes(spool_reader *r);
+void spool_reader_repay(spool_reader *r, uint64_t bytes);
 
 /* A fresh copy of the header (borrowed from r, until the next drain or close). Strings are
  * NUL-terminated, counts are clamped to their arrays. Coverage and unseen images are as they were
- * at the opening or at the last weir_spool_reader_coverage(). */
-const weir_spool_header *weir_spool_reader_header(weir_spool_reader *r);
-const weir_spool_header *weir_spool_reader_coverage(weir_spool_reader *r);
+ * at the opening or at the last spool_reader_coverage(). */
+const spool_header *spool_reader_header(spool_reader *r);
+const spool_header *spool_reader_coverage(spool_reader *r);
 
 /* CLOCK_MONOTONIC ns of the spool's opening, by the reader's clock where the two can be compared: a
  * program's own may be faked, or of another time namespace. The same at every call. */
-uint64_t weir_spool_reader_opening(weir_spool_reader *r);
+uint64_t spool_reader_opening(spool_reader *r);
 
 /* Ticks to that clock's ns for this spool, by the best pairs known (own boot: taken now). */
-weir_clock_map weir_spool_reader_clock(weir_spool_reader *r);
+clock_map spool_reader_clock(spool_reader *r);
 
 /* Records not delivered yet, at the most, as of the last drain. */
-uint64_t weir_spool_reader_left(const weir_spool_reader *r);
-weir_spool_damage weir_spool_reader_damage(const weir_spool_reader *r);
+uint64_t spool_reader_left(const spool_reader *r);
+spool_damage spool_reader_damage(const spool_reader *r);
 
 #endif

@@ -38,7 +38,7 @@
 #define KEEP_BYTES (UINT64_C(8) << 20) /* FREE chunks' that stay the program's */
 
 enum {
-  SLOT = sizeof(weir_trace_event),
+  SLOT = sizeof(trace_event),
   STEP_IDLE = 4,    /* slots read where nothing may be new */
   STEP_MOST = 4096, /* slots read where much is; more than 1 + WEIR_SPOOL_MAX_EXTRA */
   STATE_BITS = WEIR_CHUNK_STATE_BITS,
@@ -50,7 +50,7 @@ _Static_assert(STEP_MOST > WEIR_SPOOL_MAX_EXTRA, "an extended record fits the bu
 
 /* What is known of one chunk of the file. */
 typedef struct chunk {
-  uint32_t state; /* as copied last: generation and weir_chunk_state */
+  uint32_t state; /* as copied last: generation and chunk_state */
   uint32_t tid, thread, sequence;
   uint32_t place, units; /* in units; 0: not placed as far as we know */
   uint32_t next;         /* slot to deliver next */
@@ -60,25 +60,25 @@ typedef struct chunk {
   bool misplaced;        /* its place makes no sense: counted, never read */
 } chunk;
 
-struct weir_spool_reader {
+struct spool_reader {
   int fd;
   bool live;      /* chunks are handed back */
   bool holding;   /* but not by drain() */
   char path[256]; /* for messages, cut */
-  weir_spool_damage damage;
-  weir_map expected;        /* thread serial -> sequence to come */
-  weir_map resumed;         /* thread serial -> position that was given */
-  weir_map told;            /* thread serial -> position last told */
-  weir_trace_event *buffer; /* STEP_MOST slots, 64-byte aligned; during a drain */
-  chunk *chunks;            /* by index */
-  uint32_t *order;          /* chunks to deliver, by thread and sequence */
-  uint32_t used, room;      /* of chunks: entries known, and room for; order has as much */
+  spool_damage damage;
+  hash_map expected;   /* thread serial -> sequence to come */
+  hash_map resumed;    /* thread serial -> position that was given */
+  hash_map told;       /* thread serial -> position last told */
+  trace_event *buffer; /* STEP_MOST slots, 64-byte aligned; during a drain */
+  chunk *chunks;       /* by index */
+  uint32_t *order;     /* chunks to deliver, by thread and sequence */
+  uint32_t used, room; /* of chunks: entries known, and room for; order has as much */
   uint32_t order_count;
   uint8_t *taken; /* bit i: unit i of the file belongs to a chunk */
   size_t taken_bytes;
-  uint64_t whole;           /* bytes the file must have for what the directory says */
-  weir_spool_header header; /* the copy handed out */
-  uint64_t opening;         /* weir_spool_reader_opening(), once known */
+  uint64_t whole;      /* bytes the file must have for what the directory says */
+  spool_header header; /* the copy handed out */
+  uint64_t opening;    /* spool_reader_opening(), once known */
   bool opening_known;
   char full_path[]; /* whole */
 };
@@ -86,7 +86,7 @@ struct weir_spool_reader {
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Up to `bytes` at `offset`; what the file does not have is not read. Returns bytes read. */
-static size_t read_at(weir_spool_reader *r, void *out, size_t bytes, uint64_t offset)
+static size_t read_at(spool_reader *r, void *out, size_t bytes, uint64_t offset)
 {
   size_t done = 0;
   while (done < bytes) {
@@ -98,23 +98,23 @@ static size_t read_at(weir_spool_reader *r, void *out, size_t bytes, uint64_t of
   return done;
 }
 
-static uint32_t slots_of(const weir_spool_reader *r, uint32_t index)
+static uint32_t slots_of(const spool_reader *r, uint32_t index)
 {
   return r->chunks[index].units * UNIT_SLOTS;
 }
 
-static uint64_t slot_offset(const weir_spool_reader *r, uint32_t index, uint32_t slot)
+static uint64_t slot_offset(const spool_reader *r, uint32_t index, uint32_t slot)
 {
   return (uint64_t)r->chunks[index].place * WEIR_SPOOL_UNIT + (uint64_t)slot * SLOT;
 }
 
 static uint64_t entry_offset(uint32_t index)
 {
-  return WEIR_SPOOL_DIRECTORY + (uint64_t)index * sizeof(weir_chunk_entry);
+  return WEIR_SPOOL_DIRECTORY + (uint64_t)index * sizeof(chunk_entry);
 }
 
 /* Slots read into the buffer, at most `count`. */
-static uint32_t read_slots(weir_spool_reader *r, uint32_t index, uint32_t slot, uint32_t count)
+static uint32_t read_slots(spool_reader *r, uint32_t index, uint32_t slot, uint32_t count)
 {
   if (count > slots_of(r, index) - slot) count = slots_of(r, index) - slot;
   if (count > STEP_MOST) count = STEP_MOST;
@@ -122,7 +122,7 @@ static uint32_t read_slots(weir_spool_reader *r, uint32_t index, uint32_t slot, 
                     SLOT);
 }
 
-static uint32_t read_state(weir_spool_reader *r, uint32_t index)
+static uint32_t read_state(spool_reader *r, uint32_t index)
 {
   uint32_t state = 0;
   if (read_at(r, &state, sizeof state, entry_offset(index)) < sizeof state) return 0;
@@ -131,9 +131,9 @@ static uint32_t read_state(weir_spool_reader *r, uint32_t index)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static weir_status check_header(weir_spool_reader *r)
+static weir_status check_header(spool_reader *r)
 {
-  weir_spool_header *h = &r->header;
+  spool_header *h = &r->header;
   struct stat file;
   if (fstat(r->fd, &file)) return weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", r->path);
   if (!S_ISREG(file.st_mode)) return weir_fail(WEIR_ECORRUPT, "%s is not a file", r->path);
@@ -152,13 +152,13 @@ static weir_status check_header(weir_spool_reader *r)
   return WEIR_OK;
 }
 
-weir_status weir_spool_reader_open(weir_spool_reader **out, const char *path, bool live)
+weir_status spool_reader_open(spool_reader **out, const char *path, bool live)
 {
   int fd = open(path, (live ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0)
     return weir_fail_errno(errno == ENOENT ? WEIR_ENOENT : WEIR_EIO, errno, "cannot open %s", path);
   size_t path_bytes = strlen(path) + 1;
-  weir_spool_reader *r = calloc(1, sizeof *r + path_bytes);
+  spool_reader *r = calloc(1, sizeof *r + path_bytes);
   if (!r) {
     close(fd);
     return weir_fail(WEIR_ENOMEM, "no memory to read %s", path);
@@ -169,39 +169,39 @@ weir_status weir_spool_reader_open(weir_spool_reader **out, const char *path, bo
   (void)snprintf(r->path, sizeof r->path, "%s", path);
   weir_status status = check_header(r);
   if (status) {
-    weir_spool_reader_close(r);
+    spool_reader_close(r);
     return status;
   }
   *out = r;
   return WEIR_OK;
 }
 
-void weir_spool_reader_close(weir_spool_reader *r)
+void spool_reader_close(spool_reader *r)
 {
   if (!r) return;
   close(r->fd);
-  weir_map_free(&r->expected);
-  weir_map_free(&r->resumed);
-  weir_map_free(&r->told);
+  hash_map_free(&r->expected);
+  hash_map_free(&r->resumed);
+  hash_map_free(&r->told);
   free(r->chunks);
   free(r->order);
   free(r->taken);
   free(r);
 }
 
-const weir_spool_header *weir_spool_reader_coverage(weir_spool_reader *r)
+const spool_header *spool_reader_coverage(spool_reader *r)
 {
-  const size_t at = offsetof(weir_spool_header, coverage);
+  const size_t at = offsetof(spool_header, coverage);
   read_at(r, (char *)&r->header + at, sizeof r->header - at, at);
-  return weir_spool_reader_header(r);
+  return spool_reader_header(r);
 }
 
 /* What is in front of the program's name changes, the rest does not but for what is behind
  * its arguments. */
-const weir_spool_header *weir_spool_reader_header(weir_spool_reader *r)
+const spool_header *spool_reader_header(spool_reader *r)
 {
-  weir_spool_header *h = &r->header;
-  read_at(r, h, offsetof(weir_spool_header, exe), 0); /* a cut file leaves the older copy's end */
+  spool_header *h = &r->header;
+  read_at(r, h, offsetof(spool_header, exe), 0); /* a cut file leaves the older copy's end */
   h->exe[sizeof h->exe - 1] = 0;
   for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN; i++)
     h->unseen[i].path[sizeof h->unseen[i].path - 1] = 0;
@@ -217,21 +217,21 @@ const weir_spool_header *weir_spool_reader_header(weir_spool_reader *r)
   return h;
 }
 
-weir_spool_damage weir_spool_reader_damage(const weir_spool_reader *r)
+spool_damage spool_reader_damage(const spool_reader *r)
 {
   return r->damage;
 }
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
-static void count_damage(weir_spool_reader *r, chunk *c)
+static void count_damage(spool_reader *r, chunk *c)
 {
   if (!c->damaged) r->damage.chunks++;
   c->damaged = true;
 }
 
 /* Room for `count` entries. */
-static weir_status make_room(weir_spool_reader *r, uint32_t count)
+static weir_status make_room(spool_reader *r, uint32_t count)
 {
   if (count <= r->room) return WEIR_OK;
   uint32_t room = r->room ? r->room : 4;
@@ -248,7 +248,7 @@ static weir_status make_room(weir_spool_reader *r, uint32_t count)
 }
 
 /* Marks units [place, place + units) as a chunk's. False: some were another's, or no memory. */
-static bool occupy(weir_spool_reader *r, uint32_t place, uint32_t units)
+static bool occupy(spool_reader *r, uint32_t place, uint32_t units)
 {
   size_t bytes = (place + units + 7) / 8;
   if (bytes > r->taken_bytes) {
@@ -267,7 +267,7 @@ static bool occupy(weir_spool_reader *r, uint32_t place, uint32_t units)
 }
 
 /* The place an entry gives its chunk, which must make sense and never change. */
-static bool placed(weir_spool_reader *r, chunk *c, const weir_chunk_entry *e)
+static bool placed(spool_reader *r, chunk *c, const chunk_entry *e)
 {
   const uint32_t most = WEIR_SPOOL_CHUNK / WEIR_SPOOL_UNIT;
   if (c->units) return c->place == e->place && c->units == e->units;
@@ -283,10 +283,10 @@ static bool placed(weir_spool_reader *r, chunk *c, const weir_chunk_entry *e)
 }
 
 /* A chunk that was met again: what another reader of it had delivered is not delivered anew. */
-static void skip_delivered(weir_spool_reader *r, uint32_t index)
+static void skip_delivered(spool_reader *r, uint32_t index)
 {
   chunk *c = &r->chunks[index];
-  const uint64_t *position = weir_map_get(&r->resumed, c->thread);
+  const uint64_t *position = hash_map_get(&r->resumed, c->thread);
   if (!position) return;
   uint32_t sequence = (uint32_t)(*position >> 32), slot = (uint32_t)*position;
   if (c->sequence < sequence) c->done = true;
@@ -295,10 +295,10 @@ static void skip_delivered(weir_spool_reader *r, uint32_t index)
 
 /* Adopts a directory entry that a copy showed. Its fields are read again where the state is new:
  * they were stored before the state, so a read begun after it was seen has them right. */
-static void adopt(weir_spool_reader *r, uint32_t index, uint32_t state)
+static void adopt(spool_reader *r, uint32_t index, uint32_t state)
 {
   chunk *c = &r->chunks[index];
-  weir_chunk_entry entry;
+  chunk_entry entry;
   if (state >> STATE_BITS != c->state >> STATE_BITS)
     *c = (chunk){.state = state, .place = c->place, .units = c->units, .misplaced = c->misplaced};
   c->state = state;
@@ -319,13 +319,13 @@ static void adopt(weir_spool_reader *r, uint32_t index, uint32_t state)
 }
 
 /* Copies the directory. Notes how much of the file is missing. */
-static weir_status copy_directory(weir_spool_reader *r)
+static weir_status copy_directory(spool_reader *r)
 {
-  weir_chunk_entry part[256];
+  chunk_entry part[256];
   struct stat file;
   uint32_t used = 0;
   uint64_t size = fstat(r->fd, &file) ? 0 : (uint64_t)file.st_size;
-  if (read_at(r, &used, sizeof used, offsetof(weir_spool_header, chunks)) < sizeof used) used = 0;
+  if (read_at(r, &used, sizeof used, offsetof(spool_header, chunks)) < sizeof used) used = 0;
   if (used > WEIR_SPOOL_MAX_CHUNKS) used = WEIR_SPOOL_MAX_CHUNKS;
   weir_status status = make_room(r, used);
   if (status) return status;
@@ -360,7 +360,7 @@ static int by_thread_and_sequence(const void *left, const void *right, void *chu
 }
 
 /* Copies the directory and lists what is to deliver. */
-static weir_status take_stock(weir_spool_reader *r)
+static weir_status take_stock(spool_reader *r)
 {
   weir_status status = copy_directory(r);
   r->order_count = 0;
@@ -373,11 +373,11 @@ static weir_status take_stock(weir_spool_reader *r)
 
 /* Whether chunk i of the order has a predecessor that is neither there nor delivered. *known:
  * chunks of this thread were delivered before. */
-static bool gap_before(const weir_spool_reader *r, uint32_t i, bool *known)
+static bool gap_before(const spool_reader *r, uint32_t i, bool *known)
 {
   const chunk *c = &r->chunks[r->order[i]];
   const chunk *before = i ? &r->chunks[r->order[i - 1]] : NULL;
-  const uint64_t *expected = weir_map_get(&r->expected, c->thread);
+  const uint64_t *expected = hash_map_get(&r->expected, c->thread);
   *known = expected != NULL;
   if (before && before->thread == c->thread) {
     *known = true;
@@ -387,7 +387,7 @@ static bool gap_before(const weir_spool_reader *r, uint32_t i, bool *known)
 }
 
 /* The list, complete in the sense of the essay. Gaps that remain in threads we know are damage. */
-static weir_status list_chunks(weir_spool_reader *r)
+static weir_status list_chunks(spool_reader *r)
 {
   bool gap = false, known;
   weir_status status = take_stock(r);
@@ -400,17 +400,17 @@ static weir_status list_chunks(weir_spool_reader *r)
     const chunk *c = &r->chunks[r->order[i]];
     if (!gap_before(r, i, &known)) continue;
     if (known) r->damage.chunks++;
-    status = weir_map_put(&r->expected, c->thread, c->sequence);
+    status = hash_map_put(&r->expected, c->thread, c->sequence);
   }
   return status;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static bool committed(const weir_trace_event *e, uint32_t state, uint32_t slot)
+static bool committed(const trace_event *e, uint32_t state, uint32_t slot)
 {
   uint64_t place = (uint64_t)(state >> STATE_BITS) << 16 | slot;
-  return atomic_load_explicit(&e->commit, memory_order_relaxed) == weir_event_check(e, place);
+  return atomic_load_explicit(&e->commit, memory_order_relaxed) == event_check(e, place);
 }
 
 enum { SINGLE = 0, EXTENDED = 1, END = 2, UNKNOWN = 3 };
@@ -428,7 +428,7 @@ static int shape_of(uint8_t kind)
 
 /* Payload bytes of an extended record, which must be what its slots were needed for; SIZE_MAX:
  * wrong. */
-static size_t payload_size(const weir_trace_event *head)
+static size_t payload_size(const trace_event *head)
 {
   uint64_t unit = head->kind == WEIR_EV_STACK ? sizeof(uint64_t) : 1;
   if (head->bytes > (uint64_t)WEIR_SPOOL_MAX_EXTRA * SLOT / unit) return SIZE_MAX;
@@ -438,7 +438,7 @@ static size_t payload_size(const weir_trace_event *head)
 
 static bool module_sound(const void *payload, size_t bytes)
 {
-  weir_module_info info;
+  module_info info;
   if (bytes < sizeof info) return false;
   memcpy(&info, payload, sizeof info);
   return info.build_id_bytes <= bytes - sizeof info &&
@@ -446,12 +446,12 @@ static bool module_sound(const void *payload, size_t bytes)
 }
 
 /* Delivers an extended record whose slots are all in the buffer, or counts it as damage. */
-static weir_status deliver_extended(weir_spool_reader *r, chunk *c, const weir_spool_visitor *v,
-                                    const weir_trace_event *head)
+static weir_status deliver_extended(spool_reader *r, chunk *c, const spool_visitor *v,
+                                    const trace_event *head)
 {
   size_t bytes = payload_size(head);
   const void *payload = head + 1;
-  if (bytes == SIZE_MAX || head->duration_lo != weir_payload_check(payload, head->status) ||
+  if (bytes == SIZE_MAX || head->duration_lo != event_payload_check(payload, head->status) ||
       (head->kind == WEIR_EV_MODULE && !module_sound(payload, bytes))) {
     count_damage(r, c);
     return WEIR_OK;
@@ -471,11 +471,10 @@ typedef struct run {
 
 /* An extended record at slot i of the buffer: payload that was copied before its head's commit word
  * was seen may be old, so in a changing chunk it is read again. */
-static weir_status extended_at(weir_spool_reader *r, const weir_spool_visitor *v, const run *u,
-                               uint32_t i)
+static weir_status extended_at(spool_reader *r, const spool_visitor *v, const run *u, uint32_t i)
 {
   chunk *c = &r->chunks[u->index];
-  weir_trace_event *head = &r->buffer[i];
+  trace_event *head = &r->buffer[i];
   if (u->changing && head->status) {
     size_t bytes = (size_t)head->status * SLOT;
     if (read_at(r, head + 1, bytes, slot_offset(r, u->index, c->next + 1)) < bytes) {
@@ -487,8 +486,7 @@ static weir_status extended_at(weir_spool_reader *r, const weir_spool_visitor *v
 }
 
 /* Delivers the committed records in the buffer; c->next moves with each. */
-static weir_status deliver_run(weir_spool_reader *r, const weir_spool_visitor *v, run *u,
-                               enum stop *stop)
+static weir_status deliver_run(spool_reader *r, const spool_visitor *v, run *u, enum stop *stop)
 {
   chunk *c = &r->chunks[u->index];
   const uint32_t first = c->next;
@@ -496,7 +494,7 @@ static weir_status deliver_run(weir_spool_reader *r, const weir_spool_visitor *v
   *stop = RAN_OUT;
   while (c->next - first < u->got) {
     const uint32_t i = c->next - first;
-    const weir_trace_event *e = &r->buffer[i];
+    const trace_event *e = &r->buffer[i];
     uint32_t slots = 1;
     if (!committed(e, c->state, c->next)) {
       *stop = UNCOMMITTED;
@@ -528,7 +526,7 @@ static weir_status deliver_run(weir_spool_reader *r, const weir_spool_visitor *v
 
 /* The next committed slot after c->next, the chunk's end when there is none: where reading goes on
  * behind a hole. */
-static uint32_t behind_hole(weir_spool_reader *r, uint32_t index)
+static uint32_t behind_hole(spool_reader *r, uint32_t index)
 {
   chunk *c = &r->chunks[index];
   const uint32_t end = slots_of(r, index);
@@ -544,14 +542,14 @@ static uint32_t behind_hole(weir_spool_reader *r, uint32_t index)
   return end;
 }
 
-static bool untouched(const weir_trace_event *e)
+static bool untouched(const trace_event *e)
 {
-  const weir_event_word *w = (const weir_event_word *)(const void *)e;
+  const event_word *w = (const event_word *)(const void *)e;
   return !(w[0] | w[1] | w[2] | w[3] | w[4] | w[5] | w[6] | w[7]);
 }
 
 /* Whether the slot at c->next was begun: it is neither untouched nor left from an earlier use. */
-static bool begun(weir_spool_reader *r, uint32_t index)
+static bool begun(spool_reader *r, uint32_t index)
 {
   chunk *c = &r->chunks[index];
   uint32_t generation = c->state >> STATE_BITS; /* the first is 1 */
@@ -562,7 +560,7 @@ static bool begun(weir_spool_reader *r, uint32_t index)
 }
 
 /* An uncommitted slot in a chunk nobody writes any more. Returns whether to read on, behind it. */
-static bool skip_hole(weir_spool_reader *r, uint32_t index, bool full)
+static bool skip_hole(spool_reader *r, uint32_t index, bool full)
 {
   chunk *c = &r->chunks[index];
   bool torn = begun(r, index);
@@ -579,17 +577,17 @@ static bool skip_hole(weir_spool_reader *r, uint32_t index, bool full)
 /* ---- draining -------------------------------------------------------------------------------- */
 
 /* The chunk is delivered whole: its successor is due, and its writer may have it again. */
-static weir_status complete(weir_spool_reader *r, uint32_t index)
+static weir_status complete(spool_reader *r, uint32_t index)
 {
   chunk *c = &r->chunks[index];
-  const uint64_t *expected = weir_map_get(&r->expected, c->thread);
+  const uint64_t *expected = hash_map_get(&r->expected, c->thread);
   uint64_t next = (uint64_t)c->sequence + 1;
   c->done = true;
-  return expected && *expected >= next ? WEIR_OK : weir_map_put(&r->expected, c->thread, next);
+  return expected && *expected >= next ? WEIR_OK : hash_map_put(&r->expected, c->thread, next);
 }
 
 /* One byte, which no system can tear: the state is its low bits. */
-static void hand_back(weir_spool_reader *r, uint32_t index, uint32_t to)
+static void hand_back(spool_reader *r, uint32_t index, uint32_t to)
 {
   chunk *c = &r->chunks[index];
   uint8_t byte = (uint8_t)((c->state & ~(uint32_t)STATE_MASK) | to);
@@ -599,7 +597,7 @@ static void hand_back(weir_spool_reader *r, uint32_t index, uint32_t to)
 }
 
 /* Takes a chunk's blocks out of the file, and so out of the program's memory. */
-static bool punch(weir_spool_reader *r, uint32_t index)
+static bool punch(spool_reader *r, uint32_t index)
 {
   return !fallocate(r->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     (off_t)slot_offset(r, index, 0),
@@ -620,7 +618,7 @@ static void add_number(int fd, size_t offset, uint64_t more)
 }
 
 /* Nobody but the one live reader of a folder writes these numbers. */
-void weir_spool_reader_repay(weir_spool_reader *r, uint64_t bytes)
+void spool_reader_repay(spool_reader *r, uint64_t bytes)
 {
   const char *slash = strrchr(r->full_path, '/');
   char *path = NULL;
@@ -629,38 +627,37 @@ void weir_spool_reader_repay(weir_spool_reader *r, uint64_t bytes)
     return;
   int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd >= 0) {
-    add_number(fd, offsetof(weir_spool_budget, returned), bytes);
+    add_number(fd, offsetof(spool_budget, returned), bytes);
     close(fd);
   }
   free(path);
 }
 
 /* Bytes that the program has no more are in the budget again. */
-static void give_back(weir_spool_reader *r, uint64_t bytes)
+static void give_back(spool_reader *r, uint64_t bytes)
 {
-  add_number(r->fd, offsetof(weir_spool_header, returned), bytes);
-  weir_spool_reader_repay(r, bytes);
+  add_number(r->fd, offsetof(spool_header, returned), bytes);
+  spool_reader_repay(r, bytes);
 }
 
 /* The buffer of a drain: one for all readers, as long as only one drains at a time. */
-static _Atomic(weir_trace_event *) spare_buffer;
+static _Atomic(trace_event *) spare_buffer;
 
-static bool take_buffer(weir_spool_reader *r)
+static bool take_buffer(spool_reader *r)
 {
   r->buffer = atomic_exchange(&spare_buffer, NULL);
   if (!r->buffer) r->buffer = aligned_alloc(SLOT, (size_t)STEP_MOST * SLOT);
   return r->buffer != NULL;
 }
 
-static void leave_buffer(weir_spool_reader *r)
+static void leave_buffer(spool_reader *r)
 {
   free(atomic_exchange(&spare_buffer, r->buffer));
   r->buffer = NULL;
 }
 
 /* Delivers what chunk `index` has. */
-static weir_status drain_chunk(weir_spool_reader *r, const weir_spool_visitor *v, uint32_t index,
-                               bool final)
+static weir_status drain_chunk(spool_reader *r, const spool_visitor *v, uint32_t index, bool final)
 {
   chunk *c = &r->chunks[index];
   const bool full = (c->state & STATE_MASK) == WEIR_CHUNK_FULL;
@@ -687,48 +684,48 @@ static weir_status drain_chunk(weir_spool_reader *r, const weir_spool_visitor *v
   return still ? complete(r, index) : WEIR_OK;
 }
 
-weir_status weir_spool_drain(weir_spool_reader *r, const weir_spool_visitor *v, bool final)
+weir_status spool_drain(spool_reader *r, const spool_visitor *v, bool final)
 {
   if (!take_buffer(r)) return weir_fail(WEIR_ENOMEM, "no memory to read %s", r->path);
   weir_status status = list_chunks(r);
   for (uint32_t i = 0; i < r->order_count && !status; i++)
     status = drain_chunk(r, v, r->order[i], final);
   leave_buffer(r);
-  if (!final && !r->holding) weir_spool_hand_back(r);
+  if (!final && !r->holding) spool_hand_back(r);
   return status;
 }
 
-weir_status weir_spool_reader_positions(weir_spool_reader *r,
-                                        weir_status (*tell)(void *context, uint32_t thread,
-                                                            uint64_t position),
-                                        void *context)
+weir_status spool_reader_positions(spool_reader *r,
+                                   weir_status (*tell)(void *context, uint32_t thread,
+                                                       uint64_t position),
+                                   void *context)
 {
   weir_status status = WEIR_OK;
   for (uint32_t i = 0; i < r->order_count && !status; i++) {
     const chunk *c = &r->chunks[r->order[i]];
-    const uint64_t *told = weir_map_get(&r->told, c->thread);
+    const uint64_t *told = hash_map_get(&r->told, c->thread);
     bool whole = c->done && (c->state & STATE_MASK) == WEIR_CHUNK_FULL;
     uint64_t at = whole ? ((uint64_t)c->sequence + 1) << 32 : (uint64_t)c->sequence << 32 | c->next;
     if ((!c->next && !whole) || (told && *told >= at)) continue;
     status = tell(context, c->thread, at);
-    if (!status) status = weir_map_put(&r->told, c->thread, at);
+    if (!status) status = hash_map_put(&r->told, c->thread, at);
   }
   return status;
 }
 
-weir_status weir_spool_reader_resume(weir_spool_reader *r, uint32_t thread, uint64_t position)
+weir_status spool_reader_resume(spool_reader *r, uint32_t thread, uint64_t position)
 {
-  weir_status status = weir_map_put(&r->resumed, thread, position);
-  if (!status) status = weir_map_put(&r->told, thread, position);
-  return status ? status : weir_map_put(&r->expected, thread, position >> 32);
+  weir_status status = hash_map_put(&r->resumed, thread, position);
+  if (!status) status = hash_map_put(&r->told, thread, position);
+  return status ? status : hash_map_put(&r->expected, thread, position >> 32);
 }
 
-void weir_spool_reader_hold(weir_spool_reader *r)
+void spool_reader_hold(spool_reader *r)
 {
   r->holding = true;
 }
 
-void weir_spool_hand_back(weir_spool_reader *r)
+void spool_hand_back(spool_reader *r)
 {
   uint64_t free_bytes = 0, punched = 0;
   if (!r->live) return;
@@ -746,19 +743,19 @@ void weir_spool_hand_back(weir_spool_reader *r)
   if (punched) give_back(r, punched);
 }
 
-uint64_t weir_spool_reader_owes(weir_spool_reader *r)
+uint64_t spool_reader_owes(spool_reader *r)
 {
   uint64_t taken, returned;
   struct stat file;
   if (!r->live || fstat(r->fd, &file) ||
-      !read_number(r->fd, offsetof(weir_spool_header, taken), &taken) ||
-      !read_number(r->fd, offsetof(weir_spool_header, returned), &returned) || taken <= returned)
+      !read_number(r->fd, offsetof(spool_header, taken), &taken) ||
+      !read_number(r->fd, offsetof(spool_header, returned), &returned) || taken <= returned)
     return 0;
   uint64_t most = (uint64_t)file.st_blocks * 512; /* whatever the header says */
   return taken - returned < most ? taken - returned : most;
 }
 
-uint64_t weir_spool_reader_left(const weir_spool_reader *r)
+uint64_t spool_reader_left(const spool_reader *r)
 {
   uint64_t left = 0;
   for (uint32_t i = 0; i < r->used; i++)
@@ -790,7 +787,7 @@ static const uint8_t *own_boot_id(void)
   return id;
 }
 
-static bool same_boot(const weir_spool_header *h)
+static bool same_boot(const spool_header *h)
 {
   static const uint8_t none[16];
   const uint8_t *own = own_boot_id();
@@ -798,36 +795,36 @@ static bool same_boot(const weir_spool_header *h)
 }
 
 /* The writer's later pair, {0, 0} while it is being stored. */
-static weir_clock_pair later_pair(weir_spool_reader *r)
+static clock_pair later_pair(spool_reader *r)
 {
-  weir_clock_pair none = {0, 0};
+  clock_pair none = {0, 0};
   for (int i = 0; i < 4; i++) {
     uint64_t ticks[2] = {0, 0}, mono = 0;
-    read_at(r, &ticks[0], 8, offsetof(weir_spool_header, last_ticks));
-    read_at(r, &mono, 8, offsetof(weir_spool_header, last_mono_ns));
-    read_at(r, &ticks[1], 8, offsetof(weir_spool_header, last_ticks));
-    if (ticks[0] && ticks[0] == ticks[1]) return (weir_clock_pair){ticks[0], mono};
+    read_at(r, &ticks[0], 8, offsetof(spool_header, last_ticks));
+    read_at(r, &mono, 8, offsetof(spool_header, last_mono_ns));
+    read_at(r, &ticks[1], 8, offsetof(spool_header, last_ticks));
+    if (ticks[0] && ticks[0] == ticks[1]) return (clock_pair){ticks[0], mono};
   }
   return none;
 }
 
 /* The rate of the ticks by our own clock alone, ns a tick. */
-static double own_rate(weir_clock_pair now)
+static double own_rate(clock_pair now)
 {
-  static weir_clock_pair first;
+  static clock_pair first;
   if (!first.ticks) first = now;
   if (now.mono_ns - first.mono_ns < MS) {
     struct timespec wait = {.tv_nsec = MS};
     (void)nanosleep(&wait, NULL);
-    now = weir_clock_now();
+    now = clock_now();
   }
-  return weir_clock_map_make(first, now, 0).ns_per_tick;
+  return clock_map_make(first, now, 0).ns_per_tick;
 }
 
 /* Whether our clock can say of the spool's ticks when they were. */
-static bool shares_ticks(const weir_spool_header *h, weir_clock_pair now)
+static bool shares_ticks(const spool_header *h, clock_pair now)
 {
-  return (int)h->clock_kind == weir_clock_kind_in_use && h->clock_kind != WEIR_CLOCK_MONOTONIC &&
+  return (int)h->clock_kind == clock_source_in_use && h->clock_kind != WEIR_CLOCK_MONOTONIC &&
          now.ticks > h->clock_first.ticks && same_boot(h);
 }
 
@@ -835,7 +832,7 @@ static bool shares_ticks(const weir_spool_header *h, weir_clock_pair now)
  * its clock or it is in a time namespace; ticks are the machine's. A time in the future, or longer
  * ago than the ticks have it, was never ours. One that is nearer may be, as the machine may have
  * slept since, but not when it is said while the program runs. */
-static uint64_t opening_by_ticks(const weir_spool_header *h, weir_clock_pair now)
+static uint64_t opening_by_ticks(const spool_header *h, clock_pair now)
 {
   double rate = own_rate(now);
   int64_t by_ticks = (int64_t)((double)(now.ticks - h->clock_first.ticks) * rate);
@@ -846,26 +843,26 @@ static uint64_t opening_by_ticks(const weir_spool_header *h, weir_clock_pair now
   return far ? now.mono_ns - (uint64_t)by_ticks : h->clock_first.mono_ns;
 }
 
-uint64_t weir_spool_reader_opening(weir_spool_reader *r)
+uint64_t spool_reader_opening(spool_reader *r)
 {
   if (r->opening_known) return r->opening;
-  const weir_spool_header *h = weir_spool_reader_header(r);
-  weir_clock_init();
-  weir_clock_pair now = weir_clock_now();
+  const spool_header *h = spool_reader_header(r);
+  clock_init();
+  clock_pair now = clock_now();
   r->opening = shares_ticks(h, now) ? opening_by_ticks(h, now) : h->clock_first.mono_ns;
   r->opening_known = true;
   return r->opening;
 }
 
-weir_clock_map weir_spool_reader_clock(weir_spool_reader *r)
+clock_map spool_reader_clock(spool_reader *r)
 {
-  weir_clock_pair first = {0, weir_spool_reader_opening(r)}, last = later_pair(r);
-  const weir_spool_header *h = weir_spool_reader_header(r);
-  weir_clock_pair now = weir_clock_now();
+  clock_pair first = {0, spool_reader_opening(r)}, last = later_pair(r);
+  const spool_header *h = spool_reader_header(r);
+  clock_pair now = clock_now();
   first.ticks = h->clock_first.ticks;
   last.mono_ns += first.mono_ns - h->clock_first.mono_ns;
-  bool same_kind = (int)h->clock_kind == weir_clock_kind_in_use && same_boot(h);
-  weir_clock_map map = weir_clock_map_make(first, same_kind ? now : last, h->clock_hint_hz);
+  bool same_kind = (int)h->clock_kind == clock_source_in_use && same_boot(h);
+  clock_map map = clock_map_make(first, same_kind ? now : last, h->clock_hint_hz);
   if (!shares_ticks(h, now)) return map;
   double rate = own_rate(now);
   if (map.ns_per_tick > rate * 1.05 || map.ns_per_tick < rate * 0.95) map.ns_per_tick = rate;

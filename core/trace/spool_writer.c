@@ -58,30 +58,30 @@ enum {
   NAME_TRIES = 1000
 };
 
-_Static_assert(sizeof(weir_spool_budget) <= PAGE, "the budget's file is a page");
+_Static_assert(sizeof(spool_budget) <= PAGE, "the budget's file is a page");
 _Static_assert(WEIR_SPOOL_UNIT << (GRADES - 1) == WEIR_SPOOL_CHUNK, "the largest grade");
 
 static struct {
-  _Atomic(weir_spool_header *) header; /* mapped; NULL: no spool */
-  _Atomic uint32_t epoch;              /* see weir_spool_epoch() */
-  uint64_t limit;                      /* bytes of chunks */
-  dev_t device;                        /* of the file, to know it again by its path */
+  _Atomic(spool_header *) header; /* mapped; NULL: no spool */
+  _Atomic uint32_t epoch;         /* see spool_fork_epoch() */
+  uint64_t limit;                 /* bytes of chunks */
+  dev_t device;                   /* of the file, to know it again by its path */
   ino_t inode;
-  weir_spool_header *stale;  /* the header's place after a fork, to be unmapped */
-  weir_spool_budget *budget; /* mapped; NULL: there is none, the limit is this spool's alone */
-  dev_t budget_device;       /* of its file, to know it again in a forked child */
+  spool_header *stale;  /* the header's place after a fork, to be unmapped */
+  spool_budget *budget; /* mapped; NULL: there is none, the limit is this spool's alone */
+  dev_t budget_device;  /* of its file, to know it again in a forked child */
   ino_t budget_inode;
-  _Atomic(weir_trace_event *) chunk[WEIR_SPOOL_MAX_CHUNKS]; /* mapped address, NULL: not mapped */
-  uint8_t grade[WEIR_SPOOL_MAX_CHUNKS]; /* of each mapped: units as 1 << grade */
-  _Atomic uint32_t seen;                /* entries ever used: no more need be looked at */
-  _Atomic uint32_t ready;               /* entries whose blocks are reserved */
-  _Atomic uint32_t end;                 /* units of the file that are given out */
-  _Atomic uint32_t owners;              /* writers with a chunk */
-  _Atomic uint32_t look;                /* entry to look for a FREE one from */
+  _Atomic(trace_event *) chunk[WEIR_SPOOL_MAX_CHUNKS]; /* mapped address, NULL: not mapped */
+  uint8_t grade[WEIR_SPOOL_MAX_CHUNKS];                /* of each mapped: units as 1 << grade */
+  _Atomic uint32_t seen;     /* entries ever used: no more need be looked at */
+  _Atomic uint32_t ready;    /* entries whose blocks are reserved */
+  _Atomic uint32_t end;      /* units of the file that are given out */
+  _Atomic uint32_t owners;   /* writers with a chunk */
+  _Atomic uint32_t look;     /* entry to look for a FREE one from */
   _Atomic uint64_t retry_at; /* CLOCK_MONOTONIC ns before which growing waits; 0: free to */
   _Atomic int reason;        /* errno of the last refusal */
   _Atomic uint64_t early_dropped, early_errno; /* drops while there was no header */
-  weir_trylock clock_guard;                    /* of the header's last pair */
+  trylock clock_guard;                         /* of the header's last pair */
   char path[PATH_MAX];
 } spool;
 
@@ -89,22 +89,22 @@ static struct {
 static struct {
   uint32_t pid;           /* of the process that made the last spool in this memory */
   uint64_t pid_namespace; /* its; 0: not known to be ours */
-  char exe[sizeof((weir_spool_header *)0)->exe];
+  char exe[sizeof((spool_header *)0)->exe];
 } origin;
 
-weir_spool_header *weir_spool_current(void)
+spool_header *spool_current(void)
 {
   return atomic_load_explicit(&spool.header, memory_order_acquire);
 }
 
-uint32_t weir_spool_epoch(void)
+uint32_t spool_fork_epoch(void)
 {
   return atomic_load_explicit(&spool.epoch, memory_order_relaxed);
 }
 
-void weir_spool_drop(uint64_t events, int errno_value)
+void spool_drop(uint64_t events, int errno_value)
 {
-  weir_spool_header *h = weir_spool_current();
+  spool_header *h = spool_current();
   _Atomic uint64_t *count = h ? &h->dropped : &spool.early_dropped;
   _Atomic uint64_t *reason = h ? &h->drop_errno : &spool.early_errno;
   uint64_t none = 0;
@@ -270,7 +270,7 @@ static void read_boot_id(uint8_t out[16])
 
 /* Arguments hold passwords and paths: where they are not wanted nothing of them reaches the file.
  */
-static void fill_command_line(weir_spool_header *h, bool redact)
+static void fill_command_line(spool_header *h, bool redact)
 {
   size_t bytes = slurp("/proc/self/cmdline", h->cmdline, sizeof h->cmdline);
   if (redact) {
@@ -281,7 +281,7 @@ static void fill_command_line(weir_spool_header *h, bool redact)
   h->cmdline_bytes = (uint32_t)bytes;
 }
 
-static uint32_t pid_of(const weir_spool_options *options)
+static uint32_t pid_of(const spool_options *options)
 {
   return options->pid ? options->pid : (uint32_t)getpid();
 }
@@ -302,7 +302,7 @@ static void fill_exe(char *exe)
   memcpy(exe, origin.exe, strlen(origin.exe) + 1);
 }
 
-static void fill_header(weir_spool_header *h, const weir_spool_options *options)
+static void fill_header(spool_header *h, const spool_options *options)
 {
   struct timespec now;
   h->version = WEIR_SPOOL_VERSION;
@@ -318,10 +318,10 @@ static void fill_header(weir_spool_header *h, const weir_spool_options *options)
   clock_gettime(CLOCK_REALTIME, &now);
   h->realtime_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
   read_boot_id(h->boot_id);
-  h->clock_kind = (uint32_t)weir_clock_kind_in_use;
+  h->clock_kind = (uint32_t)clock_source_in_use;
   h->mode = options->mode;
-  h->clock_hint_hz = weir_clock_hint_hz();
-  h->clock_first = weir_clock_now();
+  h->clock_hint_hz = clock_read_hint_hz();
+  h->clock_first = clock_now();
   atomic_store(&h->last_mono_ns, h->clock_first.mono_ns);
   atomic_store(&h->last_ticks, h->clock_first.ticks);
   fill_exe(h->exe);
@@ -342,7 +342,7 @@ static int publish(const char *from, const char *to)
 }
 
 /* Maps a new file's header: its beginning is reserved, the rest a hole for now. 0 or an errno. */
-static int map_header(int fd, weir_spool_header **out)
+static int map_header(int fd, spool_header **out)
 {
   struct stat file;
   int error = reserve(fd, 0, WEIR_SPOOL_BLOCKS);
@@ -359,11 +359,11 @@ static int map_header(int fd, weir_spool_header **out)
 
 /* Makes the file under a name of its own, then gives it its real one: whoever sees the real name
  * sees a whole header. 0 or an errno; *out is the mapped header. */
-static int create(const weir_spool_options *options, unsigned n, weir_spool_header **out)
+static int create(const spool_options *options, unsigned n, spool_header **out)
 {
   char unfinished[PATH_MAX];
   uint32_t pid = pid_of(options);
-  weir_spool_header *h = NULL;
+  spool_header *h = NULL;
   if (!make_path(spool.path, options->directory, pid, n, WEIR_SPOOL_SUFFIX)) return ENAMETOOLONG;
   /* A name that is taken is mostly seen here, cheaply; a forked child's first is not. */
   if ((n || pid == origin.pid || !origin.pid) && !faccessat(AT_FDCWD, spool.path, F_OK, 0))
@@ -382,7 +382,7 @@ static int create(const weir_spool_options *options, unsigned n, weir_spool_head
     return 0;
   }
   if (h) {
-    weir_spool_drop(atomic_load(&h->dropped), (int)atomic_load(&h->drop_errno));
+    spool_drop(atomic_load(&h->dropped), (int)atomic_load(&h->drop_errno));
     munmap(h, WEIR_SPOOL_HEADER);
   }
   unlink(unfinished);
@@ -398,18 +398,18 @@ static size_t chunk_bytes(uint32_t index)
 /* Unmaps a former spool of this process. */
 static void forget(void)
 {
-  weir_spool_header *h = atomic_exchange(&spool.header, NULL);
+  spool_header *h = atomic_exchange(&spool.header, NULL);
   if (!h) h = spool.stale;
   spool.stale = NULL;
   if (h) munmap(h, WEIR_SPOOL_HEADER);
   for (uint32_t i = 0, n = atomic_exchange(&spool.seen, 0); i < n; i++) {
-    weir_trace_event *chunk = atomic_exchange(&spool.chunk[i], NULL);
+    trace_event *chunk = atomic_exchange(&spool.chunk[i], NULL);
     if (chunk) munmap(chunk, chunk_bytes(i));
   }
   atomic_store(&spool.owners, 0);
   atomic_store(&spool.look, 0);
   atomic_store(&spool.retry_at, 0);
-  atomic_store(&spool.ready, (WEIR_SPOOL_BLOCKS - WEIR_SPOOL_DIRECTORY) / sizeof(weir_chunk_entry));
+  atomic_store(&spool.ready, (WEIR_SPOOL_BLOCKS - WEIR_SPOOL_DIRECTORY) / sizeof(chunk_entry));
   atomic_store(&spool.end, WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT);
 }
 
@@ -480,14 +480,14 @@ static weir_status status_of(int error)
   }
 }
 
-weir_status weir_spool_open(const weir_spool_options *options)
+weir_status spool_open(const spool_options *options)
 {
   int saved = errno, error = EEXIST;
-  weir_spool_header *h = NULL;
+  spool_header *h = NULL;
   if (!options->directory || options->directory[0] != '/')
     return weir_fail(WEIR_EINVAL, "a spool's folder must be an absolute path, not \"%s\"",
                      options->directory ? options->directory : "");
-  weir_clock_init();
+  clock_init();
   forget();
   spool.limit = options->limit_bytes ? options->limit_bytes : DEFAULT_LIMIT;
   if (options->alone)
@@ -509,20 +509,20 @@ weir_status weir_spool_open(const weir_spool_options *options)
 
 /* Refreshes the header's later clock pair. The ticks are 0 while the other half is stored, so that
  * no reader pairs halves of two moments. */
-static void refresh_clock(weir_spool_header *h)
+static void refresh_clock(spool_header *h)
 {
-  uint32_t epoch = weir_spool_epoch();
-  if (!weir_trylock_take(&spool.clock_guard, epoch)) return;
-  weir_clock_pair now = weir_clock_now();
+  uint32_t epoch = spool_fork_epoch();
+  if (!trylock_take(&spool.clock_guard, epoch)) return;
+  clock_pair now = clock_now();
   atomic_store(&h->last_ticks, 0);
   atomic_store(&h->last_mono_ns, now.mono_ns);
   atomic_store(&h->last_ticks, now.ticks);
-  weir_trylock_leave(&spool.clock_guard);
+  trylock_leave(&spool.clock_guard);
 }
 
-void weir_spool_close(void)
+void spool_close(void)
 {
-  weir_spool_header *h = weir_spool_current();
+  spool_header *h = spool_current();
   if (!h) return;
   refresh_clock(h);
   atomic_store(&h->closed, 1);
@@ -535,24 +535,24 @@ static void replace(void *at, size_t bytes)
   if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) munmap(at, bytes);
 }
 
-void weir_spool_after_fork(void)
+void spool_after_fork(void)
 {
   int saved = errno;
-  weir_spool_header *h = atomic_exchange(&spool.header, NULL);
+  spool_header *h = atomic_exchange(&spool.header, NULL);
   atomic_fetch_add(&spool.epoch, 1);
   if ((uint32_t)getppid() != origin.pid) origin.pid_namespace = 0; /* it may have gone to another */
   if (h) {
     spool.stale = h;
     replace(h, WEIR_SPOOL_HEADER);
     for (uint32_t i = 0, n = atomic_load(&spool.seen); i < n; i++) {
-      weir_trace_event *chunk = atomic_load(&spool.chunk[i]);
+      trace_event *chunk = atomic_load(&spool.chunk[i]);
       if (chunk) replace(chunk, chunk_bytes(i));
     }
   }
   errno = saved;
 }
 
-bool weir_spool_announce(void)
+bool spool_announce(void)
 {
   const uint32_t pid = (uint32_t)getpid();
   if (!spool.budget) return false;
@@ -572,7 +572,7 @@ static uint32_t entry_state(uint32_t generation, uint32_t state)
 }
 
 /* Takes the chunk of `entry` out of state `from`; *generation is its new one. */
-static bool claim(weir_chunk_entry *entry, uint32_t from, uint32_t *generation)
+static bool claim(chunk_entry *entry, uint32_t from, uint32_t *generation)
 {
   uint32_t seen = atomic_load_explicit(&entry->state, memory_order_relaxed);
   if ((seen & STATE_MASK) != from) return false;
@@ -614,19 +614,19 @@ static uint64_t in_use(const _Atomic uint64_t *taken, const _Atomic uint64_t *re
   return t > r ? t - r : 0;
 }
 
-static uint64_t own_bytes(const weir_spool_header *h)
+static uint64_t own_bytes(const spool_header *h)
 {
   return in_use(&h->taken, &h->returned);
 }
 
-static void repay(weir_spool_header *h, uint64_t bytes)
+static void repay(spool_header *h, uint64_t bytes)
 {
   atomic_fetch_sub(&h->taken, bytes);
   if (spool.budget) atomic_fetch_sub(&spool.budget->taken, bytes);
 }
 
 /* Takes `bytes` from the budget; false: they would pass the limit. */
-static bool draw(weir_spool_header *h, uint64_t bytes)
+static bool draw(spool_header *h, uint64_t bytes)
 {
   atomic_fetch_add(&h->taken, bytes);
   if (spool.budget) atomic_fetch_add(&spool.budget->taken, bytes);
@@ -641,18 +641,18 @@ static bool draw(weir_spool_header *h, uint64_t bytes)
 
 /* Whoever looks for a chunk looks at entries that others hold; what it finds is only sure once it
  * has claimed the entry. */
-static uint32_t units_of(const weir_chunk_entry *entry)
+static uint32_t units_of(const chunk_entry *entry)
 {
   return __atomic_load_n(&entry->units, __ATOMIC_RELAXED);
 }
 
-static void set_units(weir_chunk_entry *entry, uint32_t units)
+static void set_units(chunk_entry *entry, uint32_t units)
 {
   __atomic_store_n(&entry->units, units, __ATOMIC_RELAXED);
 }
 
 /* Gives the claimed entry its place in the file, once and for ever. */
-static bool place(weir_chunk_entry *entry, uint32_t units)
+static bool place(chunk_entry *entry, uint32_t units)
 {
   if (units_of(entry)) return true;
   uint32_t at = atomic_fetch_add(&spool.end, units);
@@ -667,7 +667,7 @@ static bool place(weir_chunk_entry *entry, uint32_t units)
 }
 
 /* The opposite, of a chunk without memory: so that a smaller one may fit there. */
-static void displace(weir_chunk_entry *entry)
+static void displace(chunk_entry *entry)
 {
   uint32_t end = entry->place + units_of(entry);
   if (!units_of(entry) || !atomic_compare_exchange_strong(&spool.end, &end, entry->place)) return;
@@ -677,10 +677,10 @@ static void displace(weir_chunk_entry *entry)
 
 /* Reserves blocks of chunk `index`, which the caller has claimed, and maps it where it is not
  * mapped yet. 0 or an errno. */
-static int map_chunk(weir_spool_header *h, uint32_t index, unsigned grade)
+static int map_chunk(spool_header *h, uint32_t index, unsigned grade)
 {
-  weir_chunk_entry *entry = &weir_spool_directory(h)[index];
-  weir_trace_event *chunk = atomic_load(&spool.chunk[index]);
+  chunk_entry *entry = &spool_directory(h)[index];
+  trace_event *chunk = atomic_load(&spool.chunk[index]);
   const size_t bytes = (size_t)WEIR_SPOOL_UNIT << grade;
   int fd = open_again(), error = 0;
   if (fd < 0) return errno;
@@ -697,12 +697,12 @@ static int map_chunk(weir_spool_header *h, uint32_t index, unsigned grade)
 }
 
 /* Reserves the next part of the directory when entry `index` is beyond what is. 0 or an errno. */
-static int ready_entry(weir_spool_header *h, uint32_t index)
+static int ready_entry(spool_header *h, uint32_t index)
 {
   uint32_t ready = atomic_load(&spool.ready);
   if (index < ready) return 0;
-  uint64_t at = (WEIR_SPOOL_DIRECTORY + ready * sizeof(weir_chunk_entry)) / PAGE * PAGE + PAGE;
-  uint32_t more = (uint32_t)((at + PAGE - WEIR_SPOOL_DIRECTORY) / sizeof(weir_chunk_entry));
+  uint64_t at = (WEIR_SPOOL_DIRECTORY + ready * sizeof(chunk_entry)) / PAGE * PAGE + PAGE;
+  uint32_t more = (uint32_t)((at + PAGE - WEIR_SPOOL_DIRECTORY) / sizeof(chunk_entry));
   if (!draw(h, PAGE)) return ENOBUFS;
   int fd = open_again();
   int error = fd < 0 ? errno : reserve(fd, at, PAGE);
@@ -713,7 +713,7 @@ static int ready_entry(weir_spool_header *h, uint32_t index)
 }
 
 /* Claims an entry that was never placed; one that somebody else has placed meanwhile goes back. */
-static bool claim_unplaced(weir_chunk_entry *entry, uint32_t *generation)
+static bool claim_unplaced(chunk_entry *entry, uint32_t *generation)
 {
   if (units_of(entry) || !claim(entry, WEIR_CHUNK_FREE, generation)) return false;
   if (!units_of(entry)) return true;
@@ -722,12 +722,12 @@ static bool claim_unplaced(weir_chunk_entry *entry, uint32_t *generation)
 }
 
 /* Claims a chunk of this grade without blocks: a BARE one, or one never placed. 0 or an errno. */
-static int claim_empty(weir_spool_header *h, unsigned grade, uint32_t *index, uint32_t *generation)
+static int claim_empty(spool_header *h, unsigned grade, uint32_t *index, uint32_t *generation)
 {
-  weir_chunk_entry *directory = weir_spool_directory(h);
+  chunk_entry *directory = spool_directory(h);
   uint32_t seen = atomic_load_explicit(&spool.seen, memory_order_acquire);
   for (*index = 0; *index < seen; ++*index) {
-    weir_chunk_entry *entry = &directory[*index];
+    chunk_entry *entry = &directory[*index];
     if (units_of(entry) == 1u << grade && claim(entry, WEIR_CHUNK_BARE, generation)) return 0;
     if (claim_unplaced(entry, generation)) return 0;
   }
@@ -740,7 +740,7 @@ static int claim_empty(weir_spool_header *h, unsigned grade, uint32_t *index, ui
 }
 
 /* 0, or an errno; ENOBUFS: the limit. */
-static int grow_by(weir_spool_header *h, unsigned grade, uint32_t *index, uint32_t *generation)
+static int grow_by(spool_header *h, unsigned grade, uint32_t *index, uint32_t *generation)
 {
   const uint64_t bytes = (uint64_t)WEIR_SPOOL_UNIT << grade;
   if (!draw(h, bytes)) return ENOBUFS;
@@ -750,7 +750,7 @@ static int grow_by(weir_spool_header *h, unsigned grade, uint32_t *index, uint32
     raise_to(&spool.seen, *index + 1);
     raise_to(&h->chunks, *index + 1);
     if (!error) return 0;
-    weir_chunk_entry *entry = &weir_spool_directory(h)[*index];
+    chunk_entry *entry = &spool_directory(h)[*index];
     if (!atomic_load(&spool.chunk[*index])) displace(entry);
     uint32_t state = units_of(entry) ? WEIR_CHUNK_BARE : WEIR_CHUNK_FREE;
     atomic_store(&entry->state, entry_state(*generation, state));
@@ -761,11 +761,11 @@ static int grow_by(weir_spool_header *h, unsigned grade, uint32_t *index, uint32
 
 /* A chunk with blocks of its own, of grade `want`, or, where there is no room for that, of the
  * largest there is room for, down to `least`. */
-static bool grow(weir_spool_header *h, unsigned want, unsigned least, uint32_t *index,
+static bool grow(spool_header *h, unsigned want, unsigned least, uint32_t *index,
                  uint32_t *generation)
 {
   uint64_t retry_at = atomic_load_explicit(&spool.retry_at, memory_order_relaxed);
-  if (retry_at && weir_clock_monotonic_ns() < retry_at) return false;
+  if (retry_at && clock_monotonic_ns() < retry_at) return false;
   int error = 0, refusal = 0;
   for (unsigned grade = want + 1; grade-- > least;) {
     error = grow_by(h, grade, index, generation);
@@ -777,7 +777,7 @@ static bool grow(weir_spool_header *h, unsigned want, unsigned least, uint32_t *
     if (error != ENOBUFS && error != ENOSPC && error != EFBIG && error != ENOMEM) break;
   }
   atomic_store(&spool.reason, refusal ? refusal : error);
-  if (refusal) atomic_store(&spool.retry_at, weir_clock_monotonic_ns() + RETRY_NS);
+  if (refusal) atomic_store(&spool.retry_at, clock_monotonic_ns() + RETRY_NS);
   return false;
 }
 
@@ -796,13 +796,13 @@ static unsigned grade_below(uint64_t units)
 static unsigned grade_for(uint32_t slots)
 {
   unsigned grade = 0;
-  while (((size_t)WEIR_SPOOL_UNIT << grade) / sizeof(weir_trace_event) < slots)
+  while (((size_t)WEIR_SPOOL_UNIT << grade) / sizeof(trace_event) < slots)
     grade++;
   return grade;
 }
 
 /* The grade the next chunk of `w` should have; at least `least`. */
-static unsigned grade_wanted(const weir_spool_header *h, const weir_writer *w, unsigned least)
+static unsigned grade_wanted(const spool_header *h, const spool_writer *w, unsigned least)
 {
   uint32_t owners = atomic_load_explicit(&spool.owners, memory_order_relaxed);
   unsigned share = grade_below(EASY_UNITS / (owners + 1));
@@ -812,17 +812,17 @@ static unsigned grade_wanted(const weir_spool_header *h, const weir_writer *w, u
   return grade < least ? least : grade;
 }
 
-static bool take_mapped(weir_spool_header *h, uint32_t index, unsigned from, unsigned to,
+static bool take_mapped(spool_header *h, uint32_t index, unsigned from, unsigned to,
                         uint32_t *generation)
 {
   if (!atomic_load_explicit(&spool.chunk[index], memory_order_acquire)) return false;
   if (spool.grade[index] < from || spool.grade[index] > to) return false;
-  return claim(&weir_spool_directory(h)[index], WEIR_CHUNK_FREE, generation);
+  return claim(&spool_directory(h)[index], WEIR_CHUNK_FREE, generation);
 }
 
 /* Claims a FREE chunk of the ring, the first of it that is: a thread that is drained in time goes
  * on using the same two or three, which stay in its cache. */
-static bool take_ring(weir_spool_header *h, const weir_writer *w, unsigned from, uint32_t *index,
+static bool take_ring(spool_header *h, const spool_writer *w, unsigned from, uint32_t *index,
                       uint32_t *generation)
 {
   for (uint32_t i = 0; i < w->ring_size; i++) {
@@ -833,7 +833,7 @@ static bool take_ring(weir_spool_header *h, const weir_writer *w, unsigned from,
   return false;
 }
 
-static void remember(weir_writer *w, uint32_t index)
+static void remember(spool_writer *w, uint32_t index)
 {
   const uint32_t room = sizeof w->ring / sizeof *w->ring;
   for (uint32_t i = 0; i < w->ring_size; i++)
@@ -847,8 +847,8 @@ static void remember(weir_writer *w, uint32_t index)
 }
 
 /* Claims any FREE chunk of the grades `from` to `to` among the next `most` entries. */
-static bool take_any(weir_spool_header *h, unsigned from, unsigned to, uint32_t most,
-                     uint32_t *index, uint32_t *generation)
+static bool take_any(spool_header *h, unsigned from, unsigned to, uint32_t most, uint32_t *index,
+                     uint32_t *generation)
 {
   uint32_t used = atomic_load_explicit(&spool.seen, memory_order_acquire);
   uint32_t at = atomic_load_explicit(&spool.look, memory_order_relaxed);
@@ -864,7 +864,7 @@ static bool take_any(weir_spool_header *h, unsigned from, unsigned to, uint32_t 
 }
 
 /* Claims a chunk with room for `slots`. */
-static bool take(weir_spool_header *h, weir_writer *w, uint32_t slots, uint32_t *index,
+static bool take(spool_header *h, spool_writer *w, uint32_t slots, uint32_t *index,
                  uint32_t *generation)
 {
   const unsigned least = grade_for(slots), want = grade_wanted(h, w, least);
@@ -879,23 +879,23 @@ static bool take(weir_spool_header *h, weir_writer *w, uint32_t slots, uint32_t 
 }
 
 /* Hands the writer's chunk over; a record of kind NONE ends it where it is not full. */
-static void finish(weir_spool_header *h, weir_writer *w)
+static void finish(spool_header *h, spool_writer *w)
 {
   if (!w->end) return;
   if (w->next < w->end) {
     memset(w->next, 0, sizeof *w->next);
-    weir_writer_commit(w, 1);
+    spool_writer_commit(w, 1);
   }
-  atomic_store_explicit(&weir_spool_directory(h)[w->chunk].state,
+  atomic_store_explicit(&spool_directory(h)[w->chunk].state,
                         entry_state((uint32_t)(w->place >> 16), WEIR_CHUNK_FULL),
                         memory_order_release);
   w->next = w->end = NULL;
   atomic_fetch_sub_explicit(&spool.owners, 1, memory_order_relaxed);
 }
 
-static void begin(weir_spool_header *h, weir_writer *w, uint32_t index, uint32_t generation)
+static void begin(spool_header *h, spool_writer *w, uint32_t index, uint32_t generation)
 {
-  weir_chunk_entry *entry = &weir_spool_directory(h)[index];
+  chunk_entry *entry = &spool_directory(h)[index];
   if (!w->thread) w->thread = atomic_fetch_add(&h->threads, 1) + 1;
   entry->tid = (uint32_t)syscall(SYS_gettid);
   entry->thread = w->thread;
@@ -910,18 +910,18 @@ static void begin(weir_spool_header *h, weir_writer *w, uint32_t index, uint32_t
 }
 
 /* A writer made under another spool starts afresh. */
-static void renew(weir_writer *w)
+static void renew(spool_writer *w)
 {
-  uint32_t epoch = weir_spool_epoch();
+  uint32_t epoch = spool_fork_epoch();
   if (w->epoch == epoch) return;
   memset(w, 0, sizeof *w);
   w->epoch = epoch;
 }
 
 /* By how long the last chunk lasted. */
-static void regrade(weir_writer *w)
+static void regrade(spool_writer *w)
 {
-  uint64_t now = weir_clock_monotonic_ns();
+  uint64_t now = clock_monotonic_ns();
   if (w->begun && now - w->begun < FAST_NS && w->grade < GRADES - 1) w->grade++;
   if (w->begun && now - w->begun > SLOW_NS && w->grade) w->grade--;
   w->begun = now;
@@ -930,10 +930,10 @@ static void regrade(weir_writer *w)
 /* Rolls to a new chunk with `slots`; 0, or the errno why there is none. The old chunk stays in use
  * then, unless it is full to the last slot: it must be drained and come back, since it may be all
  * there is. */
-static int roll(weir_writer *w, uint32_t slots)
+static int roll(spool_writer *w, uint32_t slots)
 {
   uint32_t index, generation;
-  weir_spool_header *h = weir_spool_current();
+  spool_header *h = spool_current();
   if (!h) return ENOENT;
   renew(w);
   if (!w->starved) regrade(w);
@@ -950,27 +950,27 @@ static int roll(weir_writer *w, uint32_t slots)
   return 0;
 }
 
-weir_trace_event *weir_writer_roll(weir_writer *w, uint32_t slots)
+trace_event *spool_writer_roll(spool_writer *w, uint32_t slots)
 {
   int saved = errno;
   int error = slots > WEIR_SPOOL_SLOTS ? EMSGSIZE : roll(w, slots);
-  if (error) weir_spool_drop(1, error);
+  if (error) spool_drop(1, error);
   errno = saved;
   return error ? NULL : w->next;
 }
 
-void weir_writer_release(weir_writer *w)
+void spool_writer_release(spool_writer *w)
 {
-  weir_spool_header *h = weir_spool_current();
-  if (!h || w->epoch != weir_spool_epoch()) return;
+  spool_header *h = spool_current();
+  if (!h || w->epoch != spool_fork_epoch()) return;
   finish(h, w);
 }
 
-bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_trace_event *head,
-                          const void *payload, size_t payload_bytes)
+bool spool_writer_extended(spool_writer *w, event_kind kind, const trace_event *head,
+                           const void *payload, size_t payload_bytes)
 {
   enum {
-    HEAD = offsetof(weir_trace_event, kind)
+    HEAD = offsetof(trace_event, kind)
   }; /* the commit word is before it, and stays for last */
   size_t extra = (payload_bytes + sizeof *head - 1) / sizeof *head;
   uint32_t slots = (uint32_t)extra + 1;
@@ -979,18 +979,18 @@ bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_trace
       extra <= WEIR_SPOOL_MAX_EXTRA && ((size_t)(w->end - w->next) >= slots || roll(w, slots) == 0);
   errno = saved;
   if (!fits) {
-    weir_spool_header *h = weir_spool_current();
+    spool_header *h = spool_current();
     if (h) atomic_fetch_add_explicit(&h->dropped_extended, 1, memory_order_relaxed);
     return false;
   }
-  weir_trace_event *e = w->next;
+  trace_event *e = w->next;
   memcpy((char *)e + HEAD, (const char *)head + HEAD, sizeof *e - HEAD);
   e->kind = (uint8_t)kind;
   e->status = (uint16_t)extra;
   e->bytes = kind == WEIR_EV_STACK ? payload_bytes / sizeof(uint64_t) : payload_bytes;
   if (extra) memset(e + extra, 0, sizeof *e);
   memcpy(e + 1, payload, payload_bytes);
-  e->duration_lo = weir_payload_check(e + 1, (uint32_t)extra);
-  weir_writer_commit(w, slots);
+  e->duration_lo = event_payload_check(e + 1, (uint32_t)extra);
+  spool_writer_commit(w, slots);
   return true;
 }

@@ -32,8 +32,8 @@ enum {
 
 #define LAST_ID ((UINT32_C(1) << 24) - 1)
 
-struct weir_stacks {
-  uint64_t epoch;       /* weir_unwinder.unloads when it was filled */
+struct stack_table {
+  uint64_t epoch;       /* unwind_backend.unloads when it was filled */
   uint32_t spool_epoch; /* of the spool its STACK records are in */
   uint32_t last_id;
   uint32_t count;     /* stacks in it */
@@ -41,7 +41,7 @@ struct weir_stacks {
   uint32_t *slots;    /* owned (mapped): word index + 1 into the arena, 0: empty */
   uint64_t *arena;    /* owned (mapped) */
   size_t words, room; /* used, mapped */
-  weir_paths *paths;  /* owned: stacks known again without unwinding */
+  stack_paths *paths; /* owned: stacks known again without unwinding */
   uint32_t unwound;   /* stacks that were not */
 };
 
@@ -50,15 +50,15 @@ static _Atomic uint32_t live_tables; /* threads with a table, about: a child inh
 /* ---- the module map -------------------------------------------------------------------------- */
 
 typedef struct module {
-  uint64_t base, start, end; /* as in weir_module_info */
+  uint64_t base, start, end; /* as in module_info */
   uint64_t identity;         /* hash of path and build-id */
-  weir_module_stamp stamp;   /* zeros: its file could not be looked at */
+  module_stamp stamp;        /* zeros: its file could not be looked at */
   bool seen;                 /* by the walk that is going on */
   bool recorded;             /* in this spool: a forked child has its parent's table */
 } module;
 
 static struct {
-  weir_trylock guard;   /* of the table */
+  trylock guard;        /* of the table */
   uint32_t spool_epoch; /* of the spool they are recorded in */
   module *table;        /* mapped, grows by doubling */
   size_t count, capacity;
@@ -89,16 +89,16 @@ static module *add_module(void)
 
 /* What a walk over the loaded objects needs. */
 typedef struct walk {
-  weir_writer *writer;
-  unsigned index; /* of the object, 0: the program */
-  bool writing;   /* second pass: write what is not in the table; first: mark what is */
-  bool complete;  /* nothing was dropped */
-  weir_loads at;  /* the loader's counters */
+  spool_writer *writer;
+  unsigned index;  /* of the object, 0: the program */
+  bool writing;    /* second pass: write what is not in the table; first: mark what is */
+  bool complete;   /* nothing was dropped */
+  object_loads at; /* the loader's counters */
 } walk;
 
 /* One loaded object, as it will be recorded. */
 typedef struct object {
-  weir_module_info info;
+  module_info info;
   const uint8_t *build_id; /* borrowed, in the object's memory */
   const char *path;        /* borrowed */
   uint64_t identity;
@@ -146,7 +146,7 @@ static bool is_loaded(const struct dl_phdr_info *info, uint64_t address, uint64_
 /* Describes a loaded object; false: it has no code, or is the vdso. */
 static bool describe(object *o, const struct dl_phdr_info *info, unsigned index)
 {
-  const weir_spool_header *spool = weir_spool_current();
+  const spool_header *spool = spool_current();
   *o = (object){.info = {.base = info->dlpi_addr, .start = UINT64_MAX}, .path = info->dlpi_name};
   for (unsigned i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *p = &info->dlpi_phdr[i];
@@ -179,20 +179,20 @@ static module *find_module(const object *o)
 }
 
 /* Of the file that is mapped, where that is the program's own, whatever has its path by now. */
-static weir_module_stamp stamp_of(const object *o)
+static module_stamp stamp_of(const object *o)
 {
-  const weir_spool_header *spool = weir_spool_current();
+  const spool_header *spool = spool_current();
   struct stat file;
   if (o->path[0] != '/' || stat(spool && o->path == spool->exe ? "/proc/self/exe" : o->path, &file))
-    return (weir_module_stamp){0};
-  return (weir_module_stamp){(uint64_t)file.st_size,
-                             (int64_t)file.st_mtim.tv_sec * 1000000000 + file.st_mtim.tv_nsec};
+    return (module_stamp){0};
+  return (module_stamp){(uint64_t)file.st_size,
+                        (int64_t)file.st_mtim.tv_sec * 1000000000 + file.st_mtim.tv_nsec};
 }
 
-static bool write_module(weir_writer *w, const object *o, const weir_module_stamp *stamp)
+static bool write_module(spool_writer *w, const object *o, const module_stamp *stamp)
 {
   uint8_t payload[sizeof o->info + 64 + PATH_ROOM + sizeof *stamp];
-  weir_trace_event head = {.start = weir_ticks(), .a = stamp != NULL};
+  trace_event head = {.start = clock_ticks(), .a = stamp != NULL};
   size_t used = sizeof o->info;
   memcpy(payload, &o->info, used);
   if (o->info.build_id_bytes) memcpy(payload + used, o->build_id, o->info.build_id_bytes);
@@ -203,7 +203,7 @@ static bool write_module(weir_writer *w, const object *o, const weir_module_stam
     memcpy(payload + used, stamp, sizeof *stamp);
     used += sizeof *stamp;
   }
-  return weir_writer_extended(w, WEIR_EV_MODULE, &head, payload, used);
+  return spool_writer_extended(w, WEIR_EV_MODULE, &head, payload, used);
 }
 
 /* The entry of a loaded object, made where there is none; NULL: no memory. */
@@ -224,7 +224,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context)
 {
   walk *k = context;
   object o;
-  weir_loads_read(&k->at, info, size);
+  object_loads_read(&k->at, info, size);
   if (!describe(&o, info, k->index++)) return 0;
   module *m = k->writing ? enter_module(&o) : find_module(&o);
   if (m) m->seen = true;
@@ -252,7 +252,7 @@ static void drop_unseen(walk *k)
   }
 }
 
-static bool map_is_right(weir_loads now, uint32_t spool_epoch)
+static bool map_is_right(object_loads now, uint32_t spool_epoch)
 {
   return atomic_load_explicit(&modules.right_for, memory_order_acquire) == spool_epoch &&
          atomic_load_explicit(&modules.adds, memory_order_relaxed) == now.adds &&
@@ -273,12 +273,12 @@ static void begin_table(bool amid)
 
 /* Brings the recorded module map up to date; whoever comes while somebody does so goes on. "Gone"
  * comes before "loaded": both may have one base. */
-static void update_modules(weir_writer *w)
+static void update_modules(spool_writer *w)
 {
-  uint32_t spool_epoch = weir_spool_epoch();
-  if (map_is_right(weir_loads_now(), spool_epoch)) return;
+  uint32_t spool_epoch = spool_fork_epoch();
+  if (map_is_right(object_loads_now(), spool_epoch)) return;
   bool amid = atomic_load_explicit(&modules.guard, memory_order_relaxed) != 0;
-  if (!weir_trylock_take(&modules.guard, spool_epoch)) return;
+  if (!trylock_take(&modules.guard, spool_epoch)) return;
   walk k = {.writer = w, .complete = true};
   if (modules.spool_epoch != spool_epoch) begin_table(amid);
   modules.spool_epoch = spool_epoch;
@@ -295,7 +295,7 @@ static void update_modules(weir_writer *w)
     atomic_store_explicit(&modules.subs, k.at.subs, memory_order_relaxed);
     atomic_store_explicit(&modules.right_for, spool_epoch, memory_order_release);
   }
-  weir_trylock_leave(&modules.guard);
+  trylock_leave(&modules.guard);
 }
 
 /* ---- interning ------------------------------------------------------------------------------- */
@@ -320,7 +320,7 @@ static uint64_t hash_stack(const uint64_t *frames, uint32_t count)
 }
 
 /* The slot of a stack: of its index, or the empty one where it goes. */
-static uint32_t *probe(const weir_stacks *t, uint64_t hash, const uint64_t *frames, uint32_t count)
+static uint32_t *probe(const stack_table *t, uint64_t hash, const uint64_t *frames, uint32_t count)
 {
   for (uint64_t at = hash;; at++) {
     uint32_t *slot = &t->slots[at & (t->capacity - 1)];
@@ -332,7 +332,7 @@ static uint32_t *probe(const weir_stacks *t, uint64_t hash, const uint64_t *fram
   }
 }
 
-static bool grow_slots(weir_stacks *t)
+static bool grow_slots(stack_table *t)
 {
   uint32_t capacity = t->capacity ? t->capacity * 2 : FIRST_SLOTS;
   uint32_t *old = t->slots, *slots = enlarge(NULL, 0, capacity * sizeof *slots);
@@ -350,16 +350,16 @@ static bool grow_slots(weir_stacks *t)
   return true;
 }
 
-static void empty(weir_stacks *t)
+static void empty(stack_table *t)
 {
   if (t->slots) memset(t->slots, 0, t->capacity * sizeof *t->slots);
   t->count = 0;
   t->words = 0;
-  weir_path_forget(t->paths);
+  stack_path_forget(t->paths);
 }
 
 /* Room for one more stack of `count` frames. */
-static bool make_room(weir_stacks *t, uint32_t count)
+static bool make_room(stack_table *t, uint32_t count)
 {
   if (t->words + count + 2 > MOST_WORDS || t->last_id == LAST_ID) {
     empty(t);
@@ -378,12 +378,12 @@ static bool make_room(weir_stacks *t, uint32_t count)
 /* A stack seen for the first time: recorded, then remembered. WEIR_STACK_NONE when it was dropped,
  * so that the next sight tries again. */
 static uint32_t __attribute__((noinline))
-intern_new(weir_stacks *t, weir_writer *w, uint64_t hash, const uint64_t *frames, uint32_t count)
+intern_new(stack_table *t, spool_writer *w, uint64_t hash, const uint64_t *frames, uint32_t count)
 {
   update_modules(w);
   if (!make_room(t, count)) return WEIR_STACK_NONE;
-  weir_trace_event head = {.start = weir_ticks(), .a = t->last_id + 1};
-  if (!weir_writer_extended(w, WEIR_EV_STACK, &head, frames, count * sizeof *frames))
+  trace_event head = {.start = clock_ticks(), .a = t->last_id + 1};
+  if (!spool_writer_extended(w, WEIR_EV_STACK, &head, frames, count * sizeof *frames))
     return WEIR_STACK_NONE;
   uint64_t *stack = t->arena + t->words;
   stack[0] = hash;
@@ -395,7 +395,7 @@ intern_new(weir_stacks *t, weir_writer *w, uint64_t hash, const uint64_t *frames
   return t->last_id;
 }
 
-static weir_stacks *table_of(weir_stacks **table)
+static stack_table *table_of(stack_table **table)
 {
   if (*table) return *table;
   *table = enlarge(NULL, 0, sizeof **table);
@@ -405,12 +405,12 @@ static weir_stacks *table_of(weir_stacks **table)
 
 /* Whether the table still speaks of this spool and these libraries; what it knew is forgotten else.
  */
-static bool prepare(weir_stacks *t)
+static bool prepare(stack_table *t)
 {
-  uint64_t epoch = atomic_load_explicit(&weir_unwinder.unloads, memory_order_acquire);
-  uint32_t spool_epoch = weir_spool_epoch();
+  uint64_t epoch = atomic_load_explicit(&unwind_backend.unloads, memory_order_acquire);
+  uint32_t spool_epoch = spool_fork_epoch();
   if (__builtin_expect(t->epoch != epoch || t->spool_epoch != spool_epoch, 0)) {
-    if (t->epoch != epoch) weir_unwind_forget();
+    if (t->epoch != epoch) unwind_forget();
     empty(t);
     t->epoch = epoch;
     t->spool_epoch = spool_epoch;
@@ -419,7 +419,7 @@ static bool prepare(weir_stacks *t)
 }
 
 static uint32_t __attribute__((noinline))
-capture_new(weir_stacks *t, weir_writer *w, const uintptr_t *frame)
+capture_new(stack_table *t, spool_writer *w, const uintptr_t *frame)
 {
   void *frames[WEIR_STACK_MAX_DEPTH + WEIR_UNWIND_SPARE];
   int first;
@@ -434,52 +434,52 @@ capture_new(weir_stacks *t, weir_writer *w, const uintptr_t *frame)
   /* Ever more rarely: a thread that needs the cache has it in the long run. */
   if ((t->unwound & (t->unwound + 1)) == 0 &&
       atomic_load_explicit(&live_tables, memory_order_relaxed) > MANY_THREADS)
-    weir_unwind_thin();
+    unwind_thin();
   t->unwound++;
   uint32_t id = slot ? (uint32_t)t->arena[slot] /* its second word */
                      : intern_new(t, w, hash, stack, count);
-  weir_path_learn(&t->paths, frame, id, stack, count);
+  stack_path_learn(&t->paths, frame, id, stack, count);
   return id;
 }
 
-static uint32_t capture(weir_stacks **table, weir_writer *w, const uintptr_t *frame)
+static uint32_t capture(stack_table **table, spool_writer *w, const uintptr_t *frame)
 {
-  if (__builtin_expect(atomic_load_explicit(&weir_unwinder.closing, memory_order_relaxed) != 0, 0))
-    weir_unwind_flush();
-  weir_stacks *t = table_of(table);
+  if (__builtin_expect(atomic_load_explicit(&unwind_backend.closing, memory_order_relaxed) != 0, 0))
+    unwind_flush();
+  stack_table *t = table_of(table);
   if (!t || !prepare(t)) return WEIR_STACK_NONE;
-  uint32_t id = weir_path_find(t->paths, frame);
+  uint32_t id = stack_path_find(t->paths, frame);
   return __builtin_expect(id != 0, 1) ? id : capture_new(t, w, frame);
 }
 
-__attribute__((noinline)) uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w)
+__attribute__((noinline)) uint32_t stack_capture(stack_table **table, spool_writer *w)
 {
-  if (!atomic_load_explicit(&weir_unwinder.capture, memory_order_relaxed)) return WEIR_STACK_NONE;
+  if (!atomic_load_explicit(&unwind_backend.capture, memory_order_relaxed)) return WEIR_STACK_NONE;
   int saved = errno;
   uint32_t id = capture(table, w, __builtin_frame_address(0));
   errno = saved;
   return id;
 }
 
-uint64_t weir_stack_known(const weir_stacks *table)
+uint64_t stack_known(const stack_table *table)
 {
-  return table ? weir_path_uses(table->paths) : 0;
+  return table ? stack_path_uses(table->paths) : 0;
 }
 
-void weir_stack_forked(weir_stacks **table)
+void stack_forked(stack_table **table)
 {
-  if (*table && (*table)->capacity > FIRST_SLOTS) weir_stack_release(table);
+  if (*table && (*table)->capacity > FIRST_SLOTS) stack_release(table);
 }
 
-void weir_stack_release(weir_stacks **table)
+void stack_release(stack_table **table)
 {
-  weir_stacks *t = *table;
+  stack_table *t = *table;
   int saved = errno;
   *table = NULL;
   if (!t) return;
   if (t->slots) munmap(t->slots, t->capacity * sizeof *t->slots);
   if (t->arena) munmap(t->arena, t->room * sizeof *t->arena);
-  weir_path_release(&t->paths);
+  stack_path_release(&t->paths);
   munmap(t, sizeof *t);
   atomic_fetch_sub_explicit(&live_tables, 1, memory_order_relaxed);
   errno = saved;

@@ -20,46 +20,46 @@
 
 #define WEIR_STACK_MAX_DEPTH 128
 
-typedef struct weir_stacks weir_stacks; /* one thread's table; mapped memory, not malloc */
+typedef struct stack_table stack_table; /* one thread's table; mapped memory, not malloc */
 
 /* Picks the unwinder: libunwind.so.8 in `beside` (a folder, may be NULL), then on the system, then
  * backtrace(). `real_dlopen` and `real_dlsym`: the loader's own, so that our hooks are not called.
  * Once a process. Returns its name for the coverage record: "libunwind", "backtrace", "off". */
-const char *weir_stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
-                            void *(*real_dlsym)(void *, const char *), unsigned depth);
+const char *stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
+                       void *(*real_dlsym)(void *, const char *), unsigned depth);
 
-/* The name of the unwinder in use now: what weir_stack_init() said, or "backtrace" after a
+/* The name of the unwinder in use now: what stack_init() said, or "backtrace" after a
  * libunwind whose caches we cannot flush was given up at an unloading. */
-const char *weir_stack_unwinder(void);
+const char *stack_unwinder(void);
 
 /* Frames inside [start, end) are ours and are left out at the top. At most 4 ranges. */
-void weir_stack_skip_range(uintptr_t start, uintptr_t end);
+void stack_skip_range(uintptr_t start, uintptr_t end);
 
-/* Whether there is anything for weir_stack_capture() to do. */
-static inline bool weir_stacks_on(void)
+/* Whether there is anything for stack_capture() to do. */
+static inline bool stack_capture_on(void)
 {
-  return atomic_load_explicit(&weir_unwinder.capture, memory_order_relaxed) != NULL;
+  return atomic_load_explicit(&unwind_backend.capture, memory_order_relaxed) != NULL;
 }
 
 /* The id of the caller's stack, writing its STACK (and any new MODULE) record first;
  * WEIR_STACK_NONE when off or dropped. `*table` is created on first use. */
-uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w);
+uint32_t stack_capture(stack_table **table, spool_writer *w);
 
 /* To be called around the real dlclose(): a library may be going, and has perhaps gone. When one
  * has, caches are flushed and a new epoch begins, for every thread by its next capture, including
  * captures between the two calls (destructors, other threads). Any thread; nests.
- * weir_stack_unloaded() alone serves where nobody can capture in between. */
-void weir_stack_unloading(void);
-void weir_stack_unloaded(void);
+ * stack_unloaded() alone serves where nobody can capture in between. */
+void stack_unloading(void);
+void stack_unloaded(void);
 
 /* Captures of this table that were known by their words (stack_path.h) and not unwound. */
-uint64_t weir_stack_known(const weir_stacks *table);
+uint64_t stack_known(const stack_table *table);
 
 /* Gives the thread's table back (thread exit). */
-void weir_stack_release(weir_stacks **table);
+void stack_release(stack_table **table);
 
 /* In a forked child, whose table is its parent's: what is small is used again, emptied by the next
  * capture; what is large, of which each page would be copied, is given back. */
-void weir_stack_forked(weir_stacks **table);
+void stack_forked(stack_table **table);
 
 #endif

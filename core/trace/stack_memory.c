@@ -98,7 +98,7 @@ static bool is_pipe(const int *pair)
          is_end(pair[1], O_WRONLY, &w) && r.st_dev == w.st_dev && r.st_ino == w.st_ino;
 }
 
-void weir_stack_memory_init(void *library, void **space, void *(*real_dlsym)(void *, const char *))
+void stack_memory_init(void *library, void **space, void *(*real_dlsym)(void *, const char *))
 {
   unw_accessors_t *(*get)(unw_addr_space_t), *accessors;
   void *found = real_dlsym(library, ACCESSORS);

@@ -10,6 +10,6 @@
 /* For a libunwind opened just now, of which `space` is the local address space: sets it up, takes
  * its pipe away and gives it our way of reading. A copy that the program had set up for itself is
  * left as it is. */
-void weir_stack_memory_init(void *library, void **space, void *(*real_dlsym)(void *, const char *));
+void stack_memory_init(void *library, void **space, void *(*real_dlsym)(void *, const char *));
 
 #endif

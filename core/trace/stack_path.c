@@ -37,7 +37,7 @@ typedef struct path {
   uint32_t at[WORDS]; /* word index from `frame` */
 } path;
 
-struct weir_paths {
+struct stack_paths {
   uint64_t used, learnt; /* finds; paths built */
   uint32_t generation;   /* from 1 */
   path place[PLACES];
@@ -63,7 +63,7 @@ static bool load(void *to, void *library, const char *name,
   return found != NULL;
 }
 
-void weir_path_init(void *library, void *(*real_dlsym)(void *, const char *))
+void stack_path_init(void *library, void *(*real_dlsym)(void *, const char *))
 {
   cursor_api.ready =
       load((void *)&cursor_api.get_context, library, "_Ux86_64_getcontext", real_dlsym) &&
@@ -73,19 +73,19 @@ void weir_path_init(void *library, void *(*real_dlsym)(void *, const char *))
       load((void *)&cursor_api.save_loc, library, "_ULx86_64_get_save_loc", real_dlsym);
 }
 #else
-void weir_path_init(void *library, void *(*real_dlsym)(void *, const char *))
+void stack_path_init(void *library, void *(*real_dlsym)(void *, const char *))
 {
   (void)library, (void)real_dlsym;
 }
 #endif
 
-static inline path *set_of(weir_paths *p, const uintptr_t *frame)
+static inline path *set_of(stack_paths *p, const uintptr_t *frame)
 {
   uint64_t h = ((uintptr_t)frame ^ frame[1] << 3) * UINT64_C(0x9e3779b97f4a7c15);
   return &p->place[(h >> 32 & (PLACES / WAYS - 1)) * WAYS];
 }
 
-static inline enum path_state state_of(const weir_paths *p, const path *e)
+static inline enum path_state state_of(const stack_paths *p, const path *e)
 {
   return e->generation == p->generation ? (enum path_state)e->state : EMPTY;
 }
@@ -104,8 +104,8 @@ static __attribute__((no_sanitize("address", "thread"))) bool same_words(const p
   return true;
 }
 
-__attribute__((no_sanitize("address", "thread"))) uint32_t weir_path_find(weir_paths *paths,
-                                                                          const uintptr_t *frame)
+__attribute__((no_sanitize("address", "thread"))) uint32_t stack_path_find(stack_paths *paths,
+                                                                           const uintptr_t *frame)
 {
   if (!paths) return 0;
   path *set = set_of(paths, frame);
@@ -174,12 +174,12 @@ build(path *e, const uintptr_t *frame, const uint64_t *addresses, uint32_t count
   return true;
 }
 
-static bool worth_it(const weir_paths *p)
+static bool worth_it(const stack_paths *p)
 {
   return p->learnt < FREE_LEARNING + p->used / USE_PER_PATH;
 }
 
-static weir_paths *paths_of(weir_paths **paths)
+static stack_paths *paths_of(stack_paths **paths)
 {
   if (*paths) return *paths;
   void *p = mmap(NULL, sizeof **paths, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -191,7 +191,7 @@ static weir_paths *paths_of(weir_paths **paths)
 
 /* The entry of a place that was seen once, else one to note it in, the least useful of its set.
  * NULL: the place is hopeless, or all are in use and learning has not paid. */
-static path *entry_for(weir_paths *p, const uintptr_t *frame)
+static path *entry_for(stack_paths *p, const uintptr_t *frame)
 {
   path *set = set_of(p, frame), *free_one = NULL;
   for (int way = 0; way < WAYS; way++) {
@@ -206,10 +206,10 @@ static path *entry_for(weir_paths *p, const uintptr_t *frame)
   return free_one;
 }
 
-void weir_path_learn(weir_paths **paths, const uintptr_t *frame, uint32_t id,
-                     const uint64_t *addresses, uint32_t count)
+void stack_path_learn(stack_paths **paths, const uintptr_t *frame, uint32_t id,
+                      const uint64_t *addresses, uint32_t count)
 {
-  weir_paths *p = cursor_api.ready && id ? paths_of(paths) : NULL;
+  stack_paths *p = cursor_api.ready && id ? paths_of(paths) : NULL;
   path *e = p ? entry_for(p, frame) : NULL;
   if (!e) return;
   if (state_of(p, e) != SEEN) {
@@ -225,19 +225,19 @@ void weir_path_learn(weir_paths **paths, const uintptr_t *frame, uint32_t id,
   e->state = build(e, frame, addresses, count) ? LEARNT : HOPELESS;
 }
 #else
-void weir_path_learn(weir_paths **paths, const uintptr_t *frame, uint32_t id,
-                     const uint64_t *addresses, uint32_t count)
+void stack_path_learn(stack_paths **paths, const uintptr_t *frame, uint32_t id,
+                      const uint64_t *addresses, uint32_t count)
 {
   (void)paths, (void)frame, (void)id, (void)addresses, (void)count;
 }
 #endif
 
-uint64_t weir_path_uses(const weir_paths *paths)
+uint64_t stack_path_uses(const stack_paths *paths)
 {
   return paths ? paths->used : 0;
 }
 
-void weir_path_forget(weir_paths *paths)
+void stack_path_forget(stack_paths *paths)
 {
   if (!paths) return;
   if (++paths->generation == 0) {
@@ -246,7 +246,7 @@ void weir_path_forget(weir_paths *paths)
   }
 }
 
-void weir_path_release(weir_paths **paths)
+void stack_path_release(stack_paths **paths)
 {
   if (*paths) munmap(*paths, sizeof **paths);
   *paths = NULL;

@@ -20,24 +20,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct weir_paths weir_paths; /* one thread's; mapped memory, not malloc */
+typedef struct stack_paths stack_paths; /* one thread's; mapped memory, not malloc */
 
 /* Finds libunwind's cursor in its opened library; without it nothing is ever learnt. Once a
  * process. */
-void weir_path_init(void *library, void *(*real_dlsym)(void *, const char *));
+void stack_path_init(void *library, void *(*real_dlsym)(void *, const char *));
 
 /* The id remembered for the stack of which `frame` is the innermost frame address, 0: not known. */
-uint32_t weir_path_find(weir_paths *paths, const uintptr_t *frame);
+uint32_t stack_path_find(stack_paths *paths, const uintptr_t *frame);
 
 /* Tells that the stack at `frame`, just unwound, has this id and these addresses. */
-void weir_path_learn(weir_paths **paths, const uintptr_t *frame, uint32_t id,
-                     const uint64_t *addresses, uint32_t count);
+void stack_path_learn(stack_paths **paths, const uintptr_t *frame, uint32_t id,
+                      const uint64_t *addresses, uint32_t count);
 
 /* How many finds there have been. */
-uint64_t weir_path_uses(const weir_paths *paths);
+uint64_t stack_path_uses(const stack_paths *paths);
 
 /* Forgets all (ids have changed, or code has), or gives the memory back. */
-void weir_path_forget(weir_paths *paths);
-void weir_path_release(weir_paths **paths);
+void stack_path_forget(stack_paths *paths);
+void stack_path_release(stack_paths **paths);
 
 #endif

@@ -8,7 +8,7 @@
 #include "core/trace/spool.h"
 
 /* As much of a text as a record has room for. */
-static inline uint16_t weir_tensor_text(char *to, const char *text)
+static inline uint16_t tensor_text(char *to, const char *text)
 {
   size_t n = text ? strnlen(text, WEIR_TENSOR_TEXT) : 0;
   if (n) memcpy(to, text, n);
@@ -16,11 +16,10 @@ static inline uint16_t weir_tensor_text(char *to, const char *text)
 }
 
 /* `head` has start and context; false: dropped. */
-static inline bool weir_tensor_record(weir_writer *w, weir_trace_event *head,
-                                      const weir_tensor_notice *what)
+static inline bool tensor_record(spool_writer *w, trace_event *head, const tensor_notice *what)
 {
   struct {
-    weir_tensor_info info;
+    tensor_info info;
     char text[2 * WEIR_TENSOR_TEXT];
   } p;
   memset(&p.info, 0, sizeof p.info);
@@ -30,14 +29,14 @@ static inline bool weir_tensor_record(weir_writer *w, weir_trace_event *head,
   p.info.dtype = (uint8_t)what->dtype;
   p.info.dims = (uint8_t)(what->dims < WEIR_TENSOR_DIMS ? what->dims : WEIR_TENSOR_DIMS);
   if (what->size) memcpy(p.info.size, what->size, p.info.dims * sizeof *p.info.size);
-  p.info.name_bytes = weir_tensor_text(p.text, what->name);
-  p.info.module_bytes = weir_tensor_text(p.text + p.info.name_bytes, what->module);
+  p.info.name_bytes = tensor_text(p.text, what->name);
+  p.info.module_bytes = tensor_text(p.text + p.info.name_bytes, what->module);
   head->a = what->storage;
   head->device = what->device < 0 ? WEIR_DEVICE_NONE : (uint8_t)what->device;
   head->src_device = WEIR_DEVICE_NONE;
   head->mem = (uint8_t)what->mem;
   size_t bytes = sizeof p.info + p.info.name_bytes + p.info.module_bytes;
-  return weir_writer_extended(w, WEIR_EV_TENSOR, head, &p, bytes);
+  return spool_writer_extended(w, WEIR_EV_TENSOR, head, &p, bytes);
 }
 
 #endif

@@ -29,7 +29,7 @@
 #include "core/trace/stack_memory.h"
 #include "core/trace/stack_path.h"
 
-weir_unwind_state weir_unwinder = {.cache_at = -1};
+unwind_state unwind_backend = {.cache_at = -1};
 
 /* ---- the seam -------------------------------------------------------------------------------- */
 
@@ -67,32 +67,32 @@ static bool use_libunwind(const char *beside, void *(*real_dlopen)(const char *,
   void *flush = real_dlsym(library, UNWIND_PRIVATE("flush_cache"));
   void *space = real_dlsym(library, UNWIND_SPACE);
   if (!capture || !flush || !space) return false;
-  weir_stack_memory_init(library, space, real_dlsym);
-  atomic_store(&weir_unwinder.capture, (weir_capture_function *)(uintptr_t)capture);
-  weir_unwinder.flush = (weir_flush_function *)(uintptr_t)flush;
-  weir_unwinder.space = space;
-  weir_unwinder.library = space;
-  weir_path_init(library, real_dlsym);
+  stack_memory_init(library, space, real_dlsym);
+  atomic_store(&unwind_backend.capture, (capture_function *)(uintptr_t)capture);
+  unwind_backend.flush = (flush_function *)(uintptr_t)flush;
+  unwind_backend.space = space;
+  unwind_backend.library = space;
+  stack_path_init(library, real_dlsym);
   return true;
 }
 
 /* ---- the loader's counters ------------------------------------------------------------------- */
 
-void weir_loads_read(weir_loads *out, const struct dl_phdr_info *info, size_t size)
+void object_loads_read(object_loads *out, const struct dl_phdr_info *info, size_t size)
 {
   if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
-    *out = (weir_loads){info->dlpi_adds, info->dlpi_subs};
+    *out = (object_loads){info->dlpi_adds, info->dlpi_subs};
 }
 
 static int read_first(struct dl_phdr_info *info, size_t size, void *out)
 {
-  weir_loads_read(out, info, size);
+  object_loads_read(out, info, size);
   return 1; /* they are the same in every object */
 }
 
-weir_loads weir_loads_now(void)
+object_loads object_loads_now(void)
 {
-  weir_loads c = {0, 0};
+  object_loads c = {0, 0};
   dl_iterate_phdr(read_first, &c);
   return c;
 }
@@ -124,7 +124,7 @@ static int find_tls(struct dl_phdr_info *info, size_t size, void *out)
   for (unsigned i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *p = &info->dlpi_phdr[i];
     here |= p->p_type == PT_LOAD &&
-            (uintptr_t)weir_unwinder.library - info->dlpi_addr - p->p_vaddr < p->p_memsz;
+            (uintptr_t)unwind_backend.library - info->dlpi_addr - p->p_vaddr < p->p_memsz;
     if (p->p_type == PT_TLS) found = (tls_block){info->dlpi_tls_data, p->p_memsz};
   }
   if (here) *block = found;
@@ -165,7 +165,7 @@ static void find_frame_cache(uintptr_t address)
     uintptr_t pointer;
     memcpy(&pointer, block.data + at, sizeof pointer);
     if (!pointer || !is_frame_cache(mem, pointer, address)) continue;
-    weir_unwinder.cache_at = (ptrdiff_t)at;
+    unwind_backend.cache_at = (ptrdiff_t)at;
     break;
   }
   if (mem >= 0) close(mem);
@@ -176,14 +176,14 @@ static frame_cache *own_cache(void)
 {
   tls_block block = {NULL, 0};
   frame_cache *cache;
-  if (weir_unwinder.cache_at < 0) return NULL;
+  if (unwind_backend.cache_at < 0) return NULL;
   dl_iterate_phdr(find_tls, &block);
   if (!block.data) return NULL;
-  memcpy((void *)&cache, block.data + weir_unwinder.cache_at, sizeof(frame_cache *));
+  memcpy((void *)&cache, block.data + unwind_backend.cache_at, sizeof(frame_cache *));
   return cache;
 }
 
-void weir_unwind_forget(void)
+void unwind_forget(void)
 {
   frame_cache *cache = own_cache();
   if (!cache) return;
@@ -191,7 +191,7 @@ void weir_unwind_forget(void)
   cache->used = 0;
 }
 
-void weir_unwind_thin(void)
+void unwind_thin(void)
 {
   frame_cache *cache = own_cache();
   if (!cache) return;
@@ -203,73 +203,73 @@ void weir_unwind_thin(void)
 
 /* ---- choosing the unwinder ------------------------------------------------------------------- */
 
-const char *weir_stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
-                            void *(*real_dlsym)(void *, const char *), unsigned depth)
+const char *stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
+                       void *(*real_dlsym)(void *, const char *), unsigned depth)
 {
   void *frames[4] = {NULL};
   int saved = errno;
-  atomic_store(&weir_unwinder.capture, NULL);
-  weir_unwinder.flush = NULL;
-  weir_unwinder.cache_at = -1;
-  weir_unwinder.depth = depth < WEIR_STACK_MAX_DEPTH ? depth : WEIR_STACK_MAX_DEPTH;
+  atomic_store(&unwind_backend.capture, NULL);
+  unwind_backend.flush = NULL;
+  unwind_backend.cache_at = -1;
+  unwind_backend.depth = depth < WEIR_STACK_MAX_DEPTH ? depth : WEIR_STACK_MAX_DEPTH;
   if (depth) {
     if (!use_libunwind(beside, real_dlopen, real_dlsym))
-      atomic_store(&weir_unwinder.capture, backtrace);
+      atomic_store(&unwind_backend.capture, backtrace);
     backtrace(frames, 4); /* the first ones allocate and load: here, not in a CUDA call */
-    atomic_load (&weir_unwinder.capture)(frames, 4);
-    if (weir_unwinder.flush) find_frame_cache((uintptr_t)frames[0]);
-    atomic_store(&weir_unwinder.unloads, weir_loads_now().subs);
+    atomic_load (&unwind_backend.capture)(frames, 4);
+    if (unwind_backend.flush) find_frame_cache((uintptr_t)frames[0]);
+    atomic_store(&unwind_backend.unloads, object_loads_now().subs);
   }
   errno = saved;
-  return weir_stack_unwinder();
+  return stack_unwinder();
 }
 
-const char *weir_stack_unwinder(void)
+const char *stack_unwinder(void)
 {
-  weir_capture_function *capture = atomic_load(&weir_unwinder.capture);
+  capture_function *capture = atomic_load(&unwind_backend.capture);
   return !capture ? "off" : capture == backtrace ? "backtrace" : "libunwind";
 }
 
-void weir_stack_skip_range(uintptr_t start, uintptr_t end)
+void stack_skip_range(uintptr_t start, uintptr_t end)
 {
-  if (weir_unwinder.skips >= WEIR_UNWIND_SKIPS) return;
-  weir_unwinder.skip[weir_unwinder.skips][0] = start;
-  weir_unwinder.skip[weir_unwinder.skips][1] = end;
-  weir_unwinder.skips++;
+  if (unwind_backend.skips >= WEIR_UNWIND_SKIPS) return;
+  unwind_backend.skip[unwind_backend.skips][0] = start;
+  unwind_backend.skip[unwind_backend.skips][1] = end;
+  unwind_backend.skips++;
 }
 
 static bool ours(uintptr_t address)
 {
-  for (unsigned i = 0; i < weir_unwinder.skips; i++)
-    if (address - weir_unwinder.skip[i][0] < weir_unwinder.skip[i][1] - weir_unwinder.skip[i][0])
+  for (unsigned i = 0; i < unwind_backend.skips; i++)
+    if (address - unwind_backend.skip[i][0] < unwind_backend.skip[i][1] - unwind_backend.skip[i][0])
       return true;
   return false;
 }
 
 /* What is common is flushed before the epoch can be seen; two threads may both do so. */
-void weir_unwind_flush(void)
+void unwind_flush(void)
 {
-  uint64_t seen = atomic_load(&weir_unwinder.unloads), subs = weir_loads_now().subs;
+  uint64_t seen = atomic_load(&unwind_backend.unloads), subs = object_loads_now().subs;
   if (subs == seen) return;
-  if (weir_unwinder.flush && weir_unwinder.cache_at < 0)
-    atomic_store(&weir_unwinder.capture, backtrace);
-  else if (weir_unwinder.flush)
-    weir_unwinder.flush(*weir_unwinder.space, 0, 0);
-  while (seen < subs && !atomic_compare_exchange_weak(&weir_unwinder.unloads, &seen, subs))
+  if (unwind_backend.flush && unwind_backend.cache_at < 0)
+    atomic_store(&unwind_backend.capture, backtrace);
+  else if (unwind_backend.flush)
+    unwind_backend.flush(*unwind_backend.space, 0, 0);
+  while (seen < subs && !atomic_compare_exchange_weak(&unwind_backend.unloads, &seen, subs))
     continue;
 }
 
-void weir_stack_unloading(void)
+void stack_unloading(void)
 {
-  atomic_fetch_add(&weir_unwinder.closing, 1);
+  atomic_fetch_add(&unwind_backend.closing, 1);
 }
 
-void weir_stack_unloaded(void)
+void stack_unloaded(void)
 {
   int saved = errno;
-  if (atomic_load(&weir_unwinder.capture)) weir_unwind_flush();
-  uint32_t closing = atomic_load(&weir_unwinder.closing);
-  while (closing && !atomic_compare_exchange_weak(&weir_unwinder.closing, &closing, closing - 1))
+  if (atomic_load(&unwind_backend.capture)) unwind_flush();
+  uint32_t closing = atomic_load(&unwind_backend.closing);
+  while (closing && !atomic_compare_exchange_weak(&unwind_backend.closing, &closing, closing - 1))
     continue;
   errno = saved;
 }
@@ -279,17 +279,17 @@ void weir_stack_unloaded(void)
 /* How many frames are ours is learnt, so that a deep stack is not unwound for frames not wanted. */
 int weir_unwind(void **frames, int *first)
 {
-  const int depth = (int)weir_unwinder.depth;
+  const int depth = (int)unwind_backend.depth;
   for (;;) {
-    int spare = (int)atomic_load_explicit(&weir_unwinder.spare, memory_order_relaxed), ahead = 0;
+    int spare = (int)atomic_load_explicit(&unwind_backend.spare, memory_order_relaxed), ahead = 0;
     int got =
-        atomic_load_explicit(&weir_unwinder.capture, memory_order_relaxed)(frames, depth + spare);
+        atomic_load_explicit(&unwind_backend.capture, memory_order_relaxed)(frames, depth + spare);
     while (ahead < got && ours((uintptr_t)frames[ahead]))
       ahead++;
     *first = ahead;
     if (ahead <= spare || spare == WEIR_UNWIND_SPARE)
       return got - ahead > depth ? ahead + depth : got;
-    atomic_store_explicit(&weir_unwinder.spare,
+    atomic_store_explicit(&unwind_backend.spare,
                           ahead < WEIR_UNWIND_SPARE ? (unsigned)ahead : WEIR_UNWIND_SPARE,
                           memory_order_relaxed);
   }
@@ -301,10 +301,10 @@ unsigned weir_unwind_here(uint64_t *frames, unsigned room)
   void *raw[WEIR_STACK_MAX_DEPTH + WEIR_UNWIND_SPARE];
   unsigned count = 0;
   int saved = errno, first;
-  if (!atomic_load_explicit(&weir_unwinder.capture, memory_order_relaxed)) return 0;
-  weir_unwind_flush();
-  uint64_t now = atomic_load_explicit(&weir_unwinder.unloads, memory_order_acquire);
-  if (epoch != now) weir_unwind_forget();
+  if (!atomic_load_explicit(&unwind_backend.capture, memory_order_relaxed)) return 0;
+  unwind_flush();
+  uint64_t now = atomic_load_explicit(&unwind_backend.unloads, memory_order_acquire);
+  if (epoch != now) unwind_forget();
   epoch = now;
   int got = weir_unwind(raw, &first);
   for (int i = first; i < got && count < room; i++)

@@ -1,7 +1,7 @@
 /* unwind.h: the seam behind which a stack is unwound: an array is filled with return addresses.
  *
  * libunwind's unw_backtrace, opened with RTLD_LOCAL from beside us or from the system, glibc's
- * backtrace() where it is missing. weir_stack_init() (stack.h) chooses, and stack.h says what must
+ * backtrace() where it is missing. stack_init() (stack.h) chooses, and stack.h says what must
  * be called around dlclose(); who cannot do that calls weir_unwind_here(). */
 #ifndef WEIR_TRACE_UNWIND_H
 #define WEIR_TRACE_UNWIND_H
@@ -11,16 +11,16 @@
 
 enum { WEIR_UNWIND_SPARE = 24 }; /* frames of ours at the top at most */
 
-typedef int weir_capture_function(void **frames, int count);
-typedef int weir_flush_function(void *space, uintptr_t low, uintptr_t high);
+typedef int capture_function(void **frames, int count);
+typedef int flush_function(void *space, uintptr_t low, uintptr_t high);
 
 enum { WEIR_UNWIND_SKIPS = 4 }; /* ranges */
 
-typedef struct weir_unwind_state {
-  _Atomic(weir_capture_function *) capture; /* NULL: off */
-  weir_flush_function *flush;               /* NULL: the unwinder has no cache of its own */
-  void **space;                             /* libunwind's unw_local_addr_space */
-  const void *library;                      /* an address in libunwind's data */
+typedef struct unwind_state {
+  _Atomic(capture_function *) capture; /* NULL: off */
+  flush_function *flush;               /* NULL: the unwinder has no cache of its own */
+  void **space;                        /* libunwind's unw_local_addr_space */
+  const void *library;                 /* an address in libunwind's data */
   ptrdiff_t cache_at;     /* of a thread's frame cache in libunwind's TLS block; -1: not found */
   _Atomic unsigned spare; /* frames of ours seen at the top at most: captured beyond the depth */
   unsigned depth;         /* frames recorded at most */
@@ -28,30 +28,30 @@ typedef struct weir_unwind_state {
   unsigned skips;
   _Atomic uint32_t closing; /* dlclose() calls under way */
   _Atomic uint64_t unloads; /* dlpi_subs when the caches were last flushed: the epoch */
-} weir_unwind_state;
+} unwind_state;
 
-extern weir_unwind_state weir_unwinder;
+extern unwind_state unwind_backend;
 
-typedef struct weir_loads {
+typedef struct object_loads {
   uint64_t adds, subs; /* objects loaded and unloaded so far, by the loader's count */
-} weir_loads;
+} object_loads;
 
 struct dl_phdr_info;
-weir_loads weir_loads_now(void);
+object_loads object_loads_now(void);
 /* The same from what dl_iterate_phdr() hands its visitor. */
-void weir_loads_read(weir_loads *out, const struct dl_phdr_info *info, size_t size);
+void object_loads_read(object_loads *out, const struct dl_phdr_info *info, size_t size);
 
 /* Captures what is above our own frames: as many as *first says are ours. Returns how many there
  * are in all; `frames` has room for depth + WEIR_UNWIND_SPARE. */
 int weir_unwind(void **frames, int *first);
 
 /* Begins a new epoch if the loader has unmapped something since the last. */
-void weir_unwind_flush(void);
+void unwind_flush(void);
 /* Empties this thread's own cache of frames: once an epoch, before its first capture. */
-void weir_unwind_forget(void);
+void unwind_forget(void);
 /* The same, and its memory goes back to the system: libunwind makes a table of 256 KiB a thread and
  * fills all of it, of which a few dozen entries are ever used. */
-void weir_unwind_thin(void);
+void unwind_thin(void);
 
 /* weir_unwind() for who is not told of dlclose(): asks the loader each time. At most `room` frames
  * into `frames`, innermost first, without null ones; 0 when off. Keeps errno. */

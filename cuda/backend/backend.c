@@ -10,7 +10,7 @@
 
 enum { DEVICES = 64, ADDRESS_UNIT = 512 };
 
-static weir_cuda_device devices[DEVICES];
+static cuda_device_state devices[DEVICES];
 static int device_count;
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -21,76 +21,76 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuMemGetInfo(&free_now, &total));
   *free_bytes = free_now;
   *total_bytes = total;
-  return weir_driver_fail(r, "cuMemGetInfo on cuda:%d", d->index);
+  return driver_fail(r, "cuMemGetInfo on cuda:%d", d->index);
 }
 
 /* Calls that take memory and give it back, and those who listen told which. Within the context. */
 
-static CUresult device_take(const weir_cuda_device *d, CUdeviceptr *at, uint64_t bytes)
+static CUresult device_take(const cuda_device_state *d, CUdeviceptr *at, uint64_t bytes)
 {
   CUresult r = weir_cuda.cuMemAlloc(at, bytes);
-  weir_cuda_notify_mapped(d, r, *at, bytes, WEIR_MEM_DEVICE);
+  cuda_notify_mapped(d, r, *at, bytes, WEIR_MEM_DEVICE);
   return r;
 }
 
-static CUresult device_give(const weir_cuda_device *d, CUdeviceptr at, uint64_t bytes)
+static CUresult device_give(const cuda_device_state *d, CUdeviceptr at, uint64_t bytes)
 {
-  weir_cuda_notify_unmapped(at);
+  cuda_notify_unmapped(at);
   CUresult r = weir_cuda.cuMemFree(at);
-  if (r) weir_cuda_notify_mapped(d, CUDA_SUCCESS, at, bytes, WEIR_MEM_DEVICE);
+  if (r) cuda_notify_mapped(d, CUDA_SUCCESS, at, bytes, WEIR_MEM_DEVICE);
   return r;
 }
 
 /* For all devices, and mapped: with unified addressing cuMemHostAlloc()'s memory is so anyway, and
  * the runtime's cudaHostRegister() makes it so; the driver's registers for the context alone, which
  * to others is pageable. */
-static CUresult host_lock(const weir_cuda_device *d, void *at, uint64_t bytes, unsigned flags)
+static CUresult host_lock(const cuda_device_state *d, void *at, uint64_t bytes, unsigned flags)
 {
   flags |= CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
   CUresult r = weir_cuda.cuMemHostRegister(at, bytes, flags);
-  weir_cuda_notify_mapped(d, r, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
+  cuda_notify_mapped(d, r, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
   return r;
 }
 
-static CUresult host_take(const weir_cuda_device *d, void **at, uint64_t bytes, unsigned flags)
+static CUresult host_take(const cuda_device_state *d, void **at, uint64_t bytes, unsigned flags)
 {
   CUresult r = weir_cuda.cuMemHostAlloc(at, bytes, flags);
-  weir_cuda_notify_mapped(d, r, r ? 0 : (uint64_t)(uintptr_t)*at, bytes, WEIR_MEM_PINNED);
+  cuda_notify_mapped(d, r, r ? 0 : (uint64_t)(uintptr_t)*at, bytes, WEIR_MEM_PINNED);
   return r;
 }
 
-static CUresult host_give(const weir_cuda_device *d, void *at, uint64_t bytes,
+static CUresult host_give(const cuda_device_state *d, void *at, uint64_t bytes,
                           CUresult (*give)(void *))
 {
-  weir_cuda_notify_unmapped((uint64_t)(uintptr_t)at);
+  cuda_notify_unmapped((uint64_t)(uintptr_t)at);
   CUresult r = give(at);
-  if (r) weir_cuda_notify_mapped(d, CUDA_SUCCESS, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
+  if (r) cuda_notify_mapped(d, CUDA_SUCCESS, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
   return r;
 }
 
 static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, device_give(d, address, bytes));
-  weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)bytes);
-  return weir_driver_fail(r, "cuMemFree of %llu bytes at 0x%llx on cuda:%d",
-                          (unsigned long long)bytes, (unsigned long long)address, d->index);
+  cuda_notify_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)bytes);
+  return driver_fail(r, "cuMemFree of %llu bytes at 0x%llx on cuda:%d", (unsigned long long)bytes,
+                     (unsigned long long)address, d->index);
 }
 
 static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 {
   CUdeviceptr at = 0;
   WEIR_CUDA_CALL_WITHIN(d, self, r, device_take(d, &at, bytes));
-  weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, (int64_t)bytes);
+  cuda_notify_taken(d, r, WEIR_MEM_DEVICE, (int64_t)bytes);
   if (r)
-    return weir_driver_fail(r, "cuMemAlloc of %llu bytes on cuda:%d", (unsigned long long)bytes,
-                            d->index);
+    return driver_fail(r, "cuMemAlloc of %llu bytes on cuda:%d", (unsigned long long)bytes,
+                       d->index);
   *address = at;
   if (at % ADDRESS_UNIT == 0 && (at + bytes) >> 48 == 0) return WEIR_OK;
   (void)segment_free(self, at, bytes);
-  return weir_cuda_fail_as(WEIR_ENOTSUP,
-                           "cuMemAlloc on cuda:%d gave 0x%llx, which is not a multiple of %d below "
-                           "2^48",
-                           d->index, (unsigned long long)at, ADDRESS_UNIT);
+  return cuda_fail_as(WEIR_ENOTSUP,
+                      "cuMemAlloc on cuda:%d gave 0x%llx, which is not a multiple of %d below "
+                      "2^48",
+                      d->index, (unsigned long long)at, ADDRESS_UNIT);
 }
 
 _Static_assert(WEIR_HOST_PORTABLE == CU_MEMHOSTALLOC_PORTABLE &&
@@ -104,33 +104,33 @@ _Static_assert((WEIR_HOST_PORTABLE | WEIR_HOST_MAPPED) ==
 static weir_status host_register(void *self, void *memory, uint64_t bytes, unsigned flags)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, host_lock(d, memory, bytes, flags));
-  weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
-  return weir_driver_fail(r, "cuMemHostRegister of %llu bytes at %p for cuda:%d",
-                          (unsigned long long)bytes, memory, d->index);
+  cuda_notify_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
+  return driver_fail(r, "cuMemHostRegister of %llu bytes at %p for cuda:%d",
+                     (unsigned long long)bytes, memory, d->index);
 }
 
 static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, host_give(d, memory, bytes, weir_cuda.cuMemHostUnregister));
-  weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
-  return weir_driver_fail(r, "cuMemHostUnregister of %llu bytes at %p for cuda:%d",
-                          (unsigned long long)bytes, memory, d->index);
+  cuda_notify_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
+  return driver_fail(r, "cuMemHostUnregister of %llu bytes at %p for cuda:%d",
+                     (unsigned long long)bytes, memory, d->index);
 }
 
 static weir_status host_alloc(void *self, uint64_t bytes, unsigned flags, void **out)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, host_take(d, out, bytes, flags));
-  weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
-  return weir_driver_fail(r, "cuMemHostAlloc of %llu bytes for cuda:%d", (unsigned long long)bytes,
-                          d->index);
+  cuda_notify_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
+  return driver_fail(r, "cuMemHostAlloc of %llu bytes for cuda:%d", (unsigned long long)bytes,
+                     d->index);
 }
 
 static weir_status host_free(void *self, void *memory, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, host_give(d, memory, bytes, weir_cuda.cuMemFreeHost));
-  weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
-  return weir_driver_fail(r, "cuMemFreeHost of %llu bytes at %p for cuda:%d",
-                          (unsigned long long)bytes, memory, d->index);
+  cuda_notify_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
+  return driver_fail(r, "cuMemFreeHost of %llu bytes at %p for cuda:%d", (unsigned long long)bytes,
+                     memory, d->index);
 }
 
 /* Of memory that CUDA does not know it says CUDA_ERROR_INVALID_VALUE, which here is an answer.
@@ -150,13 +150,13 @@ static weir_status host_is_pinned(void *self, const void *memory, bool *pinned)
   }
   return r == CUDA_ERROR_INVALID_VALUE
              ? WEIR_OK
-             : weir_driver_fail(r, "cuPointerGetAttribute of %p on cuda:%d", memory, d->index);
+             : driver_fail(r, "cuPointerGetAttribute of %p on cuda:%d", memory, d->index);
 }
 
 /* By the driver (since CUDA 12.2), else by what Linux knows of the PCI device. */
 static int numa_node(void *self)
 {
-  const weir_cuda_device *d = self;
+  const cuda_device_state *d = self;
   static const CUdevice_attribute place[] = {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
                                              CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
                                              CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID};
@@ -184,40 +184,39 @@ static weir_status event_create(void *self, void **event)
   CUevent e = NULL;
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
   if (!r) *event = e;
-  return weir_driver_fail(r, "cuEventCreate on cuda:%d", d->index);
+  return driver_fail(r, "cuEventCreate on cuda:%d", d->index);
 }
 
 static weir_status event_destroy(void *self, void *event)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventDestroy(event));
-  return weir_driver_fail(r, "cuEventDestroy on cuda:%d", d->index);
+  return driver_fail(r, "cuEventDestroy on cuda:%d", d->index);
 }
 
 static weir_status event_record(void *self, void *event, void *stream)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventRecord(event, stream));
-  return weir_driver_fail(r, "cuEventRecord in stream %p of cuda:%d", stream, d->index);
+  return driver_fail(r, "cuEventRecord in stream %p of cuda:%d", stream, d->index);
 }
 
 static weir_status event_query(void *self, void *event, bool *complete)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventQuery(event));
   *complete = r == CUDA_SUCCESS;
-  return r == CUDA_ERROR_NOT_READY ? WEIR_OK
-                                   : weir_driver_fail(r, "cuEventQuery on cuda:%d", d->index);
+  return r == CUDA_ERROR_NOT_READY ? WEIR_OK : driver_fail(r, "cuEventQuery on cuda:%d", d->index);
 }
 
 static weir_status event_wait(void *self, void *stream, void *event)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r,
                         weir_cuda.cuStreamWaitEvent(stream, event, CU_EVENT_WAIT_DEFAULT));
-  return weir_driver_fail(r, "cuStreamWaitEvent in stream %p of cuda:%d", stream, d->index);
+  return driver_fail(r, "cuStreamWaitEvent in stream %p of cuda:%d", stream, d->index);
 }
 
 static weir_status event_sync(void *self, void *event)
 {
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuEventSynchronize(event));
-  return weir_driver_fail(r, "cuEventSynchronize on cuda:%d", d->index);
+  return driver_fail(r, "cuEventSynchronize on cuda:%d", d->index);
 }
 
 /* Asking is always allowed. IMPLICIT: the stream is the legacy one, and a blocking stream of the
@@ -235,13 +234,13 @@ static weir_status stream_create(void *self, void **stream)
   CUstream s = NULL;
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
   if (!r) *stream = s;
-  return weir_driver_fail(r, "cuStreamCreate on cuda:%d", d->index);
+  return driver_fail(r, "cuStreamCreate on cuda:%d", d->index);
 }
 
 static weir_status stream_destroy(void *self, void *stream)
 {
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamDestroy(stream));
-  return weir_driver_fail(r, "cuStreamDestroy of %p on cuda:%d", stream, d->index);
+  return driver_fail(r, "cuStreamDestroy of %p on cuda:%d", stream, d->index);
 }
 
 static weir_status stream_adopt(void *self, void *native, void **stream)
@@ -250,18 +249,18 @@ static weir_status stream_adopt(void *self, void *native, void **stream)
   *stream = native == CU_STREAM_LEGACY ? NULL : native;
   if (!*stream) return WEIR_OK;
   if (native == CU_STREAM_PER_THREAD)
-    return weir_cuda_fail_as(WEIR_EINVAL,
-                             "the per-thread default stream (cudaStreamPerThread) is another "
-                             "stream in every thread, so memory cannot be allocated for it; use a "
-                             "stream of cudaStreamCreate, or NULL");
+    return cuda_fail_as(WEIR_EINVAL,
+                        "the per-thread default stream (cudaStreamPerThread) is another "
+                        "stream in every thread, so memory cannot be allocated for it; use a "
+                        "stream of cudaStreamCreate, or NULL");
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuStreamGetCtx(native, &of));
   if (!r && of != d->context)
-    return weir_cuda_fail_as(WEIR_EINVAL,
-                             "stream %p is not of cuda:%d's primary context, the one that the CUDA "
-                             "runtime and Weir use: it is another device's, or of a context made "
-                             "with cuCtxCreate",
-                             native, d->index);
-  return weir_driver_fail(r, "cuStreamGetCtx of %p on cuda:%d", native, d->index);
+    return cuda_fail_as(WEIR_EINVAL,
+                        "stream %p is not of cuda:%d's primary context, the one that the CUDA "
+                        "runtime and Weir use: it is another device's, or of a context made "
+                        "with cuCtxCreate",
+                        native, d->index);
+  return driver_fail(r, "cuStreamGetCtx of %p on cuda:%d", native, d->index);
 }
 
 /* A copy on a stream of its own, which waits for no other and no other for it. `to` or `from` is
@@ -281,21 +280,21 @@ static CUresult copy_alone(void *host, CUdeviceptr at, uint64_t bytes, bool to_h
 static weir_status copy_to_host(void *self, void *to, uint64_t from, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, copy_alone(to, from, bytes, true));
-  return weir_driver_fail(r, "copying %llu bytes from cuda:%d to the host",
-                          (unsigned long long)bytes, d->index);
+  return driver_fail(r, "copying %llu bytes from cuda:%d to the host", (unsigned long long)bytes,
+                     d->index);
 }
 
 static weir_status copy_to_device(void *self, uint64_t to, const void *from, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, copy_alone((void *)from, to, bytes, false));
-  return weir_driver_fail(r, "copying %llu bytes from the host to cuda:%d",
-                          (unsigned long long)bytes, d->index);
+  return driver_fail(r, "copying %llu bytes from the host to cuda:%d", (unsigned long long)bytes,
+                     d->index);
 }
 
 /* As cudaSetDevice() does. An error is not worded: the next call into the driver meets it. */
 static void make_current(void *self)
 {
-  const weir_cuda_device *d = self;
+  const cuda_device_state *d = self;
   (void)weir_cuda.cuCtxSetCurrent(d->context);
 }
 
@@ -314,15 +313,15 @@ static void bring_back(void *self, void *context)
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-static weir_status start(const weir_cuda_core *core, int *count)
+static weir_status start(const cuda_core *core, int *count)
 {
-  weir_cuda_core_of = core;
-  weir_status st = weir_driver_open();
+  cuda_core_calls = core;
+  weir_status st = driver_open();
   if (st) return st;
   CUresult r = weir_cuda.cuDeviceGetCount(&device_count);
-  if (r) return weir_driver_fail(r, "CUDA is not available: cuDeviceGetCount");
+  if (r) return driver_fail(r, "CUDA is not available: cuDeviceGetCount");
   if (!device_count)
-    return weir_cuda_fail_as(WEIR_ENOTSUP, "CUDA is not available: the driver has no device");
+    return cuda_fail_as(WEIR_ENOTSUP, "CUDA is not available: the driver has no device");
   if (device_count > DEVICES) device_count = DEVICES;
   *count = device_count;
   return WEIR_OK;
@@ -350,13 +349,13 @@ static weir_status properties(int index, weir_cuda_device_properties *out)
   for (size_t i = 0; i < sizeof figures / sizeof *figures && !r; i++)
     r = weir_cuda.cuDeviceGetAttribute((int *)((char *)out + figures[i].at), figures[i].attribute,
                                        device);
-  if (r) return weir_driver_fail(r, "asking for the properties of cuda:%d", index);
+  if (r) return driver_fail(r, "asking for the properties of cuda:%d", index);
   memcpy(out->uuid, uuid.bytes, sizeof out->uuid);
   out->total_memory = total;
   return WEIR_OK;
 }
 
-static void fill(weir_cuda_device *d, int index)
+static void fill(cuda_device_state *d, int index)
 {
   d->index = index;
   d->backend = (weir_backend){.name = "cuda",
@@ -386,12 +385,12 @@ static void fill(weir_cuda_device *d, int index)
                               .bring_back = bring_back,
                               .copy_to_host = copy_to_host,
                               .copy_to_device = copy_to_device,
-                              .copy = weir_cuda_copy,
-                              .copy_done = weir_cuda_copy_done,
-                              .copy_peer = weir_cuda_copy_peer,
-                              .compute = &weir_cuda_compute};
-  weir_cuda_streams(&d->backend);
-  weir_cuda_graphs(&d->backend);
+                              .copy = cuda_copy,
+                              .copy_done = cuda_copy_done,
+                              .copy_peer = cuda_copy_peer,
+                              .compute = &cuda_compute};
+  cuda_streams(&d->backend);
+  cuda_graphs(&d->backend);
 }
 
 static weir_status can_reach(int index, int peer, bool *can)
@@ -402,12 +401,12 @@ static weir_status can_reach(int index, int peer, bool *can)
   if (!r) r = weir_cuda.cuDeviceGet(&to, peer);
   if (!r) r = weir_cuda.cuDeviceCanAccessPeer(&answer, from, to);
   *can = !r && answer;
-  return weir_driver_fail(r, "asking whether cuda:%d can access cuda:%d", index, peer);
+  return driver_fail(r, "asking whether cuda:%d can access cuda:%d", index, peer);
 }
 
 /* Where memory of the program's cannot be locked (Tegra, confidential computing) the pools take it
  * from cuMemHostAlloc(). */
-static void see_registering(weir_cuda_device *d)
+static void see_registering(cuda_device_state *d)
 {
   int can = 1;
   CUresult r =
@@ -419,14 +418,14 @@ static void see_registering(weir_cuda_device *d)
 
 static weir_status open_device(int index, const weir_backend **out)
 {
-  weir_cuda_device *d = &devices[index];
+  cuda_device_state *d = &devices[index];
   fill(d, index);
   CUresult r = weir_cuda.cuDeviceGet(&d->device, index);
-  if (r) return weir_driver_fail(r, "cuDeviceGet of cuda:%d", index);
+  if (r) return driver_fail(r, "cuDeviceGet of cuda:%d", index);
   see_registering(d);
   r = weir_cuda.cuDevicePrimaryCtxRetain(&d->context, d->device);
-  if (r) return weir_driver_fail(r, "cuDevicePrimaryCtxRetain of cuda:%d", index);
-  weir_status st = weir_cuda_vmm(d);
+  if (r) return driver_fail(r, "cuDevicePrimaryCtxRetain of cuda:%d", index);
+  weir_status st = cuda_vmm(d);
   if (st) (void)weir_cuda.cuDevicePrimaryCtxRelease(d->device);
   *out = &d->backend;
   return st;
@@ -434,17 +433,17 @@ static weir_status open_device(int index, const weir_backend **out)
 
 static weir_status close_device(int index)
 {
-  weir_cuda_device *d = &devices[index];
-  weir_cuda_forget_peers(d, devices, DEVICES);
-  weir_cuda_blas_close(d);
+  cuda_device_state *d = &devices[index];
+  cuda_forget_peers(d, devices, DEVICES);
+  cuda_blas_close(d);
   CUresult r = weir_cuda.cuDevicePrimaryCtxRelease(d->device);
-  return weir_driver_fail(r, "cuDevicePrimaryCtxRelease of cuda:%d", index);
+  return driver_fail(r, "cuDevicePrimaryCtxRelease of cuda:%d", index);
 }
 
-WEIR_PUBLIC const weir_cuda_plugin *weir_cuda_plugin_open(void);
-const weir_cuda_plugin *weir_cuda_plugin_open(void)
+WEIR_PUBLIC const cuda_plugin *weir_cuda_plugin_open(void);
+const cuda_plugin *weir_cuda_plugin_open(void)
 {
-  static const weir_cuda_plugin plugin = {WEIR_VERSION_BUILD, start,       properties,
-                                          can_reach,          open_device, close_device};
+  static const cuda_plugin plugin = {WEIR_VERSION_BUILD, start,       properties,
+                                     can_reach,          open_device, close_device};
   return &plugin;
 }

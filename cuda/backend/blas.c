@@ -122,7 +122,7 @@ static void handle_give(int device, void *h)
 }
 
 /* The device's context ends. */
-void weir_cuda_blas_close(const weir_cuda_device *d)
+void cuda_blas_close(const cuda_device_state *d)
 {
   CUresult r;
   pthread_mutex_lock(&lock);
@@ -193,7 +193,7 @@ static bool fits(const weir_gemm *g)
 }
 
 /* NVIDIA advises 32 MiB from compute capability 9.0 on, and 4 MiB before. */
-static size_t workspace_of(const weir_cuda_device *d)
+static size_t workspace_of(const cuda_device_state *d)
 {
   int major = 0;
   (void)weir_cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
@@ -201,18 +201,18 @@ static size_t workspace_of(const weir_cuda_device *d)
   return (size_t)(major >= 9 ? 32 : 4) << 20;
 }
 
-static weir_status missing(const weir_cuda_device *d, int refused)
+static weir_status missing(const cuda_device_state *d, int refused)
 {
   if (refused)
-    return weir_cuda_fail_as(WEIR_ENOTSUP,
-                             "matmul: cuBLAS was asked for, and cublasCreate failed "
-                             "on cuda:%d: status %d",
-                             d->index, refused);
-  return weir_cuda_fail_as(WEIR_ENOTSUP, "matmul: cuBLAS was asked for, and %s", why);
+    return cuda_fail_as(WEIR_ENOTSUP,
+                        "matmul: cuBLAS was asked for, and cublasCreate failed "
+                        "on cuda:%d: status %d",
+                        d->index, refused);
+  return cuda_fail_as(WEIR_ENOTSUP, "matmul: cuBLAS was asked for, and %s", why);
 }
 
 /* *done false: it is for the engine's own kernels. */
-weir_status weir_cuda_blas(weir_cuda_device *d, void *stream, const weir_gemm *g, bool *done)
+weir_status cuda_blas(cuda_device_state *d, void *stream, const weir_gemm *g, bool *done)
 {
   bool asked = g->blas == WEIR_BLAS_VENDOR;
   double work = (double)g->m * (double)g->n * (double)g->k * (double)g->batch;
@@ -222,22 +222,21 @@ weir_status weir_cuda_blas(weir_cuda_device *d, void *stream, const weir_gemm *g
   int refused = 0, failed = 0;
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, (h = handle_take(d->index, stream, &refused), CUDA_SUCCESS));
-  if (r) return weir_driver_fail(r, "matmul: entering cuda:%d", d->index);
+  if (r) return driver_fail(r, "matmul: entering cuda:%d", d->index);
   if (!h) return asked ? missing(d, refused) : WEIR_OK;
   size_t bytes = workspace_of(d);
-  weir_status st = weir_cuda_core_of->allocate(&room, bytes, d->index, stream),
-              given_back = WEIR_OK;
+  weir_status st = cuda_core_calls->allocate(&room, bytes, d->index, stream), given_back = WEIR_OK;
   if (!st) {
     WEIR_CUDA_SEEN(d, r, (failed = with_handle(h, stream, g, room, bytes), CUDA_SUCCESS));
-    given_back = weir_cuda_core_of->release(room);
+    given_back = cuda_core_calls->release(room);
   }
   handle_give(d->index, h);
   if (st) return asked ? st : WEIR_OK; /* no room: the engine's own kernels need none */
-  if (r) return weir_driver_fail(r, "matmul: entering cuda:%d", d->index);
+  if (r) return driver_fail(r, "matmul: entering cuda:%d", d->index);
   if (!asked && (failed == NOT_SUPPORTED || failed == ARCH_MISMATCH)) return given_back;
   *done = true;
   if (failed)
-    return weir_cuda_fail_as(WEIR_ECUDA, "matmul: cublasGemmStridedBatchedEx on cuda:%d: status %d",
-                             d->index, failed);
+    return cuda_fail_as(WEIR_ECUDA, "matmul: cublasGemmStridedBatchedEx on cuda:%d: status %d",
+                        d->index, failed);
   return given_back;
 }

@@ -4,38 +4,38 @@
 
 static weir_status fill_random(void *self, void *stream, const weir_random *r)
 {
-  weir_cuda_device *d = self;
-  weir_k_random a = {.of = *r};
-  return weir_cuda_launch(d, stream, WEIR_KERNEL_random_any,
-                          weir_cuda_blocks(d, (r->count + 1) / 2, WEIR_THREADS), &a, "random");
+  cuda_device_state *d = self;
+  k_random a = {.of = *r};
+  return cuda_launch(d, stream, WEIR_KERNEL_random_any,
+                     cuda_blocks(d, (r->count + 1) / 2, WEIR_THREADS), &a, "random");
 }
 
 /* Some of the planes (an image's channel each). */
-static weir_status planes(weir_cuda_device *d, void *stream, const weir_im2col *c, int64_t first,
+static weir_status planes(cuda_device_state *d, void *stream, const weir_im2col *c, int64_t first,
                           int64_t count)
 {
-  int64_t bytes = weir_k_bytes(c->dtype), plane = c->h * c->w;
+  int64_t bytes = k_bytes(c->dtype), plane = c->h * c->w;
   int64_t each = c->kernel[0] * c->kernel[1] * c->oh * c->ow;
-  weir_k_im2col a = {.in = (const char *)c->in + first * plane * bytes,
-                     .out = (char *)c->out + first * each * bytes,
-                     .count = (uint32_t)(count * each),
-                     .h = (int32_t)c->h,
-                     .w = (int32_t)c->w,
-                     .plane = plane,
-                     .ox = weir_k_divisor_of(c->ow),
-                     .oy = weir_k_divisor_of(c->oh),
-                     .s = weir_k_divisor_of(c->kernel[1]),
-                     .r = weir_k_divisor_of(c->kernel[0])};
+  k_im2col a = {.in = (const char *)c->in + first * plane * bytes,
+                .out = (char *)c->out + first * each * bytes,
+                .count = (uint32_t)(count * each),
+                .h = (int32_t)c->h,
+                .w = (int32_t)c->w,
+                .plane = plane,
+                .ox = k_divisor_of(c->ow),
+                .oy = k_divisor_of(c->oh),
+                .s = k_divisor_of(c->kernel[1]),
+                .r = k_divisor_of(c->kernel[0])};
   for (int i = 0; i < 2; i++) {
     a.stride[i] = (int32_t)c->stride[i];
     a.pad[i] = (int32_t)c->pad[i];
     a.dilation[i] = (int32_t)c->dilation[i];
   }
-  enum weir_kernel k = bytes == 1   ? WEIR_KERNEL_im2col_1
-                       : bytes == 2 ? WEIR_KERNEL_im2col_2
-                       : bytes == 4 ? WEIR_KERNEL_im2col_4
-                                    : WEIR_KERNEL_im2col_8;
-  return weir_cuda_launch(d, stream, k, weir_cuda_blocks(d, a.count, WEIR_THREADS), &a, "conv2d");
+  enum kernel_id k = bytes == 1   ? WEIR_KERNEL_im2col_1
+                     : bytes == 2 ? WEIR_KERNEL_im2col_2
+                     : bytes == 4 ? WEIR_KERNEL_im2col_4
+                                  : WEIR_KERNEL_im2col_8;
+  return cuda_launch(d, stream, k, cuda_blocks(d, a.count, WEIR_THREADS), &a, "conv2d");
 }
 
 static weir_status im2col(void *self, void *stream, const weir_im2col *c)
@@ -43,9 +43,9 @@ static weir_status im2col(void *self, void *stream, const weir_im2col *c)
   int64_t each = c->kernel[0] * c->kernel[1] * c->oh * c->ow, all = c->n * c->c;
   if (!each || !all) return WEIR_OK;
   if (each > INT32_MAX || c->h > INT32_MAX || c->w > INT32_MAX)
-    return weir_cuda_fail_as(WEIR_ENOTSUP,
-                             "conv2d: a channel of an image gives %lld elements, more than 2^31",
-                             (long long)each);
+    return cuda_fail_as(WEIR_ENOTSUP,
+                        "conv2d: a channel of an image gives %lld elements, more than 2^31",
+                        (long long)each);
   int64_t some = INT32_MAX / each;
   weir_status st = WEIR_OK;
   for (int64_t first = 0; first < all && !st; first += some)
@@ -53,8 +53,8 @@ static weir_status im2col(void *self, void *stream, const weir_im2col *c)
   return st;
 }
 
-const weir_compute weir_cuda_compute = {.map = weir_cuda_map,
-                                        .reduce = weir_cuda_reduce,
-                                        .random = fill_random,
-                                        .gemm = weir_cuda_gemm,
-                                        .im2col = im2col};
+const weir_compute cuda_compute = {.map = cuda_map,
+                                   .reduce = cuda_reduce,
+                                   .random = fill_random,
+                                   .gemm = cuda_gemm,
+                                   .im2col = im2col};

@@ -67,28 +67,28 @@ static CUresult copy_now(CUstream stream, enum weir_copy_way way, void *to, cons
   return enqueue_and_wait(stream, way, to, from, bytes);
 }
 
-static weir_status said(const weir_cuda_device *d, CUresult r, enum weir_copy_way way,
+static weir_status said(const cuda_device_state *d, CUresult r, enum weir_copy_way way,
                         uint64_t bytes)
 {
-  return weir_driver_fail(r, "copying %llu bytes %s cuda:%d", (unsigned long long)bytes, words[way],
-                          d->index);
+  return driver_fail(r, "copying %llu bytes %s cuda:%d", (unsigned long long)bytes, words[way],
+                     d->index);
 }
 
-weir_status weir_cuda_copy(void *self, void *stream, enum weir_copy_way way, void *to,
-                           const void *from, uint64_t bytes)
+weir_status cuda_copy(void *self, void *stream, enum weir_copy_way way, void *to, const void *from,
+                      uint64_t bytes)
 {
   if (!bytes) return WEIR_OK;
   WEIR_CUDA_CALL_SEEN(d, self, r, copy_now(stream, way, to, from, bytes));
   if (r == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && way != WEIR_COPY_WITHIN)
-    return weir_cuda_fail_as(WEIR_EINVAL,
-                             "a copy %s cuda:%d with pageable memory cannot be captured into a "
-                             "graph, whose replays would use that memory again: pin it",
-                             words[way], d->index);
+    return cuda_fail_as(WEIR_EINVAL,
+                        "a copy %s cuda:%d with pageable memory cannot be captured into a "
+                        "graph, whose replays would use that memory again: pin it",
+                        words[way], d->index);
   return said(d, r, way, bytes);
 }
 
-weir_status weir_cuda_copy_done(void *self, void *stream, enum weir_copy_way way, void *to,
-                                const void *from, uint64_t bytes)
+weir_status cuda_copy_done(void *self, void *stream, enum weir_copy_way way, void *to,
+                           const void *from, uint64_t bytes)
 {
   WEIR_CUDA_CALL_SEEN(d, self, r,
                       bytes ? enqueue_and_wait(stream, way, to, from, bytes)
@@ -99,16 +99,16 @@ weir_status weir_cuda_copy_done(void *self, void *stream, enum weir_copy_way way
 /* ---- peers ----------------------------------------------------------------------------------- */
 
 /* What comes of it shows in the copies' speed only. */
-static void enable(weir_cuda_device *d, weir_cuda_device *peer)
+static void enable(cuda_device_state *d, cuda_device_state *peer)
 {
   int can = 0;
   CUresult r = weir_cuda.cuDeviceCanAccessPeer(&can, d->device, peer->device);
   if (r || !can) return;
   WEIR_CUDA_WITHIN(d, r, weir_cuda.cuCtxEnablePeerAccess(peer->context, 0));
-  if (!r || r == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) weir_cuda_let_in(peer, d->device);
+  if (!r || r == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) cuda_grant_access(peer, d->device);
 }
 
-static void ask(weir_cuda_device *a, weir_cuda_device *b)
+static void ask(cuda_device_state *a, cuda_device_state *b)
 {
   if (atomic_load_explicit(&a->asked, memory_order_acquire) >> b->index & 1) return;
   pthread_mutex_lock(&peers_lock);
@@ -121,9 +121,9 @@ static void ask(weir_cuda_device *a, weir_cuda_device *b)
   pthread_mutex_unlock(&peers_lock);
 }
 
-void weir_cuda_forget_peers(weir_cuda_device *d, weir_cuda_device *all, int count)
+void cuda_forget_peers(cuda_device_state *d, cuda_device_state *all, int count)
 {
-  weir_cuda_let_out(d);
+  cuda_revoke_access(d);
   pthread_mutex_lock(&peers_lock);
   atomic_store(&d->asked, 0);
   for (int i = 0; i < count; i++)
@@ -131,10 +131,10 @@ void weir_cuda_forget_peers(weir_cuda_device *d, weir_cuda_device *all, int coun
   pthread_mutex_unlock(&peers_lock);
 }
 
-weir_status weir_cuda_copy_peer(void *self, void *stream, void *to, const weir_backend *source,
-                                const void *from, uint64_t bytes)
+weir_status cuda_copy_peer(void *self, void *stream, void *to, const weir_backend *source,
+                           const void *from, uint64_t bytes)
 {
-  weir_cuda_device *d = self, *s = source->self;
+  cuda_device_state *d = self, *s = source->self;
   CUresult r;
   if (!bytes) return WEIR_OK;
   ask(d, s);
@@ -142,6 +142,6 @@ weir_status weir_cuda_copy_peer(void *self, void *stream, void *to, const weir_b
                  weir_cuda.cuMemcpyPeerAsync((CUdeviceptr)(uintptr_t)to, d->context,
                                              (CUdeviceptr)(uintptr_t)from, s->context, bytes,
                                              stream));
-  return weir_driver_fail(r, "copying %llu bytes from cuda:%d to cuda:%d",
-                          (unsigned long long)bytes, s->index, d->index);
+  return driver_fail(r, "copying %llu bytes from cuda:%d to cuda:%d", (unsigned long long)bytes,
+                     s->index, d->index);
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 weir_driver weir_cuda;
-const weir_cuda_core *weir_cuda_core_of;
+const cuda_core *cuda_core_calls;
 
 static const struct entry {
   const char *name;
@@ -26,10 +26,10 @@ static weir_status take_entries(PFN_cuGetProcAddress_v12000 look)
     CUdriverProcAddressQueryResult found;
     CUresult r = look(e->name, &function, e->version, CU_GET_PROC_ADDRESS_DEFAULT, &found);
     if (r || !function)
-      return weir_cuda_fail_as(WEIR_ENOTSUP,
-                               "CUDA is not available: the driver has no %s of version %d (error "
-                               "%d); Weir needs a driver of CUDA 12.0 or newer",
-                               e->name, e->version, (int)r);
+      return cuda_fail_as(WEIR_ENOTSUP,
+                          "CUDA is not available: the driver has no %s of version %d (error "
+                          "%d); Weir needs a driver of CUDA 12.0 or newer",
+                          e->name, e->version, (int)r);
     *(void **)e->at = function;
   }
   return WEIR_OK;
@@ -49,32 +49,32 @@ static weir_status initialise(void)
   const char *text = NULL;
   if (!r) return WEIR_OK;
   if (r == CUDA_ERROR_NO_DEVICE)
-    return weir_cuda_fail_as(WEIR_ENOTSUP, "CUDA is not available: the driver has no device "
-                                           "(CUDA_ERROR_NO_DEVICE; is CUDA_VISIBLE_DEVICES set?)");
+    return cuda_fail_as(WEIR_ENOTSUP, "CUDA is not available: the driver has no device "
+                                      "(CUDA_ERROR_NO_DEVICE; is CUDA_VISIBLE_DEVICES set?)");
   (void)weir_cuda.cuGetErrorName(r, &text);
-  return weir_cuda_fail_as(WEIR_ECUDA, "CUDA is not available: cuInit: %s (%d)%s",
-                           text ? text : "error", (int)r, hint(r));
+  return cuda_fail_as(WEIR_ECUDA, "CUDA is not available: cuInit: %s (%d)%s", text ? text : "error",
+                      (int)r, hint(r));
 }
 
-weir_status weir_driver_open(void)
+weir_status driver_open(void)
 {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {
     const char *reason = dlerror();
-    return weir_cuda_fail_as(WEIR_ENOTSUP,
-                             "CUDA is not available: Found no NVIDIA driver on your system: %s",
-                             reason ? reason : "libcuda.so.1 cannot be opened");
+    return cuda_fail_as(WEIR_ENOTSUP,
+                        "CUDA is not available: Found no NVIDIA driver on your system: %s",
+                        reason ? reason : "libcuda.so.1 cannot be opened");
   }
   PFN_cuGetProcAddress_v12000 look;
   *(void **)&look = dlsym(library, "cuGetProcAddress_v2");
   if (!look)
-    return weir_cuda_fail_as(WEIR_ENOTSUP, "CUDA is not available: the driver has no "
-                                           "cuGetProcAddress_v2, so it is older than CUDA 12.0");
+    return cuda_fail_as(WEIR_ENOTSUP, "CUDA is not available: the driver has no "
+                                      "cuGetProcAddress_v2, so it is older than CUDA 12.0");
   weir_status st = take_entries(look);
   return st ? st : initialise();
 }
 
-weir_status weir_driver_fail(CUresult result, const char *what, ...)
+weir_status driver_fail(CUresult result, const char *what, ...)
 {
   const char *name = NULL, *text = NULL;
   char did[160];
@@ -85,7 +85,7 @@ weir_status weir_driver_fail(CUresult result, const char *what, ...)
   va_end(arguments);
   (void)weir_cuda.cuGetErrorName(result, &name);
   (void)weir_cuda.cuGetErrorString(result, &text);
-  return weir_cuda_fail_as(result == CUDA_ERROR_OUT_OF_MEMORY ? WEIR_EOOM : WEIR_ECUDA,
-                           "%s: %s (%d): %s", did, name ? name : "a CUDA error", (int)result,
-                           text ? text : "no text");
+  return cuda_fail_as(result == CUDA_ERROR_OUT_OF_MEMORY ? WEIR_EOOM : WEIR_ECUDA,
+                      "%s: %s (%d): %s", did, name ? name : "a CUDA error", (int)result,
+                      text ? text : "no text");
 }

@@ -85,17 +85,17 @@ typedef struct weir_driver {
 #undef WEIR_CUDA_MEMBER
 } weir_driver;
 
-extern weir_driver weir_cuda; /* whole once weir_driver_open() has succeeded */
-extern const weir_cuda_core *weir_cuda_core_of;
+extern weir_driver weir_cuda; /* whole once driver_open() has succeeded */
+extern const cuda_core *cuda_core_calls;
 
-#define weir_cuda_fail_as weir_cuda_core_of->fail
+#define cuda_fail_as cuda_core_calls->fail
 
 /* Opens and initialises the driver. Errors: ENOTSUP, ECUDA. */
-weir_status weir_driver_open(void);
+weir_status driver_open(void);
 
 /* Words a driver error: what was done (a format), then CUDA's name, number and text.
  * CUDA_ERROR_OUT_OF_MEMORY is WEIR_EOOM, anything else WEIR_ECUDA; CUDA_SUCCESS words nothing. */
-weir_status weir_driver_fail(CUresult result, const char *what, ...)
+weir_status driver_fail(CUresult result, const char *what, ...)
     __attribute__((format(printf, 2, 3)));
 
 #endif

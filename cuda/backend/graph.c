@@ -13,7 +13,7 @@ static weir_status capture_begin(void *self, void *stream, enum weir_capture_mod
 {
   WEIR_CUDA_CALL_SEEN(d, self, r,
                       weir_cuda.cuStreamBeginCapture(stream, (CUstreamCaptureMode)mode));
-  return weir_driver_fail(r, "cuStreamBeginCapture of %p on cuda:%d", stream, d->index);
+  return driver_fail(r, "cuStreamBeginCapture of %p on cuda:%d", stream, d->index);
 }
 
 static weir_status capture_end(void *self, void *stream, void **graph)
@@ -23,28 +23,28 @@ static weir_status capture_end(void *self, void *stream, void **graph)
   CUgraph recorded = NULL;
   CUgraphExec ready = NULL;
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamEndCapture(stream, &recorded));
-  if (r) return weir_driver_fail(r, "cuStreamEndCapture of %p on cuda:%d", stream, d->index);
+  if (r) return driver_fail(r, "cuStreamEndCapture of %p on cuda:%d", stream, d->index);
   WEIR_CUDA_SEEN(d, r, weir_cuda.cuGraphInstantiateWithFlags(&ready, recorded, how));
   CUresult gone;
   WEIR_CUDA_SEEN(d, gone, weir_cuda.cuGraphDestroy(recorded));
   (void)gone; /* what is left of it costs host memory only */
   if (!r) *graph = ready;
-  return weir_driver_fail(r, "cuGraphInstantiateWithFlags on cuda:%d", d->index);
+  return driver_fail(r, "cuGraphInstantiateWithFlags on cuda:%d", d->index);
 }
 
 static weir_status graph_launch(void *self, void *graph, void *stream)
 {
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuGraphLaunch(graph, stream));
-  return weir_driver_fail(r, "cuGraphLaunch on cuda:%d", d->index);
+  return driver_fail(r, "cuGraphLaunch on cuda:%d", d->index);
 }
 
 static weir_status graph_destroy(void *self, void *graph)
 {
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuGraphExecDestroy(graph));
-  return weir_driver_fail(r, "cuGraphExecDestroy on cuda:%d", d->index);
+  return driver_fail(r, "cuGraphExecDestroy on cuda:%d", d->index);
 }
 
-void weir_cuda_graphs(weir_backend *b)
+void cuda_graphs(weir_backend *b)
 {
   b->capture_begin = capture_begin;
   b->capture_end = capture_end;

@@ -44,7 +44,7 @@ static CUlibrary libraries[IMAGES];                /* lock */
 static _Atomic(CUkernel) found[WEIR_KERNEL_COUNT]; /* NULL: not asked for yet */
 
 /* Within the context. */
-static CUresult find(enum weir_kernel k, CUkernel *out)
+static CUresult find(enum kernel_id k, CUkernel *out)
 {
   const struct kernel *kernel = &kernels[k];
   CUresult r = CUDA_SUCCESS;
@@ -68,19 +68,20 @@ static bool too_new(CUresult r, int *driver)
   return unknown && !weir_cuda.cuDriverGetVersion(driver) && *driver < CUDA_VERSION;
 }
 
-static weir_status fail_too_new(const weir_cuda_device *d, CUresult r, int driver, const char *what)
+static weir_status fail_too_new(const cuda_device_state *d, CUresult r, int driver,
+                                const char *what)
 {
   int major = CUDA_VERSION / 1000, minor = CUDA_VERSION % 1000 / 10;
-  return weir_cuda_fail_as(WEIR_ECUDA,
-                           "%s: the kernels in libweir-cuda.so were compiled by CUDA %d.%d, and "
-                           "the driver of cuda:%d is of CUDA %d.%d (error %d): it takes a driver "
-                           "of CUDA %d.%d or newer, or Weir built with an older CUDA Toolkit",
-                           what, major, minor, d->index, driver / 1000, driver % 1000 / 10, (int)r,
-                           major, minor);
+  return cuda_fail_as(WEIR_ECUDA,
+                      "%s: the kernels in libweir-cuda.so were compiled by CUDA %d.%d, and "
+                      "the driver of cuda:%d is of CUDA %d.%d (error %d): it takes a driver "
+                      "of CUDA %d.%d or newer, or Weir built with an older CUDA Toolkit",
+                      what, major, minor, d->index, driver / 1000, driver % 1000 / 10, (int)r,
+                      major, minor);
 }
 
-weir_status weir_cuda_launch(weir_cuda_device *d, void *stream, enum weir_kernel kernel,
-                             weir_grid grid, const void *argument, const char *what)
+weir_status cuda_launch(cuda_device_state *d, void *stream, enum kernel_id kernel, launch_grid grid,
+                        const void *argument, const char *what)
 {
   CUkernel k = atomic_load_explicit(&found[kernel], memory_order_acquire);
   CUresult r = CUDA_SUCCESS;
@@ -88,19 +89,19 @@ weir_status weir_cuda_launch(weir_cuda_device *d, void *stream, enum weir_kernel
   if (!k) WEIR_CUDA_WITHIN(d, r, find(kernel, &k));
   if (r && too_new(r, &driver)) return fail_too_new(d, r, driver, what);
   if (r)
-    return weir_driver_fail(r, "%s: loading the kernel %s on cuda:%d", what, kernels[kernel].name,
-                            d->index);
+    return driver_fail(r, "%s: loading the kernel %s on cuda:%d", what, kernels[kernel].name,
+                       d->index);
   void *arguments[] = {(void *)argument};
   WEIR_CUDA_SEEN(d, r,
                  weir_cuda.cuLaunchKernel((CUfunction)k, grid.x, grid.y, grid.z, WEIR_THREADS, 1, 1,
                                           0, stream, arguments, NULL));
   if (__builtin_expect(r != CUDA_SUCCESS, 0) && too_new(r, &driver))
     return fail_too_new(d, r, driver, what);
-  return weir_driver_fail(r, "%s: cuLaunchKernel of %s (%ux%ux%u blocks) on cuda:%d", what,
-                          kernels[kernel].name, grid.x, grid.y, grid.z, d->index);
+  return driver_fail(r, "%s: cuLaunchKernel of %s (%ux%ux%u blocks) on cuda:%d", what,
+                     kernels[kernel].name, grid.x, grid.y, grid.z, d->index);
 }
 
-int weir_cuda_processors(weir_cuda_device *d)
+int cuda_processors(cuda_device_state *d)
 {
   int n = atomic_load_explicit(&d->processors, memory_order_relaxed);
   if (n) return n;
@@ -111,18 +112,18 @@ int weir_cuda_processors(weir_cuda_device *d)
   return n;
 }
 
-weir_grid weir_cuda_blocks(weir_cuda_device *d, int64_t count, int64_t each)
+launch_grid cuda_blocks(cuda_device_state *d, int64_t count, int64_t each)
 {
-  int64_t blocks = (count + each - 1) / each, most = 32 * (int64_t)weir_cuda_processors(d);
+  int64_t blocks = (count + each - 1) / each, most = 32 * (int64_t)cuda_processors(d);
   if (blocks > most) blocks = most;
-  return (weir_grid){(uint32_t)(blocks > 0 ? blocks : 1), 1, 1};
+  return (launch_grid){(uint32_t)(blocks > 0 ? blocks : 1), 1, 1};
 }
 
 /* Granlund and Montgomery, "Division by invariant integers using multiplication" (PLDI 94), for
  * dividends below 2^31. */
-weir_k_divisor weir_k_divisor_of(int64_t size)
+k_divisor k_divisor_of(int64_t size)
 {
-  weir_k_divisor d = {.size = (uint32_t)size};
+  k_divisor d = {.size = (uint32_t)size};
   while (d.shift < 31 && UINT64_C(1) << d.shift < (uint64_t)size)
     d.shift++;
   uint64_t above = (UINT64_C(1) << d.shift) - (uint64_t)size;
@@ -148,20 +149,20 @@ static int64_t wrapped(int64_t i, weir_dtype dtype)
   }
 }
 
-weir_k_number weir_k_number_of(const weir_number *n, weir_dtype compute)
+k_number k_number_of(const weir_number *n, weir_dtype compute)
 {
   bool whole = n->dtype == WEIR_INT64 || n->dtype == WEIR_BOOL;
   double real = whole ? (double)n->i : n->f;
   float imag = n->dtype == WEIR_COMPLEX64 ? (float)n->imag : 0.0F;
-  if (compute == WEIR_COMPLEX64) return (weir_k_number){.c = {(float)real, imag}};
-  if (weir_k_is_real(compute)) return (weir_k_number){.d = real};
-  if (compute == WEIR_BOOL && !whole) return (weir_k_number){.i = n->f != 0};
-  return (weir_k_number){.i = wrapped(whole ? n->i : (int64_t)n->f, compute)};
+  if (compute == WEIR_COMPLEX64) return (k_number){.c = {(float)real, imag}};
+  if (k_is_real(compute)) return (k_number){.d = real};
+  if (compute == WEIR_BOOL && !whole) return (k_number){.i = n->f != 0};
+  return (k_number){.i = wrapped(whole ? n->i : (int64_t)n->f, compute)};
 }
 
-weir_status weir_cuda_not_for(const char *what, weir_dtype dtype)
+weir_status cuda_no_kernel(const char *what, weir_dtype dtype)
 {
   const char *name = (unsigned)dtype < WEIR_DTYPES ? scalar_type(dtype) : NULL;
-  return weir_cuda_fail_as(WEIR_ENOTSUP, "\"%s\" not implemented for '%s'", what,
-                           name ? name : "unknown dtype");
+  return cuda_fail_as(WEIR_ENOTSUP, "\"%s\" not implemented for '%s'", what,
+                      name ? name : "unknown dtype");
 }

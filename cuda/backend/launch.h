@@ -73,33 +73,33 @@
   X(thin)                                                                                          \
   X(others)
 
-enum weir_kernel {
+enum kernel_id {
 #define WEIR_KERNEL_ENUM(name, image) WEIR_KERNEL_##name,
   WEIR_KERNELS(WEIR_KERNEL_ENUM)
 #undef WEIR_KERNEL_ENUM
       WEIR_KERNEL_COUNT
 };
 
-typedef struct weir_grid {
+typedef struct launch_grid {
   uint32_t x, y, z; /* blocks */
-} weir_grid;
+} launch_grid;
 
 /* Launches it with blocks of WEIR_THREADS and its one argument (copied). `what`: torch's name of
  * the operation, for the sentence of an error. Its image is loaded at its first use. */
-weir_status weir_cuda_launch(weir_cuda_device *d, void *stream, enum weir_kernel kernel,
-                             weir_grid grid, const void *argument, const char *what);
+weir_status cuda_launch(cuda_device_state *d, void *stream, enum kernel_id kernel, launch_grid grid,
+                        const void *argument, const char *what);
 
-int weir_cuda_processors(weir_cuda_device *d); /* multiprocessors; 1 where nobody can tell */
+int cuda_processors(cuda_device_state *d); /* multiprocessors; 1 where nobody can tell */
 /* Blocks for `count` elements, `each` a block: no more than keep the device busy. */
-weir_grid weir_cuda_blocks(weir_cuda_device *d, int64_t count, int64_t each);
+launch_grid cuda_blocks(cuda_device_state *d, int64_t count, int64_t each);
 
-weir_k_divisor weir_k_divisor_of(int64_t size); /* 1 to 2^31 - 1 */
-static inline bool weir_k_is_real(weir_dtype dtype)
+k_divisor k_divisor_of(int64_t size); /* 1 to 2^31 - 1 */
+static inline bool k_is_real(weir_dtype dtype)
 {
   return dtype == WEIR_FLOAT16 || dtype == WEIR_BFLOAT16 || dtype == WEIR_FLOAT32 ||
          dtype == WEIR_FLOAT64;
 }
-static inline int64_t weir_k_bytes(weir_dtype dtype)
+static inline int64_t k_bytes(weir_dtype dtype)
 {
   static const uint8_t bytes[WEIR_DTYPES] = {
 #define WEIR_K_BYTES(name, value, text, size, type) [value] = size,
@@ -109,17 +109,17 @@ static inline int64_t weir_k_bytes(weir_dtype dtype)
   return bytes[dtype];
 }
 /* A number as a kernel that calculates in `compute` takes it. */
-weir_k_number weir_k_number_of(const weir_number *n, weir_dtype compute);
+k_number k_number_of(const weir_number *n, weir_dtype compute);
 /* torch's words: "exp" not implemented for 'Int'. */
-weir_status weir_cuda_not_for(const char *what, weir_dtype dtype);
+weir_status cuda_no_kernel(const char *what, weir_dtype dtype);
 
 /* map.c, reduce.c, gemm.c, compute.c: the functions of weir_compute. */
-weir_status weir_cuda_map(void *self, void *stream, const weir_loop *l);
-weir_status weir_cuda_reduce(void *self, void *stream, const weir_reduce *r);
-weir_status weir_cuda_gemm(void *self, void *stream, const weir_gemm *g);
+weir_status cuda_map(void *self, void *stream, const weir_loop *l);
+weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r);
+weir_status cuda_gemm(void *self, void *stream, const weir_gemm *g);
 /* blas.c: by cuBLAS; *done false: not by it. */
-weir_status weir_cuda_blas(weir_cuda_device *d, void *stream, const weir_gemm *g, bool *done);
-void weir_cuda_blas_close(const weir_cuda_device *d);
-extern const weir_compute weir_cuda_compute;
+weir_status cuda_blas(cuda_device_state *d, void *stream, const weir_gemm *g, bool *done);
+void cuda_blas_close(const cuda_device_state *d);
+extern const weir_compute cuda_compute;
 
 #endif

@@ -67,14 +67,12 @@ static bool is_flat(const weir_loop *l)
 
 /* In the arithmetic of float16 and bfloat16 numbers keep float32's precision, as in torch; else
  * they are converted as elements are. */
-static weir_k_number number(const weir_loop *l, const weir_operand *o)
+static k_number number(const weir_loop *l, const weir_operand *o)
 {
-  weir_k_number n = weir_k_number_of(&o->number, l->compute);
+  k_number n = k_number_of(&o->number, l->compute);
   if (ops[l->op].keeps >> (o - l->in) & 1) return n;
-  if (l->compute == WEIR_FLOAT16)
-    n.d = (double)weir_float16_to_float(weir_float_to_float16((float)n.d));
-  if (l->compute == WEIR_BFLOAT16)
-    n.d = (double)weir_bfloat16_to_float(weir_float_to_bfloat16((float)n.d));
+  if (l->compute == WEIR_FLOAT16) n.d = (double)float16_to_float(float_to_float16((float)n.d));
+  if (l->compute == WEIR_BFLOAT16) n.d = (double)bfloat16_to_float(float_to_bfloat16((float)n.d));
   return n;
 }
 
@@ -83,39 +81,39 @@ static weir_k_number number(const weir_loop *l, const weir_operand *o)
   do {                                                                                             \
     for (int n_ = 0; n_ < 2; n_++)                                                                 \
       (a)->number[n_] = number(l, &(inputs)[n_]);                                                  \
-    (a)->alpha = weir_k_number_of(&(l)->alpha, (l)->compute);                                      \
+    (a)->alpha = k_number_of(&(l)->alpha, (l)->compute);                                           \
     (a)->has_alpha = (l)->has_alpha;                                                               \
     for (int n_ = 0; n_ < 3; n_++)                                                                 \
       (a)->p[n_] = parameter(l, n_);                                                               \
   } while (0)
 
 /* Tolerances are real numbers, whatever is compared. */
-static weir_k_number parameter(const weir_loop *l, int i)
+static k_number parameter(const weir_loop *l, int i)
 {
   bool tolerance = l->op == WEIR_OP_CLOSE;
-  bool whole = l->compute != WEIR_COMPLEX64 && !weir_k_is_real(l->compute);
+  bool whole = l->compute != WEIR_COMPLEX64 && !k_is_real(l->compute);
   /* so that bool's range is not cut before it is calculated */
-  return weir_k_number_of(&l->p[i], tolerance ? WEIR_FLOAT64 : whole ? WEIR_INT64 : l->compute);
+  return k_number_of(&l->p[i], tolerance ? WEIR_FLOAT64 : whole ? WEIR_INT64 : l->compute);
 }
 
-static weir_status flat(weir_cuda_device *d, void *stream, const weir_loop *l)
+static weir_status flat(cuda_device_state *d, void *stream, const weir_loop *l)
 {
   const struct flat *f = &flats[l->compute];
   bool choosing = l->op == WEIR_OP_WHERE;
   const weir_operand *in = l->in + choosing;
-  weir_k_flat a = {.out = l->out.data,
-                   .in = {in[0].data, in[1].data},
-                   .chosen = choosing ? l->in[0].data : NULL,
-                   .count = l->count,
-                   .op = (int32_t)l->op,
-                   .out_bool = l->out.dtype != l->compute};
+  k_flat a = {.out = l->out.data,
+              .in = {in[0].data, in[1].data},
+              .chosen = choosing ? l->in[0].data : NULL,
+              .count = l->count,
+              .op = (int32_t)l->op,
+              .out_bool = l->out.dtype != l->compute};
   for (int i = ops[l->op].inputs - choosing; i < 2; i++)
     a.in[i] = NULL;
   TAKE_NUMBERS(&a, l, in);
   uintptr_t bits = (uintptr_t)a.out | (uintptr_t)a.in[0] | (uintptr_t)a.in[1];
   a.vector = bits % 16 == 0;
-  weir_grid grid = weir_cuda_blocks(d, l->count, (int64_t)WEIR_THREADS * f->elements);
-  return weir_cuda_launch(d, stream, f->kernel, grid, &a, ops[l->op].name);
+  launch_grid grid = cuda_blocks(d, l->count, (int64_t)WEIR_THREADS * f->elements);
+  return cuda_launch(d, stream, f->kernel, grid, &a, ops[l->op].name);
 }
 
 /* ---- strided --------------------------------------------------------------------------------- */
@@ -159,7 +157,7 @@ static int widest(weir_loop *l)
   return best;
 }
 
-static void take_operand(weir_k_operand *to, const weir_operand *o, int dims)
+static void take_operand(k_operand *to, const weir_operand *o, int dims)
 {
   to->data = o->data;
   to->dtype = (int32_t)o->dtype;
@@ -167,40 +165,40 @@ static void take_operand(weir_k_operand *to, const weir_operand *o, int dims)
     to->stride[i] = (int32_t)o->stride[i];
 }
 
-static void take_sizes(weir_k_strided *a, const weir_loop *l)
+static void take_sizes(k_strided *a, const weir_loop *l)
 {
   a->dims = l->dims;
   a->count = (uint32_t)l->count;
   for (int i = 0; i < l->dims; i++)
-    a->size[i] = weir_k_divisor_of(l->size[i]);
+    a->size[i] = k_divisor_of(l->size[i]);
 }
 
-static weir_status strided(weir_cuda_device *d, void *stream, const weir_loop *l, int64_t first)
+static weir_status strided(cuda_device_state *d, void *stream, const weir_loop *l, int64_t first)
 {
   bool choosing = l->op == WEIR_OP_WHERE,
        raw = l->op == WEIR_OP_COPY && l->in[0].data && l->in[0].dtype == l->out.dtype;
   const weir_operand *in = l->in + choosing;
-  weir_k_strided a = {.first = first, .op = (int32_t)l->op, .compute = (int32_t)l->compute};
+  k_strided a = {.first = first, .op = (int32_t)l->op, .compute = (int32_t)l->compute};
   take_sizes(&a, l);
   take_operand(&a.out, &l->out, l->dims);
   for (int i = 0; i < ops[l->op].inputs - choosing; i++)
     take_operand(&a.in[i], &in[i], l->dims);
   if (choosing) take_operand(&a.chosen, &l->in[0], l->dims);
   TAKE_NUMBERS(&a, l, in);
-  int bytes = (int)weir_k_bytes(l->out.dtype);
-  enum weir_kernel k = raw                            ? (bytes == 1   ? WEIR_KERNEL_copy_1
-                                                         : bytes == 2 ? WEIR_KERNEL_copy_2
-                                                         : bytes == 4 ? WEIR_KERNEL_copy_4
-                                                                      : WEIR_KERNEL_copy_8)
-                       : l->compute == WEIR_COMPLEX64 ? WEIR_KERNEL_strided_complex64
-                       : l->compute == WEIR_FLOAT64   ? WEIR_KERNEL_strided_float64
-                       : weir_k_is_real(l->compute)   ? WEIR_KERNEL_strided_float32
-                                                      : WEIR_KERNEL_strided_integer;
-  weir_grid grid = weir_cuda_blocks(d, l->count, (int64_t)WEIR_THREADS * WEIR_EACH);
-  return weir_cuda_launch(d, stream, k, grid, &a, ops[l->op].name);
+  int bytes = (int)k_bytes(l->out.dtype);
+  enum kernel_id k = raw                            ? (bytes == 1   ? WEIR_KERNEL_copy_1
+                                                       : bytes == 2 ? WEIR_KERNEL_copy_2
+                                                       : bytes == 4 ? WEIR_KERNEL_copy_4
+                                                                    : WEIR_KERNEL_copy_8)
+                     : l->compute == WEIR_COMPLEX64 ? WEIR_KERNEL_strided_complex64
+                     : l->compute == WEIR_FLOAT64   ? WEIR_KERNEL_strided_float64
+                     : k_is_real(l->compute)        ? WEIR_KERNEL_strided_float32
+                                                    : WEIR_KERNEL_strided_integer;
+  launch_grid grid = cuda_blocks(d, l->count, (int64_t)WEIR_THREADS * WEIR_EACH);
+  return cuda_launch(d, stream, k, grid, &a, ops[l->op].name);
 }
 
-static weir_status in_parts(weir_cuda_device *d, void *stream, weir_loop l, int64_t first)
+static weir_status in_parts(cuda_device_state *d, void *stream, weir_loop l, int64_t first)
 {
   if (fits(&l)) return strided(d, stream, &l, first);
   int dim = widest(&l);
@@ -211,7 +209,7 @@ static weir_status in_parts(weir_cuda_device *d, void *stream, weir_loop l, int6
   if (st) return st;
   for (int i = 0; i <= ops[l.op].inputs; i++) {
     weir_operand *o = operand(&l, i);
-    if (o->data) o->data = (char *)o->data + half * o->stride[dim] * weir_k_bytes(o->dtype);
+    if (o->data) o->data = (char *)o->data + half * o->stride[dim] * k_bytes(o->dtype);
   }
   l.size[dim] = whole - half;
   l.count = inner * (whole - half);
@@ -238,37 +236,37 @@ static int turned(const weir_loop *l)
   return -1;
 }
 
-static weir_status turn(weir_cuda_device *d, void *stream, const weir_loop *l, int row)
+static weir_status turn(cuda_device_state *d, void *stream, const weir_loop *l, int row)
 {
-  int last = l->dims - 1, bytes = (int)weir_k_bytes(l->out.dtype);
-  weir_k_turn a = {.out = l->out.data,
-                   .in = l->in[0].data,
-                   .rows = (uint32_t)l->size[row],
-                   .columns = (uint32_t)l->size[last],
-                   .out_row = l->out.stride[row],
-                   .in_column = l->in[0].stride[last],
-                   .others = (uint32_t)(l->count / l->size[row] / l->size[last])};
+  int last = l->dims - 1, bytes = (int)k_bytes(l->out.dtype);
+  k_turn a = {.out = l->out.data,
+              .in = l->in[0].data,
+              .rows = (uint32_t)l->size[row],
+              .columns = (uint32_t)l->size[last],
+              .out_row = l->out.stride[row],
+              .in_column = l->in[0].stride[last],
+              .others = (uint32_t)(l->count / l->size[row] / l->size[last])};
   for (int i = 0; i < last; i++) {
     if (i == row) continue;
-    a.size[a.dims] = weir_k_divisor_of(l->size[i]);
+    a.size[a.dims] = k_divisor_of(l->size[i]);
     a.out_stride[a.dims] = l->out.stride[i];
     a.in_stride[a.dims++] = l->in[0].stride[i];
   }
   uint32_t across = (a.columns + WEIR_TILE - 1) / WEIR_TILE,
            down = (a.rows + WEIR_TILE - 1) / WEIR_TILE;
-  weir_grid grid = {across * down, a.others < 65535 ? a.others : 65535, 1};
-  enum weir_kernel k = bytes == 1   ? WEIR_KERNEL_turn_1
-                       : bytes == 2 ? WEIR_KERNEL_turn_2
-                       : bytes == 4 ? WEIR_KERNEL_turn_4
-                                    : WEIR_KERNEL_turn_8;
-  return weir_cuda_launch(d, stream, k, grid, &a, ops[l->op].name);
+  launch_grid grid = {across * down, a.others < 65535 ? a.others : 65535, 1};
+  enum kernel_id k = bytes == 1   ? WEIR_KERNEL_turn_1
+                     : bytes == 2 ? WEIR_KERNEL_turn_2
+                     : bytes == 4 ? WEIR_KERNEL_turn_4
+                                  : WEIR_KERNEL_turn_8;
+  return cuda_launch(d, stream, k, grid, &a, ops[l->op].name);
 }
 
-static weir_status copy(weir_cuda_device *d, void *stream, const weir_loop *l)
+static weir_status copy(cuda_device_state *d, void *stream, const weir_loop *l)
 {
   if (contiguous(l, &l->out) && contiguous(l, &l->in[0]))
-    return weir_cuda_copy(d, stream, WEIR_COPY_WITHIN, l->out.data, l->in[0].data,
-                          (uint64_t)(l->count * weir_k_bytes(l->out.dtype)));
+    return cuda_copy(d, stream, WEIR_COPY_WITHIN, l->out.data, l->in[0].data,
+                     (uint64_t)(l->count * k_bytes(l->out.dtype)));
   int row = turned(l);
   return row < 0 ? in_parts(d, stream, *l, 0) : turn(d, stream, l, row);
 }
@@ -285,10 +283,10 @@ static void choose(weir_loop *l)
   l->in[0] = l->in[first ? 1 : 2];
 }
 
-weir_status weir_cuda_map(void *self, void *stream, const weir_loop *given)
+weir_status cuda_map(void *self, void *stream, const weir_loop *given)
 {
   weir_loop l = *given;
-  if (!(ops[l.op].computes >> l.compute & 1)) return weir_cuda_not_for(ops[l.op].name, l.compute);
+  if (!(ops[l.op].computes >> l.compute & 1)) return cuda_no_kernel(ops[l.op].name, l.compute);
   if (l.op == WEIR_OP_WHERE && !l.in[0].data) choose(&l);
   if (l.compute == WEIR_BOOL && l.has_alpha) /* a bool times what is not 0 is itself */
     l.alpha = (weir_number){.dtype = WEIR_BOOL, .i = l.alpha.i != 0};

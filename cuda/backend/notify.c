@@ -3,29 +3,29 @@
  * how much it is in all. */
 #include "cuda/backend/device.h"
 
-static const weir_listener *listener(void)
+static const engine_listener *listener(void)
 {
-  return weir_cuda_core_of->listener;
+  return cuda_core_calls->listener;
 }
 
-bool weir_cuda_again(CUresult r)
+bool cuda_try_again(CUresult r)
 {
   return r == CUDA_ERROR_OUT_OF_MEMORY && listener() && listener()->relieve();
 }
 
 /* Within the context. */
-void weir_cuda_notify_mapped(const weir_cuda_device *d, CUresult r, uint64_t address,
-                             uint64_t bytes, weir_mem mem)
+void cuda_notify_mapped(const cuda_device_state *d, CUresult r, uint64_t address, uint64_t bytes,
+                        memory_kind mem)
 {
   if (!r && listener()) listener()->mapped(address, bytes, mem, d->index);
 }
 
-void weir_cuda_notify_unmapped(uint64_t address)
+void cuda_notify_unmapped(uint64_t address)
 {
   if (listener()) listener()->unmapped(address);
 }
 
-void weir_cuda_notify_taken(weir_cuda_device *d, CUresult r, weir_mem mem, int64_t bytes)
+void cuda_notify_taken(cuda_device_state *d, CUresult r, memory_kind mem, int64_t bytes)
 {
   if (r || !listener()) return;
   _Atomic uint64_t *sum = &d->taken[mem == WEIR_MEM_PINNED];

@@ -30,14 +30,14 @@ static const struct row {
 static int kernel_of(const weir_reduce *r)
 {
   bool complex = r->compute == WEIR_COMPLEX64;
-  int column = complex ? 3 : r->compute == WEIR_FLOAT64 ? 2 : weir_k_is_real(r->compute);
+  int column = complex ? 3 : r->compute == WEIR_FLOAT64 ? 2 : k_is_real(r->compute);
   return rows[r->op].computes >> r->compute & 1 ? rows[r->op].kernel[column] : -1;
 }
 
 /* ---- dimensions ------------------------------------------------------------------------------ */
 
 /* Takes dimension d: as a part of the last one taken (from `begin` on) where all strides allow. */
-static void take(weir_k_reduce *a, const weir_reduce *r, int d, int begin, bool kept)
+static void take(k_reduce *a, const weir_reduce *r, int d, int begin, bool kept)
 {
   int64_t n = r->size[d], in = r->in.stride[d], out = r->out.stride[d], index = r->index.stride[d];
   if (n == 1) return;
@@ -53,7 +53,7 @@ static void take(weir_k_reduce *a, const weir_reduce *r, int d, int begin, bool 
   a->index_stride[last] = kept ? index : 0;
 }
 
-static void take_all(weir_k_reduce *a, const weir_reduce *r)
+static void take_all(k_reduce *a, const weir_reduce *r)
 {
   for (int d = 0; d < r->kept; d++)
     take(a, r, d, 0, true);
@@ -62,7 +62,7 @@ static void take_all(weir_k_reduce *a, const weir_reduce *r)
     take(a, r, d, a->kept, false);
   a->small = r->outputs <= INT32_MAX && r->each <= INT32_MAX;
   for (int d = 0; d < a->dims && a->small; d++)
-    a->size[d] = weir_k_divisor_of(a->length[d]);
+    a->size[d] = k_divisor_of(a->length[d]);
 }
 
 /* ---- spreading ------------------------------------------------------------------------------- */
@@ -81,16 +81,16 @@ static int lanes_for(int64_t each, int most)
   return lanes;
 }
 
-static int64_t blocks_of(const weir_k_reduce *a)
+static int64_t blocks_of(const k_reduce *a)
 {
   int64_t group = WEIR_THREADS / a->lanes;
   return (a->outputs + group - 1) / group;
 }
 
-static void spread(weir_cuda_device *d, weir_k_reduce *a)
+static void spread(cuda_device_state *d, k_reduce *a)
 {
   int last = a->dims - 1, kept = a->kept - 1;
-  int64_t busy = 2 * (int64_t)weir_cuda_processors(d);
+  int64_t busy = 2 * (int64_t)cuda_processors(d);
   a->across = a->kept > 0 &&
               (a->dims == a->kept || magnitude(a->in_stride[kept]) < magnitude(a->in_stride[last]));
   a->lanes = a->across ? 1 : lanes_for(a->each, WEIR_THREADS);
@@ -101,30 +101,30 @@ static void spread(weir_cuda_device *d, weir_k_reduce *a)
 }
 
 /* Blocks an output is shared by. */
-static int64_t parts_of(weir_cuda_device *d, const weir_k_reduce *a)
+static int64_t parts_of(cuda_device_state *d, const k_reduce *a)
 {
-  int64_t blocks = blocks_of(a), busy = 4 * (int64_t)weir_cuda_processors(d);
+  int64_t blocks = blocks_of(a), busy = 4 * (int64_t)cuda_processors(d);
   if (blocks * 2 > busy) return 1;
   int64_t parts = busy / blocks, most = a->each / ((int64_t)a->lanes * 16);
   if (parts > most) parts = most;
   return parts > 1024 ? 1024 : parts > 1 ? parts : 1;
 }
 
-static weir_status launch(weir_cuda_device *d, void *stream, int kernel, const weir_k_reduce *a,
+static weir_status launch(cuda_device_state *d, void *stream, int kernel, const k_reduce *a,
                           int64_t parts, const char *what)
 {
-  weir_grid grid = {(uint32_t)blocks_of(a), (uint32_t)parts, 1};
-  return weir_cuda_launch(d, stream, (enum weir_kernel)kernel, grid, a, what);
+  launch_grid grid = {(uint32_t)blocks_of(a), (uint32_t)parts, 1};
+  return cuda_launch(d, stream, (enum kernel_id)kernel, grid, a, what);
 }
 
-static weir_status in_two(weir_cuda_device *d, void *stream, int kernel, weir_k_reduce *a,
+static weir_status in_two(cuda_device_state *d, void *stream, int kernel, k_reduce *a,
                           int64_t parts, const char *what)
 {
   void *room;
   uint64_t bytes = (uint64_t)(a->outputs * parts) * WEIR_PART_BYTES;
-  if (weir_cuda_core_of->allocate(&room, bytes, d->index, stream))
+  if (cuda_core_calls->allocate(&room, bytes, d->index, stream))
     return launch(d, stream, kernel, a, 1, what);
-  weir_k_reduce second = *a;
+  k_reduce second = *a;
   a->parts = room;
   second.in = room;
   second.parts_in = (int32_t)parts;
@@ -132,25 +132,25 @@ static weir_status in_two(weir_cuda_device *d, void *stream, int kernel, weir_k_
   second.lanes = lanes_for(parts, WEIR_THREADS);
   weir_status st = launch(d, stream, kernel, a, parts, what);
   if (!st) st = launch(d, stream, kernel, &second, 1, what);
-  weir_status given_back = weir_cuda_core_of->release(room);
+  weir_status given_back = cuda_core_calls->release(room);
   return st ? st : given_back;
 }
 
-weir_status weir_cuda_reduce(void *self, void *stream, const weir_reduce *r)
+weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r)
 {
-  weir_cuda_device *d = self;
+  cuda_device_state *d = self;
   int kernel = kernel_of(r);
-  if (kernel < 0) return weir_cuda_not_for(rows[r->op].name, r->compute);
+  if (kernel < 0) return cuda_no_kernel(rows[r->op].name, r->compute);
   if (!r->outputs) return WEIR_OK;
-  weir_k_reduce a = {.out = r->out.data,
-                     .index = r->index.data,
-                     .in = r->in.data,
-                     .op = (int32_t)r->op,
-                     .compute = (int32_t)r->compute,
-                     .in_dtype = (int32_t)r->in.dtype,
-                     .out_dtype = (int32_t)r->out.dtype,
-                     .outputs = r->outputs,
-                     .each = r->each};
+  k_reduce a = {.out = r->out.data,
+                .index = r->index.data,
+                .in = r->in.data,
+                .op = (int32_t)r->op,
+                .compute = (int32_t)r->compute,
+                .in_dtype = (int32_t)r->in.dtype,
+                .out_dtype = (int32_t)r->out.dtype,
+                .outputs = r->outputs,
+                .each = r->each};
   take_all(&a, r);
   spread(d, &a);
   int64_t parts = parts_of(d, &a);

@@ -11,9 +11,9 @@
  * in the legacy stream while any blocking stream captures: stream_capturing() knows both. */
 #include "cuda/backend/device.h"
 
-CUresult weir_cuda_enter(const weir_cuda_device *d, weir_cuda_scope *s)
+CUresult cuda_enter_context(const cuda_device_state *d, cuda_scope *s)
 {
-  const weir_listener *l = weir_cuda_core_of->listener;
+  const engine_listener *l = cuda_core_calls->listener;
   CUcontext now = NULL;
   bool all = s->hushed, hushed = l && l->hush(s);
   CUresult r = weir_cuda.cuCtxGetCurrent(&now);
@@ -31,16 +31,16 @@ CUresult weir_cuda_enter(const weir_cuda_device *d, weir_cuda_scope *s)
 
 /* Pops may return "error codes from previous, asynchronous launches" and still have popped: what is
  * current tells. */
-static void pop(const weir_cuda_device *d)
+static void pop(const cuda_device_state *d)
 {
   CUcontext now = NULL;
   if (!weir_cuda.cuCtxPopCurrent(&now)) return;
   if (!weir_cuda.cuCtxGetCurrent(&now) && now == d->context) (void)weir_cuda.cuCtxPopCurrent(&now);
 }
 
-void weir_cuda_leave(const weir_cuda_device *d, weir_cuda_scope *s)
+void cuda_leave_context(const cuda_device_state *d, cuda_scope *s)
 {
-  const weir_listener *l = weir_cuda_core_of->listener;
+  const engine_listener *l = cuda_core_calls->listener;
   bool hushed = s->hushed || (l && l->hush(s));
   if (weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode))
     (void)weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode);

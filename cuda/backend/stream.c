@@ -9,32 +9,31 @@ static weir_status create_at(void *self, int priority, void **stream)
   WEIR_CUDA_CALL_SEEN(d, self, r,
                       weir_cuda.cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, priority));
   if (!r) *stream = s;
-  return weir_driver_fail(r, "cuStreamCreateWithPriority of priority %d on cuda:%d", priority,
-                          d->index);
+  return driver_fail(r, "cuStreamCreateWithPriority of priority %d on cuda:%d", priority, d->index);
 }
 
 static weir_status priority_of(void *self, void *stream, int *priority)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuStreamGetPriority(stream, priority));
-  return weir_driver_fail(r, "cuStreamGetPriority of %p on cuda:%d", stream, d->index);
+  return driver_fail(r, "cuStreamGetPriority of %p on cuda:%d", stream, d->index);
 }
 
 static weir_status priorities(void *self, int *least, int *greatest)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuCtxGetStreamPriorityRange(least, greatest));
-  return weir_driver_fail(r, "cuCtxGetStreamPriorityRange on cuda:%d", d->index);
+  return driver_fail(r, "cuCtxGetStreamPriorityRange on cuda:%d", d->index);
 }
 
 static weir_status device_sync(void *self)
 {
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuCtxSynchronize());
-  return weir_driver_fail(r, "waiting for cuda:%d", d->index);
+  return driver_fail(r, "waiting for cuda:%d", d->index);
 }
 
 static weir_status stream_sync(void *self, void *stream)
 {
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamSynchronize(stream));
-  return weir_driver_fail(r, "waiting for a stream of cuda:%d", d->index);
+  return driver_fail(r, "waiting for a stream of cuda:%d", d->index);
 }
 
 static weir_status stream_query(void *self, void *stream, bool *complete)
@@ -42,7 +41,7 @@ static weir_status stream_query(void *self, void *stream, bool *complete)
   WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamQuery(stream));
   *complete = r == CUDA_SUCCESS;
   return r == CUDA_ERROR_NOT_READY ? WEIR_OK
-                                   : weir_driver_fail(r, "asking a stream of cuda:%d", d->index);
+                                   : driver_fail(r, "asking a stream of cuda:%d", d->index);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -54,16 +53,16 @@ static weir_status event_create_as(void *self, unsigned flags, void **event)
                  (flags & WEIR_EVENT_BLOCKING ? CU_EVENT_BLOCKING_SYNC : 0u);
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventCreate(&e, how));
   if (!r) *event = e;
-  return weir_driver_fail(r, "cuEventCreate on cuda:%d", d->index);
+  return driver_fail(r, "cuEventCreate on cuda:%d", d->index);
 }
 
 static weir_status event_elapsed(void *self, void *start, void *end, float *ms)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventElapsedTime(ms, start, end));
-  return weir_driver_fail(r, "cuEventElapsedTime on cuda:%d", d->index);
+  return driver_fail(r, "cuEventElapsedTime on cuda:%d", d->index);
 }
 
-void weir_cuda_streams(weir_backend *b)
+void cuda_streams(weir_backend *b)
 {
   b->stream_create_at = create_at;
   b->stream_priority = priority_of;

@@ -15,28 +15,28 @@
 
 enum { PEERS = 64 };
 
-struct weir_cuda_range {
-  struct weir_cuda_range *next; /* of the device */
-  uint64_t address, pages;      /* how many it has room for */
-  uint64_t mapped[];            /* bit a page */
+struct cuda_range {
+  struct cuda_range *next; /* of the device */
+  uint64_t address, pages; /* how many it has room for */
+  uint64_t mapped[];       /* bit a page */
 };
 
 /* Guards ranges, their bits and who is let in, of all devices; held across the calls that change
  * what is mapped, which the driver does one after the other anyway. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct weir_cuda_range **range_at(weir_cuda_device *d, uint64_t address)
+static struct cuda_range **range_at(cuda_device_state *d, uint64_t address)
 {
-  struct weir_cuda_range **r = &d->ranges;
+  struct cuda_range **r = &d->ranges;
   while (*r && address - (*r)->address >= (*r)->pages * d->backend.source.page_bytes)
     r = &(*r)->next;
   return r;
 }
 
-static bool note_range(weir_cuda_device *d, uint64_t address, uint64_t bytes)
+static bool note_range(cuda_device_state *d, uint64_t address, uint64_t bytes)
 {
   uint64_t pages = bytes / d->backend.source.page_bytes, words = (pages + 63) / 64;
-  struct weir_cuda_range *r = calloc(1, sizeof *r + words * sizeof *r->mapped);
+  struct cuda_range *r = calloc(1, sizeof *r + words * sizeof *r->mapped);
   if (!r) return false;
   r->address = address;
   r->pages = pages;
@@ -47,19 +47,19 @@ static bool note_range(weir_cuda_device *d, uint64_t address, uint64_t bytes)
   return true;
 }
 
-static void forget_range(weir_cuda_device *d, uint64_t address)
+static void forget_range(cuda_device_state *d, uint64_t address)
 {
   pthread_mutex_lock(&lock);
-  struct weir_cuda_range **at = range_at(d, address), *gone = *at;
+  struct cuda_range **at = range_at(d, address), *gone = *at;
   if (gone) *at = gone->next;
   pthread_mutex_unlock(&lock);
   free(gone);
 }
 
 /* Pages of one reservation. Lock held. */
-static void note_pages(weir_cuda_device *d, uint64_t address, uint64_t bytes, bool mapped)
+static void note_pages(cuda_device_state *d, uint64_t address, uint64_t bytes, bool mapped)
 {
-  struct weir_cuda_range *r = *range_at(d, address);
+  struct cuda_range *r = *range_at(d, address);
   if (!r) return;
   uint64_t page = d->backend.source.page_bytes, i = (address - r->address) / page;
   for (uint64_t end = i + bytes / page; i < end; i++) {
@@ -74,23 +74,23 @@ static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
   WEIR_CUDA_CALL_WITHIN(
       d, self, r, weir_cuda.cuMemAddressReserve(&at, bytes, d->backend.source.page_bytes, 0, 0));
   if (r)
-    return weir_driver_fail(r, "cuMemAddressReserve of %llu bytes on cuda:%d",
-                            (unsigned long long)bytes, d->index);
+    return driver_fail(r, "cuMemAddressReserve of %llu bytes on cuda:%d", (unsigned long long)bytes,
+                       d->index);
   *address = at;
   bool low = (at + bytes) >> 48 == 0;
   if (low && note_range(d, at, bytes)) return WEIR_OK;
   WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemAddressFree(at, bytes));
-  if (low) return weir_cuda_fail_as(WEIR_ENOMEM, "no host memory to note pages in");
-  return weir_cuda_fail_as(WEIR_ENOTSUP, "cuda:%d gave address space at 0x%llx, above 2^48",
-                           d->index, (unsigned long long)at);
+  if (low) return cuda_fail_as(WEIR_ENOMEM, "no host memory to note pages in");
+  return cuda_fail_as(WEIR_ENOTSUP, "cuda:%d gave address space at 0x%llx, above 2^48", d->index,
+                      (unsigned long long)at);
 }
 
 static weir_status release(void *self, uint64_t address, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuMemAddressFree(address, bytes));
   if (!r) forget_range(d, address);
-  return weir_driver_fail(r, "cuMemAddressFree of %llu bytes on cuda:%d", (unsigned long long)bytes,
-                          d->index);
+  return driver_fail(r, "cuMemAddressFree of %llu bytes on cuda:%d", (unsigned long long)bytes,
+                     d->index);
 }
 
 static weir_status create(void *self, uint64_t *page)
@@ -99,57 +99,57 @@ static weir_status create(void *self, uint64_t *page)
   WEIR_CUDA_CALL_WITHIN(d, self, r,
                         weir_cuda.cuMemCreate(&handle, d->backend.source.page_bytes, &d->page, 0));
   if (!r) *page = handle;
-  weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, (int64_t)d->backend.source.page_bytes);
-  return weir_driver_fail(r, "cuMemCreate of a page of %llu bytes on cuda:%d",
-                          (unsigned long long)d->backend.source.page_bytes, d->index);
+  cuda_notify_taken(d, r, WEIR_MEM_DEVICE, (int64_t)d->backend.source.page_bytes);
+  return driver_fail(r, "cuMemCreate of a page of %llu bytes on cuda:%d",
+                     (unsigned long long)d->backend.source.page_bytes, d->index);
 }
 
 static weir_status destroy(void *self, uint64_t page)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuMemRelease(page));
-  weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)d->backend.source.page_bytes);
-  return weir_driver_fail(r, "cuMemRelease of a page on cuda:%d", d->index);
+  cuda_notify_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)d->backend.source.page_bytes);
+  return driver_fail(r, "cuMemRelease of a page on cuda:%d", d->index);
 }
 
 /* Within the context: where a page is told as well. */
-static CUresult page_map(weir_cuda_device *d, uint64_t address, uint64_t page)
+static CUresult page_map(cuda_device_state *d, uint64_t address, uint64_t page)
 {
   uint64_t bytes = d->backend.source.page_bytes;
   pthread_mutex_lock(&lock);
   CUresult r = weir_cuda.cuMemMap(address, bytes, 0, page, 0);
   if (!r) note_pages(d, address, bytes, true);
   pthread_mutex_unlock(&lock);
-  weir_cuda_notify_mapped(d, r, address, bytes, WEIR_MEM_DEVICE);
+  cuda_notify_mapped(d, r, address, bytes, WEIR_MEM_DEVICE);
   return r;
 }
 
 /* Who listens was told of each page. */
-static CUresult pages_unmap(weir_cuda_device *d, uint64_t address, uint64_t bytes)
+static CUresult pages_unmap(cuda_device_state *d, uint64_t address, uint64_t bytes)
 {
   uint64_t page = d->backend.source.page_bytes;
   for (uint64_t at = 0; at < bytes; at += page)
-    weir_cuda_notify_unmapped(address + at);
+    cuda_notify_unmapped(address + at);
   pthread_mutex_lock(&lock);
   CUresult r = weir_cuda.cuMemUnmap(address, bytes);
   if (!r) note_pages(d, address, bytes, false);
   pthread_mutex_unlock(&lock);
   for (uint64_t at = 0; r && at < bytes; at += page)
-    weir_cuda_notify_mapped(d, CUDA_SUCCESS, address + at, page, WEIR_MEM_DEVICE);
+    cuda_notify_mapped(d, CUDA_SUCCESS, address + at, page, WEIR_MEM_DEVICE);
   return r;
 }
 
 static weir_status map(void *self, uint64_t address, uint64_t page)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, page_map(d, address, page));
-  return weir_driver_fail(r, "cuMemMap of a page at 0x%llx on cuda:%d", (unsigned long long)address,
-                          d->index);
+  return driver_fail(r, "cuMemMap of a page at 0x%llx on cuda:%d", (unsigned long long)address,
+                     d->index);
 }
 
 static weir_status unmap(void *self, uint64_t address, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, pages_unmap(d, address, bytes));
-  return weir_driver_fail(r, "cuMemUnmap of %llu bytes at 0x%llx on cuda:%d",
-                          (unsigned long long)bytes, (unsigned long long)address, d->index);
+  return driver_fail(r, "cuMemUnmap of %llu bytes at 0x%llx on cuda:%d", (unsigned long long)bytes,
+                     (unsigned long long)address, d->index);
 }
 
 static CUmemAccessDesc access_for(CUdevice device)
@@ -159,7 +159,7 @@ static CUmemAccessDesc access_for(CUdevice device)
 }
 
 /* For the device itself and the peers that are let in. Within the context. */
-static CUresult open_range(const weir_cuda_device *d, uint64_t address, uint64_t bytes)
+static CUresult open_range(const cuda_device_state *d, uint64_t address, uint64_t bytes)
 {
   CUmemAccessDesc who[1 + PEERS] = {access_for(d->device)};
   pthread_mutex_lock(&lock);
@@ -174,16 +174,16 @@ static CUresult open_range(const weir_cuda_device *d, uint64_t address, uint64_t
 static weir_status access(void *self, uint64_t address, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, open_range(d, address, bytes));
-  return weir_driver_fail(r, "cuMemSetAccess to %llu bytes at 0x%llx on cuda:%d",
-                          (unsigned long long)bytes, (unsigned long long)address, d->index);
+  return driver_fail(r, "cuMemSetAccess to %llu bytes at 0x%llx on cuda:%d",
+                     (unsigned long long)bytes, (unsigned long long)address, d->index);
 }
 
 /* What is mapped already, run by run. Lock held, within the context. */
-static CUresult open_mapped(const weir_cuda_device *d, const CUmemAccessDesc *who)
+static CUresult open_mapped(const cuda_device_state *d, const CUmemAccessDesc *who)
 {
   uint64_t page = d->backend.source.page_bytes;
   CUresult r = CUDA_SUCCESS;
-  for (const struct weir_cuda_range *in = d->ranges; in && !r; in = in->next)
+  for (const struct cuda_range *in = d->ranges; in && !r; in = in->next)
     for (uint64_t from = 0, to; from < in->pages && !r; from = to + 1) {
       for (to = from; to < in->pages && in->mapped[to / 64] >> to % 64 & 1; to++)
         ;
@@ -193,7 +193,7 @@ static CUresult open_mapped(const weir_cuda_device *d, const CUmemAccessDesc *wh
   return r;
 }
 
-void weir_cuda_let_in(weir_cuda_device *d, CUdevice peer)
+void cuda_grant_access(cuda_device_state *d, CUdevice peer)
 {
   CUmemAccessDesc who = access_for(peer);
   CUresult r;
@@ -209,21 +209,21 @@ void weir_cuda_let_in(weir_cuda_device *d, CUdevice peer)
   pthread_mutex_unlock(&lock);
 }
 
-void weir_cuda_let_out(weir_cuda_device *d)
+void cuda_revoke_access(cuda_device_state *d)
 {
   pthread_mutex_lock(&lock);
   d->guest_count = 0;
   pthread_mutex_unlock(&lock);
 }
 
-static int attribute(const weir_cuda_device *d, CUdevice_attribute which)
+static int attribute(const cuda_device_state *d, CUdevice_attribute which)
 {
   int value = 0;
   return weir_cuda.cuDeviceGetAttribute(&value, which, d->device) ? 0 : value;
 }
 
 /* A page comes and goes. Within the context. */
-static CUresult try_mapped(const weir_cuda_device *d, CUdeviceptr at, size_t bytes)
+static CUresult try_mapped(const cuda_device_state *d, CUdeviceptr at, size_t bytes)
 {
   CUmemAccessDesc own = access_for(d->device);
   CUmemGenericAllocationHandle handle;
@@ -239,7 +239,7 @@ static CUresult try_mapped(const weir_cuda_device *d, CUdeviceptr at, size_t byt
   return r ? r : gone;
 }
 
-static CUresult try_page(const weir_cuda_device *d, size_t bytes)
+static CUresult try_page(const cuda_device_state *d, size_t bytes)
 {
   CUdeviceptr at;
   CUresult r = weir_cuda.cuMemAddressReserve(&at, bytes, bytes, 0, 0);
@@ -251,7 +251,7 @@ static CUresult try_page(const weir_cuda_device *d, size_t bytes)
 
 /* A driver may say that it can and not do it: under WSL 2, before R615, some devices made and
  * mapped memory that network cards may be given, and would not open it (pytorch issue 192330). */
-static bool works(weir_cuda_device *d, size_t bytes)
+static bool works(cuda_device_state *d, size_t bytes)
 {
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, try_page(d, bytes));
@@ -261,7 +261,7 @@ static bool works(weir_cuda_device *d, size_t bytes)
   return !r;
 }
 
-static CUresult page_size(weir_cuda_device *d, size_t *bytes)
+static CUresult page_size(cuda_device_state *d, size_t *bytes)
 {
   const CUmemAllocationGranularity_flags least = CU_MEM_ALLOC_GRANULARITY_MINIMUM;
   CUresult r = weir_cuda.cuMemGetAllocationGranularity(bytes, &d->page, least);
@@ -270,7 +270,7 @@ static CUresult page_size(weir_cuda_device *d, size_t *bytes)
   return weir_cuda.cuMemGetAllocationGranularity(bytes, &d->page, least);
 }
 
-weir_status weir_cuda_vmm(weir_cuda_device *d)
+weir_status cuda_vmm(cuda_device_state *d)
 {
   weir_source *s = &d->backend.source;
   size_t bytes = 0;
@@ -282,7 +282,7 @@ weir_status weir_cuda_vmm(weir_cuda_device *d)
   d->page.allocFlags.gpuDirectRDMACapable =
       attribute(d, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0;
   CUresult r = page_size(d, &bytes);
-  if (r) return weir_driver_fail(r, "cuMemGetAllocationGranularity on cuda:%d", d->index);
+  if (r) return driver_fail(r, "cuMemGetAllocationGranularity on cuda:%d", d->index);
   if (!bytes || (bytes & (bytes - 1)) || !works(d, bytes)) return WEIR_OK;
   s->page_bytes = bytes;
   s->reserve = reserve;

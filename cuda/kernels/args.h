@@ -17,65 +17,65 @@ enum {
   WEIR_TILE = 32      /* rows and columns of what is turned round in shared memory */
 };
 
-typedef union weir_k_number {
+typedef union k_number {
   int64_t i;
   double d;
   float c[2]; /* real, imaginary */
-} weir_k_number;
+} k_number;
 
 /* ---- elementwise ------------------------------------------------------------------------------
  * WHERE's condition stands apart: no operation has more than two inputs beside it. */
 
 /* All operands contiguous and of the kernel's dtype, or numbers. */
-typedef struct weir_k_flat {
+typedef struct k_flat {
   void *out;
   const void *in[2];     /* NULL: the number */
   const uint8_t *chosen; /* WHERE: bool */
-  weir_k_number number[2], alpha, p[3];
+  k_number number[2], alpha, p[3];
   int64_t count, first; /* elements; RANGE: the place of element 0 */
   int32_t op, has_alpha;
   int32_t out_bool; /* out is of bool, not of the kernel's dtype */
   int32_t vector;   /* pointers are aligned for whole vectors */
-} weir_k_flat;
+} k_flat;
 
-/* x / size for x < 2^31: (x * magic >> 32) + x >> shift (weir_k_divisor_of). */
-typedef struct weir_k_divisor {
+/* x / size for x < 2^31: (x * magic >> 32) + x >> shift (k_divisor_of). */
+typedef struct k_divisor {
   uint32_t size, magic, shift;
-} weir_k_divisor;
+} k_divisor;
 
-typedef struct weir_k_operand {
+typedef struct k_operand {
   void *data; /* NULL: the number */
   int32_t dtype;
   int32_t stride[WEIR_DIMS]; /* elements */
-} weir_k_operand;
+} k_operand;
 
 /* Operands of any dtype and strides; less than 2^31 elements, and so far apart. */
-typedef struct weir_k_strided {
-  weir_k_operand out, in[2], chosen;
-  weir_k_divisor size[WEIR_DIMS]; /* outermost first */
-  weir_k_number number[2], alpha, p[3];
+typedef struct k_strided {
+  k_operand out, in[2], chosen;
+  k_divisor size[WEIR_DIMS]; /* outermost first */
+  k_number number[2], alpha, p[3];
   int64_t first;
   uint32_t count;
   int32_t op, compute, dims, has_alpha;
-} weir_k_strided;
+} k_strided;
 
 /* Two dimensions change places: out[z][y][x] = in[z][x][y], by squares of WEIR_TILE; the others
  * (at most 6) are z. */
-typedef struct weir_k_turn {
+typedef struct k_turn {
   void *out;
   const void *in;
   uint32_t rows, columns;     /* y and x of out */
   int64_t out_row, in_column; /* elements; from x to the next is 1 in out, from y in in */
   uint32_t others;            /* product of the sizes below */
   int32_t dims;
-  weir_k_divisor size[WEIR_DIMS];
+  k_divisor size[WEIR_DIMS];
   int64_t out_stride[WEIR_DIMS], in_stride[WEIR_DIMS];
-} weir_k_turn;
+} k_turn;
 
 /* ---- reductions -------------------------------------------------------------------------------
  */
 
-typedef struct weir_k_reduce {
+typedef struct k_reduce {
   void *out, *index; /* index: int64 */
   const void *in;    /* parts_in: accumulators, [part][output] */
   void *parts;       /* stage one of two writes accumulators here; NULL: out */
@@ -86,42 +86,42 @@ typedef struct weir_k_reduce {
   int32_t kept, dims;
   int64_t outputs, each;
   int32_t small; /* outputs and each are below 2^31 */
-  weir_k_divisor size[WEIR_DIMS];
+  k_divisor size[WEIR_DIMS];
   int64_t length[WEIR_DIMS];
   int64_t in_stride[WEIR_DIMS], out_stride[WEIR_DIMS], index_stride[WEIR_DIMS];
-} weir_k_reduce;
+} k_reduce;
 
 enum { WEIR_PART_BYTES = 16 }; /* the most an accumulator takes: see reduce.cu */
 
 /* ---- the others -------------------------------------------------------------------------------
  */
 
-typedef struct weir_k_random { /* a kernel has the name of the bare struct */
+typedef struct k_random { /* a kernel has the name of the bare struct */
   weir_random of;
-} weir_k_random;
+} k_random;
 
 enum { WEIR_K_THIN = 8 }; /* rows of a thin product, at most */
 
-typedef struct weir_k_gemm {
+typedef struct k_gemm {
   const void *a, *b;
   void *c;
   int64_t m, n, k, lda, ldb, ldc, stepa, stepb, stepc;
   int32_t transa, transb;
   int64_t first; /* of the batch: block z is matrix first + z */
-  weir_k_number alpha, beta;
+  k_number alpha, beta;
   int32_t has_beta, scaled; /* beta is not 0; alpha is not 1 */
   int32_t flipped;          /* thin: C lies column by column */
   int32_t across;           /* thin: columns a block makes, a power of two up to 16 */
-} weir_k_gemm;
+} k_gemm;
 
-typedef struct weir_k_im2col {
+typedef struct k_im2col {
   const void *in;
   void *out;
   uint32_t count; /* elements of out */
   int32_t h, w;
   int32_t stride[2], pad[2], dilation[2];
-  weir_k_divisor ox, oy, s, r; /* sizes of out's dimensions but the first, innermost first */
-  int64_t plane;               /* h w */
-} weir_k_im2col;
+  k_divisor ox, oy, s, r; /* sizes of out's dimensions but the first, innermost first */
+  int64_t plane;          /* h w */
+} k_im2col;
 
 #endif

@@ -83,7 +83,7 @@ WEIR_FN void multiply(M (*sum)[SIDE], const slice<M, TILE> &a, const slice<M, TI
 }
 
 template <typename T, typename M, int TILE, int SIDE>
-WEIR_FN void finish(const weir_k_gemm &g, const M (*sum)[SIDE], T *c, uint32_t t, int64_t row0,
+WEIR_FN void finish(const k_gemm &g, const M (*sum)[SIDE], T *c, uint32_t t, int64_t row0,
                     int64_t column0)
 {
   int row = (int)t / (TILE / SIDE), column = (int)t % (TILE / SIDE);
@@ -105,7 +105,7 @@ WEIR_FN void finish(const weir_k_gemm &g, const M (*sum)[SIDE], T *c, uint32_t t
 }
 
 template <typename T, typename M, int TILE, int SIDE>
-WEIR_FN void gemm(WEIR_PLACE_COMMA const weir_k_gemm &g)
+WEIR_FN void gemm(WEIR_PLACE_COMMA const k_gemm &g)
 {
   const int LOADS = TILE * DEEP / WEIR_THREADS;
   typedef kept<T, M, SIDE, LOADS> kept_type;
@@ -152,7 +152,7 @@ WEIR_FN void gemm(WEIR_PLACE_COMMA const weir_k_gemm &g)
 }
 
 #define WEIR_K_GEMM(name, type, math, tile, side)                                                  \
-  WEIR_BLOCK_KERNEL(weir_gemm_##name, WEIR_THREADS, WEIR_GIVEN weir_k_gemm g)                      \
+  WEIR_BLOCK_KERNEL(weir_gemm_##name, WEIR_THREADS, WEIR_GIVEN k_gemm g)                           \
   {                                                                                                \
     gemm<type, math, tile, side>(WEIR_HERE_COMMA g);                                               \
   }

@@ -45,7 +45,7 @@
 #endif
 
 /* Quotient and rest. */
-WEIR_FN uint32_t divided(uint32_t x, const weir_k_divisor &by, uint32_t *rest)
+WEIR_FN uint32_t divided(uint32_t x, const k_divisor &by, uint32_t *rest)
 {
   uint32_t q = (uint32_t)((uint64_t)x * by.magic >> 32);
   q = (q + x) >> by.shift;

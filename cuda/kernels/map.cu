@@ -16,8 +16,7 @@ template <typename T, int N> struct alignas(sizeof(T) * N) vector_of {
 
 /* T elements at i; a number where there is no memory. */
 template <typename T, typename M, int N>
-WEIR_FN void load(M *x, const void *data, const weir_k_number &number, int64_t i, bool whole,
-                  int left)
+WEIR_FN void load(M *x, const void *data, const k_number &number, int64_t i, bool whole, int left)
 {
   if (!data) {
     WEIR_UNROLL for (int j = 0; j < N; j++) x[j] = given<M>(number);
@@ -46,7 +45,7 @@ WEIR_FN void store(void *data, int64_t i, bool whole, int left, const M *x)
   WEIR_UNROLL for (int j = 0; j < N; j++) if (j < left) at[j] = v.element[j];
 }
 
-template <typename T, typename M, int N> WEIR_FN void flat_elements(const weir_k_flat &a, int64_t i)
+template <typename T, typename M, int N> WEIR_FN void flat_elements(const k_flat &a, int64_t i)
 {
   int left = a.count - i < N ? (int)(a.count - i) : N;
   bool whole = a.vector && left == N;
@@ -66,7 +65,7 @@ template <typename T, typename M, int N> WEIR_FN void flat_elements(const weir_k
     store<T, M, N>(a.out, i, whole, left, x);
 }
 
-template <typename T, int N> WEIR_FN void flat(WEIR_PLACE_COMMA const weir_k_flat &a)
+template <typename T, int N> WEIR_FN void flat(WEIR_PLACE_COMMA const k_flat &a)
 {
   int64_t step = (int64_t)gridDim.x * WEIR_THREADS * N;
   WEIR_EACH_THREAD
@@ -78,7 +77,7 @@ template <typename T, int N> WEIR_FN void flat(WEIR_PLACE_COMMA const weir_k_fla
 }
 
 #define WEIR_K_FLAT(name, type, elements)                                                          \
-  WEIR_BLOCK_KERNEL(weir_flat_##name, WEIR_THREADS, WEIR_GIVEN weir_k_flat a)                      \
+  WEIR_BLOCK_KERNEL(weir_flat_##name, WEIR_THREADS, WEIR_GIVEN k_flat a)                           \
   {                                                                                                \
     flat<type, elements>(WEIR_HERE_COMMA a);                                                       \
   }
@@ -98,7 +97,7 @@ struct places {
   int32_t out[WEIR_EACH], in[2][WEIR_EACH], chosen[WEIR_EACH];
 };
 
-WEIR_FN void find(const weir_k_strided &a, uint32_t i, int j, places *at)
+WEIR_FN void find(const k_strided &a, uint32_t i, int j, places *at)
 {
   int32_t out = 0, x = 0, y = 0, c = 0;
   WEIR_UNROLL for (int d = WEIR_DIMS - 1; d >= 0; d--)
@@ -118,8 +117,8 @@ WEIR_FN void find(const weir_k_strided &a, uint32_t i, int j, places *at)
 }
 
 template <typename M>
-WEIR_FN void input(M *x, const weir_k_operand &o, const weir_k_number &number, const int32_t *at,
-                   int count, int compute)
+WEIR_FN void input(M *x, const k_operand &o, const k_number &number, const int32_t *at, int count,
+                   int compute)
 {
   WEIR_UNROLL for (int j = 0; j < WEIR_EACH; j++) x[j] = given<M>(number);
   if (!o.data) return;
@@ -134,7 +133,7 @@ WEIR_FN void input(M *x, const weir_k_operand &o, const weir_k_number &number, c
   WEIR_UNROLL for (int j = 0; j < WEIR_EACH; j++) x[j] = narrowed(x[j], compute);
 }
 
-template <typename M> WEIR_FN void strided_elements(const weir_k_strided &a, uint32_t first)
+template <typename M> WEIR_FN void strided_elements(const k_strided &a, uint32_t first)
 {
   uint32_t left = (a.count - first + WEIR_THREADS - 1) / WEIR_THREADS;
   int count = left < WEIR_EACH ? (int)left : WEIR_EACH;
@@ -158,7 +157,7 @@ template <typename M> WEIR_FN void strided_elements(const weir_k_strided &a, uin
   scatter<M, WEIR_EACH>(a.out.data, a.out.dtype, at.out, count, x);
 }
 
-template <typename M> WEIR_FN void strided(WEIR_PLACE_COMMA const weir_k_strided &a)
+template <typename M> WEIR_FN void strided(WEIR_PLACE_COMMA const k_strided &a)
 {
   WEIR_EACH_THREAD
   {
@@ -170,7 +169,7 @@ template <typename M> WEIR_FN void strided(WEIR_PLACE_COMMA const weir_k_strided
 }
 
 #define WEIR_K_STRIDED(name, type)                                                                 \
-  WEIR_BLOCK_KERNEL(weir_strided_##name, WEIR_THREADS, WEIR_GIVEN weir_k_strided a)                \
+  WEIR_BLOCK_KERNEL(weir_strided_##name, WEIR_THREADS, WEIR_GIVEN k_strided a)                     \
   {                                                                                                \
     strided<type>(WEIR_HERE_COMMA a);                                                              \
   }
@@ -182,7 +181,7 @@ WEIR_K_STRIDED(complex64, c64)
 /* ---- copies of elements as they are -----------------------------------------------------------
  */
 
-template <typename T> WEIR_FN void copy_elements(const weir_k_strided &a, uint32_t first)
+template <typename T> WEIR_FN void copy_elements(const k_strided &a, uint32_t first)
 {
   T x[WEIR_EACH];
   int32_t out[WEIR_EACH];
@@ -209,7 +208,7 @@ template <typename T> WEIR_FN void copy_elements(const weir_k_strided &a, uint32
   }
 }
 
-template <typename T> WEIR_FN void copy(WEIR_PLACE_COMMA const weir_k_strided &a)
+template <typename T> WEIR_FN void copy(WEIR_PLACE_COMMA const k_strided &a)
 {
   WEIR_EACH_THREAD
   {
@@ -220,7 +219,7 @@ template <typename T> WEIR_FN void copy(WEIR_PLACE_COMMA const weir_k_strided &a
   }
 }
 
-template <typename T> WEIR_FN void turn(WEIR_PLACE_COMMA const weir_k_turn &a)
+template <typename T> WEIR_FN void turn(WEIR_PLACE_COMMA const k_turn &a)
 {
   WEIR_SHARED T square[WEIR_TILE][WEIR_TILE + 1];
   uint32_t across = (a.columns + WEIR_TILE - 1) / WEIR_TILE;
@@ -253,11 +252,11 @@ template <typename T> WEIR_FN void turn(WEIR_PLACE_COMMA const weir_k_turn &a)
 }
 
 #define WEIR_K_COPY(bytes, type)                                                                   \
-  WEIR_BLOCK_KERNEL(weir_copy_##bytes, WEIR_THREADS, WEIR_GIVEN weir_k_strided a)                  \
+  WEIR_BLOCK_KERNEL(weir_copy_##bytes, WEIR_THREADS, WEIR_GIVEN k_strided a)                       \
   {                                                                                                \
     copy<type>(WEIR_HERE_COMMA a);                                                                 \
   }                                                                                                \
-  WEIR_BLOCK_KERNEL(weir_turn_##bytes, WEIR_THREADS, WEIR_GIVEN weir_k_turn a)                     \
+  WEIR_BLOCK_KERNEL(weir_turn_##bytes, WEIR_THREADS, WEIR_GIVEN k_turn a)                          \
   {                                                                                                \
     turn<type>(WEIR_HERE_COMMA a);                                                                 \
   }

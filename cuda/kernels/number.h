@@ -40,7 +40,7 @@ WEIR_FN float plain(f16 x)
 }
 WEIR_FN float plain(bf16 x)
 {
-  return weir_bfloat16_to_float(x.bits);
+  return bfloat16_to_float(x.bits);
 }
 WEIR_FN f16 to_f16(float x)
 {
@@ -53,19 +53,19 @@ WEIR_FN bf16 to_bf16(float x)
 #else
 WEIR_FN float plain(f16 x)
 {
-  return weir_float16_to_float(x.bits);
+  return float16_to_float(x.bits);
 }
 WEIR_FN float plain(bf16 x)
 {
-  return weir_bfloat16_to_float(x.bits);
+  return bfloat16_to_float(x.bits);
 }
 WEIR_FN f16 to_f16(float x)
 {
-  return f16{weir_float_to_float16(x)};
+  return f16{float_to_float16(x)};
 }
 WEIR_FN bf16 to_bf16(float x)
 {
-  return bf16{weir_float_to_bfloat16(x)};
+  return bf16{float_to_bfloat16(x)};
 }
 #endif
 WEIR_FN int32_t plain(b8 x)
@@ -93,7 +93,7 @@ WEIR_FN bool is_true(c64 x)
 template <typename T, typename S> WEIR_FN T to_plain(S x)
 {
   if constexpr (std::is_floating_point<S>::value && std::is_integral<T>::value)
-    return (T)weir_double_to_int64((double)x);
+    return (T)double_to_int64((double)x);
   else
     return (T)x;
 }
@@ -128,7 +128,7 @@ template <> struct math_of<b8> {
   typedef int32_t type;
 };
 
-template <typename M> WEIR_FN M given(const weir_k_number &n)
+template <typename M> WEIR_FN M given(const k_number &n)
 {
   if constexpr (std::is_same<M, c64>::value)
     return c64{n.c[0], n.c[1]};

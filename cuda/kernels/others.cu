@@ -6,15 +6,15 @@
 /* A thread makes the two elements of a block of words at a time (philox.h). */
 WEIR_FN void random_pair(const weir_random &r, uint64_t seed, uint64_t offset, int64_t pair)
 {
-  weir_philox_block b = weir_philox(seed, offset + (uint64_t)pair);
+  philox_block b = philox(seed, offset + (uint64_t)pair);
   int64_t at[2] = {2 * pair, 2 * pair + 1};
   double x[2];
   WEIR_UNROLL for (int j = 0; j < 2; j++) x[j] =
-      weir_philox_number(r.kind, r.dtype, r.a, r.b, b.word[2 * j], b.word[2 * j + 1]);
+      philox_number(r.kind, r.dtype, r.a, r.b, b.word[2 * j], b.word[2 * j + 1]);
   scatter<double, 2>(r.out, r.dtype, at, at[1] < r.count ? 2 : 1, x);
 }
 
-WEIR_BLOCK_KERNEL(weir_random_any, WEIR_THREADS, WEIR_GIVEN weir_k_random a)
+WEIR_BLOCK_KERNEL(weir_random_any, WEIR_THREADS, WEIR_GIVEN k_random a)
 {
   WEIR_EACH_THREAD
   {
@@ -28,7 +28,7 @@ WEIR_BLOCK_KERNEL(weir_random_any, WEIR_THREADS, WEIR_GIVEN weir_k_random a)
 
 /* An element of out at a time, neighbours side by side. Images and channels are both planes:
  * out[plane][r][s][y][x]. */
-template <typename T> WEIR_FN void im2col_element(const weir_k_im2col &a, uint32_t i)
+template <typename T> WEIR_FN void im2col_element(const k_im2col &a, uint32_t i)
 {
   uint32_t x, y, s, r, p = divided(i, a.ox, &x);
   p = divided(p, a.oy, &y);
@@ -42,7 +42,7 @@ template <typename T> WEIR_FN void im2col_element(const weir_k_im2col &a, uint32
 }
 
 #define WEIR_K_IM2COL(bytes, type)                                                                 \
-  WEIR_BLOCK_KERNEL(weir_im2col_##bytes, WEIR_THREADS, WEIR_GIVEN weir_k_im2col a)                 \
+  WEIR_BLOCK_KERNEL(weir_im2col_##bytes, WEIR_THREADS, WEIR_GIVEN k_im2col a)                      \
   {                                                                                                \
     WEIR_EACH_THREAD                                                                               \
     {                                                                                              \

@@ -32,7 +32,7 @@ template <typename M> struct sum_of {
     add(o.sum, 0);
     lost = plus(lost, o.lost);
   }
-  WEIR_IN M result(const weir_k_reduce &a) const
+  WEIR_IN M result(const k_reduce &a) const
   {
     M all = is_finite(lost) ? plus(sum, lost) : sum;
     if constexpr (!integral<M>)
@@ -58,7 +58,7 @@ template <> struct sum_of<c64> {
     re.fold(o.re);
     im.fold(o.im);
   }
-  WEIR_IN c64 result(const weir_k_reduce &a) const { return c64{re.result(a), im.result(a)}; }
+  WEIR_IN c64 result(const k_reduce &a) const { return c64{re.result(a), im.result(a)}; }
 };
 
 template <typename M> struct product_of {
@@ -66,7 +66,7 @@ template <typename M> struct product_of {
   WEIR_IN void nothing() { product = to<M>(1); }
   WEIR_IN void add(M x, int64_t) { product = times(product, x); }
   WEIR_IN void fold(const product_of &o) { product = times(product, o.product); }
-  WEIR_IN M result(const weir_k_reduce &) const { return product; }
+  WEIR_IN M result(const k_reduce &) const { return product; }
 };
 
 /* ALL and ANY: how many elements are true, and how many are not. */
@@ -85,7 +85,7 @@ struct truth_of {
     yes += o.yes;
     no += o.no;
   }
-  WEIR_IN b8 result(const weir_k_reduce &a) const
+  WEIR_IN b8 result(const k_reduce &a) const
   {
     return b8{(uint8_t)(a.op == WEIR_REDUCE_ANY ? yes != 0 : no == 0)};
   }
@@ -116,7 +116,7 @@ template <typename M, bool LEAST> struct extreme_of {
   {
     if (o.at >= 0) add(o.value, o.at);
   }
-  WEIR_IN M result(const weir_k_reduce &) const { return value; }
+  WEIR_IN M result(const k_reduce &) const { return value; }
 };
 
 /* ---- places -----------------------------------------------------------------------------------
@@ -134,8 +134,7 @@ WEIR_FAR int64_t far_offset(const int64_t *length, const int64_t *stride, int64_
 }
 
 /* Element offset of number i in dimensions from <= d < end, strides as given. */
-WEIR_FN int64_t offset_of(const weir_k_reduce &a, int64_t i, int from, int end,
-                          const int64_t *stride)
+WEIR_FN int64_t offset_of(const k_reduce &a, int64_t i, int from, int end, const int64_t *stride)
 {
   if (end <= from) return 0;
   if (end - from == 1) return i * stride[from];
@@ -191,7 +190,7 @@ WEIR_FN void take_any(M *x, const void *data, int dtype, const int64_t *at, int 
 
 /* Elements begin, begin + step, ... below end. */
 template <typename M, typename A>
-WEIR_FN void add_elements(const weir_k_reduce &a, A *sum, int64_t base, int64_t begin, int64_t end,
+WEIR_FN void add_elements(const k_reduce &a, A *sum, int64_t base, int64_t begin, int64_t end,
                           int64_t step)
 {
   bool narrow = a.in_dtype != a.compute;
@@ -209,7 +208,7 @@ WEIR_FN void add_elements(const weir_k_reduce &a, A *sum, int64_t base, int64_t 
 }
 
 template <typename M, typename A>
-WEIR_FN void accumulate(const weir_k_reduce &a, A *sum, int64_t output, int lane, int64_t part,
+WEIR_FN void accumulate(const k_reduce &a, A *sum, int64_t output, int lane, int64_t part,
                         int64_t parts)
 {
   sum->nothing();
@@ -225,7 +224,7 @@ WEIR_FN void accumulate(const weir_k_reduce &a, A *sum, int64_t output, int lane
 }
 
 template <typename M, typename A>
-WEIR_FN void finish(const weir_k_reduce &a, const A &sum, int64_t output, int64_t part)
+WEIR_FN void finish(const k_reduce &a, const A &sum, int64_t output, int64_t part)
 {
   if (a.parts) {
     ((A *)a.parts)[part * a.outputs + output] = sum;
@@ -245,7 +244,7 @@ WEIR_FN void finish(const weir_k_reduce &a, const A &sum, int64_t output, int64_
   if (a.index) ((int64_t *)a.index)[offset_of(a, output, 0, a.kept, a.index_stride)] = place;
 }
 
-template <typename M, typename A> WEIR_FN void reduce(WEIR_PLACE_COMMA const weir_k_reduce &a)
+template <typename M, typename A> WEIR_FN void reduce(WEIR_PLACE_COMMA const k_reduce &a)
 {
   WEIR_SHARED A sums[WEIR_THREADS];
   int group = WEIR_THREADS / a.lanes; /* outputs of a block */
@@ -274,18 +273,18 @@ template <typename M, typename A> WEIR_FN void reduce(WEIR_PLACE_COMMA const wei
 }
 
 #define WEIR_K_REDUCE(name, type, accumulator)                                                     \
-  WEIR_BLOCK_KERNEL(weir_##name, WEIR_THREADS, WEIR_GIVEN weir_k_reduce a)                         \
+  WEIR_BLOCK_KERNEL(weir_##name, WEIR_THREADS, WEIR_GIVEN k_reduce a)                              \
   {                                                                                                \
     typedef accumulator accumulator_type;                                                          \
     static_assert(sizeof(accumulator_type) <= WEIR_PART_BYTES, "");                                \
     reduce<type, accumulator_type>(WEIR_HERE_COMMA a);                                             \
   }
 #define WEIR_K_EXTREME(name, type)                                                                 \
-  WEIR_BLOCK_KERNEL(weir_max_##name, WEIR_THREADS, WEIR_GIVEN weir_k_reduce a)                     \
+  WEIR_BLOCK_KERNEL(weir_max_##name, WEIR_THREADS, WEIR_GIVEN k_reduce a)                          \
   {                                                                                                \
     reduce<type, extreme_of<type, false>>(WEIR_HERE_COMMA a);                                      \
   }                                                                                                \
-  WEIR_BLOCK_KERNEL(weir_min_##name, WEIR_THREADS, WEIR_GIVEN weir_k_reduce a)                     \
+  WEIR_BLOCK_KERNEL(weir_min_##name, WEIR_THREADS, WEIR_GIVEN k_reduce a)                          \
   {                                                                                                \
     reduce<type, extreme_of<type, true>>(WEIR_HERE_COMMA a);                                       \
   }

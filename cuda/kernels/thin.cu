@@ -18,8 +18,8 @@ template <typename M> struct partial_sums {
 
 /* Adds the products of `COUNT` elements of B, `step` apart in k. */
 template <typename T, typename M, int COUNT>
-WEIR_FN void add_products(const weir_k_gemm &g, M *sum, const T *a, const T *b, int64_t j,
-                          int64_t p, int step)
+WEIR_FN void add_products(const k_gemm &g, M *sum, const T *a, const T *b, int64_t j, int64_t p,
+                          int step)
 {
   M v[COUNT];
   WEIR_UNROLL for (int u = 0; u < COUNT; u++)
@@ -38,7 +38,7 @@ WEIR_FN void add_products(const weir_k_gemm &g, M *sum, const T *a, const T *b, 
   }
 }
 
-template <typename T, typename M> WEIR_FN void thin(WEIR_PLACE_COMMA const weir_k_gemm &g)
+template <typename T, typename M> WEIR_FN void thin(WEIR_PLACE_COMMA const k_gemm &g)
 {
   typedef partial_sums<M> sums_type;
   WEIR_SHARED alignas(16) sums_type sums;
@@ -75,7 +75,7 @@ template <typename T, typename M> WEIR_FN void thin(WEIR_PLACE_COMMA const weir_
 }
 
 #define WEIR_K_THIN_KERNEL(name, type, math)                                                       \
-  WEIR_BLOCK_KERNEL(weir_thin_##name, WEIR_THREADS, WEIR_GIVEN weir_k_gemm g)                      \
+  WEIR_BLOCK_KERNEL(weir_thin_##name, WEIR_THREADS, WEIR_GIVEN k_gemm g)                           \
   {                                                                                                \
     thin<type, math>(WEIR_HERE_COMMA g);                                                           \
   }

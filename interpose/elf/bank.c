@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-const char *weir_bank_soname(int bank)
+const char *cuda_library_soname(int bank)
 {
   static const char *const sonames[WEIR_BANKS] = {"libcuda.so.1", "libcudart.so.11.0",
                                                   "libcudart.so.12", "libcudart.so.13"};

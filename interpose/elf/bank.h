@@ -4,7 +4,7 @@
 #ifndef WEIR_INTERPOSE_BANK_H
 #define WEIR_INTERPOSE_BANK_H
 
-enum weir_bank {
+enum cuda_library {
   WEIR_BANK_DRIVER = 0, /* libcuda.so.1 */
   WEIR_BANK_RT11 = 1,   /* libcudart.so.11.0 */
   WEIR_BANK_RT12 = 2,   /* libcudart.so.12 */
@@ -14,6 +14,6 @@ enum weir_bank {
 
 /* The soname that a bank's symbols live in: "libcuda.so.1", "libcudart.so.13", ...; NULL: no bank.
  */
-const char *weir_bank_soname(int bank);
+const char *cuda_library_soname(int bank);
 
 #endif

@@ -19,14 +19,14 @@
 
 #define VERSION_HIDDEN 0x8000u /* bit of a DT_VERSYM entry: not the default version */
 
-weir_exec_functions weir_real_exec;
-void *(*weir_real_dlsym)(void *, const char *);
-void *(*weir_real_dlvsym)(void *, const char *, const char *);
-void *(*weir_real_dlopen)(const char *, int);
-int (*weir_real_dlclose)(void *);
-void *(*weir_real_dlmopen)(long, const char *, int);
-uintptr_t weir_own_start, weir_own_end;
-const char *weir_own_path;
+exec_functions real_exec;
+void *(*real_dlsym)(void *, const char *);
+void *(*real_dlvsym)(void *, const char *, const char *);
+void *(*real_dlopen)(const char *, int);
+int (*real_dlclose)(void *);
+void *(*real_dlmopen)(long, const char *, int);
+uintptr_t own_library_start, own_library_end;
+const char *own_library_path;
 
 /* glibc's struct dl_find_object as its manual documents it (2.35); our own name for it, so that we
  * build and run with older ones. */
@@ -51,11 +51,11 @@ static const void *dynamic_pointer(uintptr_t base, uintptr_t value)
   return (const void *)(value < base ? value + base : value);
 }
 
-bool weir_object_read(weir_object *o, uintptr_t base, const ElfW(Dyn) * d)
+bool elf_object_read(elf_object *o, uintptr_t base, const ElfW(Dyn) * d)
 {
   const ElfW(Dyn) *soname = NULL;
 
-  *o = (weir_object){.base = base, .soname = ""};
+  *o = (elf_object){.base = base, .soname = ""};
   for (; d && d->d_tag != DT_NULL; d++) {
     const void *p = dynamic_pointer(base, d->d_un.d_ptr);
     switch (d->d_tag) {
@@ -90,7 +90,7 @@ bool weir_object_read(weir_object *o, uintptr_t base, const ElfW(Dyn) * d)
 }
 
 /* Does the object define a version of this name, with this index if it is not 0? */
-static bool defines_version(const weir_object *o, unsigned index, const char *name)
+static bool defines_version(const elf_object *o, unsigned index, const char *name)
 {
   const char *at = (const char *)o->verdef;
 
@@ -106,7 +106,7 @@ static bool defines_version(const weir_object *o, unsigned index, const char *na
 }
 
 /* How well symbol `i` fits: 0 not at all, 1 for want of a better one, 2 exactly. */
-static int fits(const weir_object *o, uint32_t i, const char *version, enum weir_elf_fit fit)
+static int fits(const elf_object *o, uint32_t i, const char *version, enum elf_fit fit)
 {
   unsigned v = o->versym ? o->versym[i] : VER_NDX_GLOBAL;
   unsigned index = v & ~VERSION_HIDDEN;
@@ -118,7 +118,7 @@ static int fits(const weir_object *o, uint32_t i, const char *version, enum weir
   return defines_version(o, index, version) ? 2 : 0;
 }
 
-static void *symbol_address(const weir_object *o, const ElfW(Sym) * s, enum weir_elf_fit fit)
+static void *symbol_address(const elf_object *o, const ElfW(Sym) * s, enum elf_fit fit)
 {
   unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
 
@@ -131,9 +131,9 @@ static void *symbol_address(const weir_object *o, const ElfW(Sym) * s, enum weir
 
 /* What a walk along a hash chain is looking for, and the best found so far. */
 typedef struct probe {
-  const weir_object *object;
+  const elf_object *object;
   const char *name, *version;
-  enum weir_elf_fit fit;
+  enum elf_fit fit;
   int rank;    /* of the best, as fits() says */
   void *found; /* its address; NULL: none yet, or it is refused */
 } probe;
@@ -142,7 +142,7 @@ typedef struct probe {
  * IFUNC) hides a lesser one that would not be. */
 static bool probe_symbol(probe *p, uint32_t i)
 {
-  const weir_object *o = p->object;
+  const elf_object *o = p->object;
   const ElfW(Sym) *s = &o->symbols[i];
 
   if (s->st_shndx == SHN_UNDEF || strcmp(o->strings + s->st_name, p->name) != 0) return false;
@@ -190,8 +190,8 @@ static void probe_sysv(probe *p)
     if (probe_symbol(p, i)) return;
 }
 
-void *weir_object_symbol(const weir_object *o, const char *name, const char *version,
-                         enum weir_elf_fit fit)
+void *elf_object_symbol(const elf_object *o, const char *name, const char *version,
+                        enum elf_fit fit)
 {
   probe p = {.object = o, .name = name, .version = version, .fit = fit};
 
@@ -255,7 +255,7 @@ static bool find_holder(holder *h, const void *address)
 {
   find_object_result r;
 
-  weir_loader_find();
+  loader_find();
   *h = (holder){.address = (uintptr_t)address};
   if (!find_object) return iterate_phdr && iterate_phdr(holds_address, h);
   if (find_object((void *)h->address, &r) != 0) return false;
@@ -265,29 +265,29 @@ static bool find_holder(holder *h, const void *address)
   return true;
 }
 
-bool weir_object_at(weir_object *o, const void *address)
+bool elf_object_at(elf_object *o, const void *address)
 {
   holder h;
 
   if (!find_holder(&h, address)) return false;
-  bool read = weir_object_read(o, h.base, h.dynamic);
+  bool read = elf_object_read(o, h.base, h.dynamic);
   o->path = h.path;
   return read;
 }
 
-void *weir_object_handle(const void *address)
+void *elf_object_handle(const void *address)
 {
   holder h;
 
   return find_holder(&h, address) ? h.handle : NULL;
 }
 
-bool weir_object_needs(const void *address, const char *soname)
+bool elf_object_needs(const void *address, const char *soname)
 {
   holder h;
-  weir_object o;
+  elf_object o;
 
-  if (!find_holder(&h, address) || !weir_object_read(&o, h.base, h.dynamic)) return false;
+  if (!find_holder(&h, address) || !elf_object_read(&o, h.base, h.dynamic)) return false;
   for (const ElfW(Dyn) *d = h.dynamic; d->d_tag != DT_NULL; d++)
     if (d->d_tag == DT_NEEDED && strcmp(o.strings + d->d_un.d_val, soname) == 0) return true;
   return false;
@@ -297,30 +297,30 @@ bool weir_object_needs(const void *address, const char *soname)
 
 /* The soname tells, or, for a runtime that was packed under a name of somebody's own
  * (libcudart-1a2b3c4d.so.12), the version of its symbols. */
-static int object_bank(const weir_object *o)
+static int object_bank(const elf_object *o)
 {
   for (int bank = 0; bank < WEIR_BANKS; bank++)
-    if (strcmp(o->soname, weir_bank_soname(bank)) == 0) return bank;
+    if (strcmp(o->soname, cuda_library_soname(bank)) == 0) return bank;
   for (int bank = WEIR_BANK_RT11; o->verdef && bank < WEIR_BANKS; bank++)
-    if (defines_version(o, 0, weir_bank_soname(bank))) return bank;
+    if (defines_version(o, 0, cuda_library_soname(bank))) return bank;
   return -1;
 }
 
-int weir_bank_of(const void *address)
+int cuda_library_of(const void *address)
 {
-  weir_object o;
+  elf_object o;
 
-  return weir_object_at(&o, address) && !weir_is_own(address) ? object_bank(&o) : -1;
+  return elf_object_at(&o, address) && !is_own_address(address) ? object_bank(&o) : -1;
 }
 
-bool weir_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank)
+bool elf_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank)
 {
   holder h;
 
   if (!find_holder(&h, address)) return false;
   *start = h.start;
   *bytes = h.end - h.start;
-  *bank = weir_bank_of(address) >= 0;
+  *bank = cuda_library_of(address) >= 0;
   return true;
 }
 
@@ -334,7 +334,7 @@ typedef struct survey {
   bool past_us;   /* our own object has gone by */
   void *at_start; /* what everybody's reference binds to: see survey_object() */
   unsigned count; /* copies of the bank's library, else */
-  weir_object copies[COPIES];
+  elf_object copies[COPIES];
   void *found[COPIES];
 } survey;
 
@@ -347,22 +347,22 @@ static _Atomic bool loaded_late[WEIR_BANKS]; /* not among the startup objects: m
 static int survey_object(struct dl_phdr_info *i, size_t size, void *context)
 {
   survey *s = context;
-  const char *version = s->bank == WEIR_BANK_DRIVER ? NULL : weir_bank_soname(s->bank);
+  const char *version = s->bank == WEIR_BANK_DRIVER ? NULL : cuda_library_soname(s->bank);
   bool startup = s->index++ < startup_objects;
-  weir_object o;
+  elf_object o;
 
   (void)size;
-  if (!weir_object_read(&o, i->dlpi_addr, phdr_dynamic(i))) return 0;
-  if (o.base == weir_own_start) {
+  if (!elf_object_read(&o, i->dlpi_addr, phdr_dynamic(i))) return 0;
+  if (o.base == own_library_start) {
     s->past_us = true;
     return 0;
   }
   if (startup && s->past_us) {
-    s->at_start = weir_object_symbol(&o, s->symbol, version, WEIR_FIT_REFERENCE);
+    s->at_start = elf_object_symbol(&o, s->symbol, version, WEIR_FIT_REFERENCE);
     if (s->at_start) return 1;
   }
   if (s->count == COPIES || object_bank(&o) != s->bank) return 0;
-  void *found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_DEFAULT);
+  void *found = elf_object_symbol(&o, s->symbol, NULL, WEIR_FIT_DEFAULT);
   if (!found) return 0;
   s->copies[s->count] = o;
   s->found[s->count++] = found;
@@ -372,7 +372,7 @@ static int survey_object(struct dl_phdr_info *i, size_t size, void *context)
 static void make_survey(survey *s, int bank, const char *symbol)
 {
   *s = (survey){.bank = bank, .symbol = symbol};
-  weir_loader_find();
+  loader_find();
   if (iterate_phdr) iterate_phdr(survey_object, s);
   if (s->at_start) return;
   if (s->count) atomic_store_explicit(&loaded_late[bank], true, memory_order_relaxed);
@@ -389,7 +389,7 @@ static const void *program_caller(void)
 
   for (int depth = 0; depth < MOST_FRAMES; depth++) {
     uintptr_t here = (uintptr_t)frame, next = (uintptr_t)frame[0];
-    if (!weir_is_own(frame[1])) return frame[1];
+    if (!is_own_address(frame[1])) return frame[1];
     if (next <= here || next - here > MOST_FRAME_BYTES) return NULL;
     frame = frame[0];
   }
@@ -400,22 +400,22 @@ static const void *program_caller(void)
  * first, which the loader gives to those who ask by soname. */
 static void *callers_copy(const survey *s, const void *caller)
 {
-  weir_object at;
+  elf_object at;
 
-  if (s->count == 1 || !weir_object_at(&at, caller)) return s->found[0];
+  if (s->count == 1 || !elf_object_at(&at, caller)) return s->found[0];
   for (unsigned i = 0; i < s->count; i++)
     if (at.base == s->copies[i].base) return s->found[i];
   for (unsigned i = 0; i < s->count; i++)
-    if (weir_object_needs(caller, s->copies[i].soname)) return s->found[i];
+    if (elf_object_needs(caller, s->copies[i].soname)) return s->found[i];
   return s->found[0];
 }
 
-void *weir_elf_symbol(const char *soname, const char *symbol)
+void *elf_symbol(const char *soname, const char *symbol)
 {
   survey s;
 
   for (int bank = 0; bank < WEIR_BANKS; bank++) {
-    if (strcmp(soname, weir_bank_soname(bank)) != 0) continue;
+    if (strcmp(soname, cuda_library_soname(bank)) != 0) continue;
     make_survey(&s, bank, symbol);
     if (s.at_start) return s.at_start;
     return s.count ? callers_copy(&s, program_caller()) : NULL;
@@ -477,7 +477,7 @@ static void answer_put(uint64_t key, uint64_t now, void *found)
   }
 }
 
-void *weir_elf_symbol_again(unsigned id, int bank, const char *symbol)
+void *elf_symbol_cached(unsigned id, int bank, const char *symbol)
 {
   uint64_t now = atomic_load_explicit(&generation, memory_order_acquire);
   uint64_t caller = (uint64_t)(uintptr_t)program_caller();
@@ -485,7 +485,7 @@ void *weir_elf_symbol_again(unsigned id, int bank, const char *symbol)
   void *found = caller ? answer_find(key, now) : NULL;
 
   if (found) return found;
-  found = weir_elf_symbol(weir_bank_soname(bank), symbol);
+  found = elf_symbol(cuda_library_soname(bank), symbol);
   if (found && caller) answer_put(key, now, found);
   return found;
 }
@@ -502,49 +502,49 @@ typedef struct stand_in {
 static int find_stand_in(struct dl_phdr_info *i, size_t size, void *context)
 {
   stand_in *s = context;
-  weir_object o;
+  elf_object o;
 
   (void)size;
   if (s->index++ < startup_objects) return 0;
-  if (!weir_object_read(&o, i->dlpi_addr, phdr_dynamic(i)) || o.base == weir_own_start) return 0;
-  void *found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_FUNCTION);
+  if (!elf_object_read(&o, i->dlpi_addr, phdr_dynamic(i)) || o.base == own_library_start) return 0;
+  void *found = elf_object_symbol(&o, s->symbol, NULL, WEIR_FIT_FUNCTION);
   if (!found) return 0;
   bool callers = phdr_holds(i, (uintptr_t)s->caller);
   if (callers || !s->found) s->found = found;
   return callers;
 }
 
-void *weir_elf_stand_in(const char *symbol)
+void *elf_stand_in(const char *symbol)
 {
   stand_in s = {.symbol = symbol, .caller = program_caller()};
 
-  weir_loader_find();
+  loader_find();
   if (iterate_phdr) iterate_phdr(find_stand_in, &s);
   return s.found;
 }
 
-bool weir_elf_settled(int bank)
+bool elf_is_settled(int bank)
 {
   return !atomic_load_explicit(&many_copies[bank], memory_order_relaxed);
 }
 
-bool weir_elf_is_the_one(int bank, const char *symbol, const void *address)
+bool elf_is_the_one(int bank, const char *symbol, const void *address)
 {
-  weir_object at, one;
+  elf_object at, one;
   survey s;
 
   make_survey(&s, bank, symbol);
   if (!s.at_start && s.count != 1) return false;
-  return weir_object_at(&at, address) &&
-         weir_object_at(&one, s.at_start ? s.at_start : s.found[0]) && at.base == one.base;
+  return elf_object_at(&at, address) && elf_object_at(&one, s.at_start ? s.at_start : s.found[0]) &&
+         at.base == one.base;
 }
 
-bool weir_elf_late(int bank)
+bool elf_loaded_late(int bank)
 {
   return atomic_load_explicit(&loaded_late[bank], memory_order_relaxed);
 }
 
-void weir_elf_unloaded(void)
+void elf_note_unloaded(void)
 {
   for (int bank = 0; bank < WEIR_BANKS; bank++)
     atomic_store_explicit(&many_copies[bank], false, memory_order_relaxed);
@@ -560,7 +560,7 @@ static int read_unloads(struct dl_phdr_info *i, size_t size, void *context)
   return 1;
 }
 
-unsigned long long weir_loader_unloads(void)
+unsigned long long loader_unloads(void)
 {
   unsigned long long unloads = 0;
 
@@ -578,11 +578,11 @@ static void find_ourselves(void)
 {
   unsigned objects = 0;
 
-  weir_own_start = (uintptr_t)__ehdr_start;
-  weir_own_end = (uintptr_t)_end;
+  own_library_start = (uintptr_t)__ehdr_start;
+  own_library_end = (uintptr_t)_end;
   for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next) {
     objects++;
-    if (m->l_addr == weir_own_start) weir_own_path = m->l_name;
+    if (m->l_addr == own_library_start) own_library_path = m->l_name;
   }
   startup_objects = objects;
 }
@@ -594,12 +594,12 @@ static void find_next(const char *symbol, void *out)
   bool past_us = false;
 
   for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next) {
-    weir_object o;
+    elf_object o;
     void *found;
-    if (m->l_addr == weir_own_start) {
+    if (m->l_addr == own_library_start) {
       past_us = true;
-    } else if (past_us && weir_object_read(&o, m->l_addr, m->l_ld) &&
-               (found = weir_object_symbol(&o, symbol, NULL, WEIR_FIT_DEFAULT))) {
+    } else if (past_us && elf_object_read(&o, m->l_addr, m->l_ld) &&
+               (found = elf_object_symbol(&o, symbol, NULL, WEIR_FIT_DEFAULT))) {
       memcpy(out, &found, sizeof found);
       return;
     }
@@ -610,18 +610,18 @@ static void find_next(const char *symbol, void *out)
 static void find_in_glibc(const char *symbol, void *out)
 {
   for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next) {
-    weir_object o;
+    elf_object o;
     void *found;
-    if (!weir_object_read(&o, m->l_addr, m->l_ld)) continue;
+    if (!elf_object_read(&o, m->l_addr, m->l_ld)) continue;
     if (strcmp(o.soname, "libc.so.6") != 0 && strncmp(o.soname, "ld-linux", 8) != 0) continue;
-    if (!(found = weir_object_symbol(&o, symbol, NULL, WEIR_FIT_DEFAULT))) continue;
+    if (!(found = elf_object_symbol(&o, symbol, NULL, WEIR_FIT_DEFAULT))) continue;
     memcpy(out, &found, sizeof found);
     return;
   }
 }
 
 /* Threads that race here store the same values. */
-void weir_loader_find(void)
+void loader_find(void)
 {
   static _Atomic bool done;
 
@@ -629,17 +629,17 @@ void weir_loader_find(void)
   find_ourselves();
   find_in_glibc("_dl_find_object", &find_object);
   find_in_glibc("dl_iterate_phdr", &iterate_phdr);
-  find_next("dlvsym", &weir_real_dlvsym);
-  find_next("dlopen", &weir_real_dlopen);
-  find_next("dlclose", &weir_real_dlclose);
-  find_next("dlmopen", &weir_real_dlmopen);
-  find_next("dlsym", &weir_real_dlsym);
-  find_next("execve", &weir_real_exec.execve);
-  find_next("execv", &weir_real_exec.execv);
-  find_next("execvp", &weir_real_exec.execvp);
-  find_next("execvpe", &weir_real_exec.execvpe);
-  find_next("fexecve", &weir_real_exec.fexecve);
-  find_next("posix_spawn", &weir_real_exec.posix_spawn);
-  find_next("posix_spawnp", &weir_real_exec.posix_spawnp);
+  find_next("dlvsym", &real_dlvsym);
+  find_next("dlopen", &real_dlopen);
+  find_next("dlclose", &real_dlclose);
+  find_next("dlmopen", &real_dlmopen);
+  find_next("dlsym", &real_dlsym);
+  find_next("execve", &real_exec.execve);
+  find_next("execv", &real_exec.execv);
+  find_next("execvp", &real_exec.execvp);
+  find_next("execvpe", &real_exec.execvpe);
+  find_next("fexecve", &real_exec.fexecve);
+  find_next("posix_spawn", &real_exec.posix_spawn);
+  find_next("posix_spawnp", &real_exec.posix_spawnp);
   atomic_store_explicit(&done, true, memory_order_release);
 }

@@ -15,7 +15,7 @@
 #include "interpose/elf/bank.h"
 
 /* An object as its dynamic section describes it; all pointers borrowed from its mapping. */
-typedef struct weir_object {
+typedef struct elf_object {
   uintptr_t base;              /* load bias */
   const ElfW(Sym) * symbols;   /* DT_SYMTAB */
   const char *strings;         /* DT_STRTAB */
@@ -24,111 +24,111 @@ typedef struct weir_object {
   const ElfW(Half) * versym;   /* DT_VERSYM, or NULL: no versions at all */
   const ElfW(Verdef) * verdef; /* DT_VERDEF, or NULL */
   const char *soname;          /* "" when it has none */
-  const char *path;            /* from weir_object_at(): as the loader has it, "" the program's */
-} weir_object;
+  const char *path;            /* from elf_object_at(): as the loader has it, "" the program's */
+} elf_object;
 
 /* How a definition must fit. */
-enum weir_elf_fit {
+enum elf_fit {
   WEIR_FIT_DEFAULT,  /* as dlsym: the default version, else whatever there is */
   WEIR_FIT_FUNCTION, /* the same, but for functions only: a variable of that name is none */
   WEIR_FIT_REFERENCE /* as a relocation: the named version, or a definition without one */
 };
 
 /* Reads a dynamic section. False when there is nothing to look up in. */
-bool weir_object_read(weir_object *o, uintptr_t base, const ElfW(Dyn) * dynamic);
+bool elf_object_read(elf_object *o, uintptr_t base, const ElfW(Dyn) * dynamic);
 
 /* The run-time address of a defined function or object, or NULL. `version` may be NULL. Symbols
  * that must be called to be known (IFUNC) and thread-local ones are refused. */
-void *weir_object_symbol(const weir_object *o, const char *name, const char *version,
-                         enum weir_elf_fit fit);
+void *elf_object_symbol(const elf_object *o, const char *name, const char *version,
+                        enum elf_fit fit);
 
 /* The object that holds an address. False when it is in none. */
-bool weir_object_at(weir_object *o, const void *address);
+bool elf_object_at(elf_object *o, const void *address);
 
 /* The mapping of the object that holds an address, and whether it is a bank's library. False when
  * it is in none. From glibc 2.35 on without a lock. */
-bool weir_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank);
+bool elf_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank);
 
 /* The link map of the object that holds an address, which glibc takes as a dlsym handle; NULL when
  * it is in none or glibc is too old to say (before 2.35). */
-void *weir_object_handle(const void *address);
+void *elf_object_handle(const void *address);
 
 /* Is `address` inside an object that asks for `soname` (DT_NEEDED)? */
-bool weir_object_needs(const void *address, const char *soname);
+bool elf_object_needs(const void *address, const char *soname);
 
 /* Is `address`, found by a look-up of a bank's symbol, in the one object of this namespace that
  * every reference to that symbol means? If not (a second copy, another namespace, a shim in front),
  * its wrapper would lead astray. */
-bool weir_elf_is_the_one(int bank, const char *symbol, const void *address);
+bool elf_is_the_one(int bank, const char *symbol, const void *address);
 
 /* While the driver is not loaded: what a library that came by dlopen has in place of its function
  * `symbol`, which the library's references would be bound to without us. TensorFlow's (to 2.14) has
  * functions of the driver's names that load the driver at their first call. NULL: nobody has it. */
-void *weir_elf_stand_in(const char *symbol);
+void *elf_stand_in(const char *symbol);
 
 /* The bank's library was loaded by dlopen, so that another copy of it may come in the same way. */
-bool weir_elf_late(int bank);
+bool elf_loaded_late(int bank);
 
 /* An object has gone: how many copies there are is to be found out anew. */
-void weir_elf_unloaded(void);
+void elf_note_unloaded(void);
 
 /* How many objects were ever unloaded. */
-unsigned long long weir_loader_unloads(void);
+unsigned long long loader_unloads(void);
 
 /* Finds libc's loader functions; everything above works only after it. Idempotent, any thread; no
  * dl* call, no lock, no malloc. */
-void weir_loader_find(void);
+void loader_find(void);
 
 /* The loader's own functions, found by an ELF look-up of ours before anything can be called. */
-extern void *(*weir_real_dlsym)(void *, const char *);
-extern void *(*weir_real_dlvsym)(void *, const char *, const char *);
-extern void *(*weir_real_dlopen)(const char *, int);
-extern int (*weir_real_dlclose)(void *);
+extern void *(*real_dlsym)(void *, const char *);
+extern void *(*real_dlvsym)(void *, const char *, const char *);
+extern void *(*real_dlopen)(const char *, int);
+extern int (*real_dlclose)(void *);
 
 /* The address of a bank's symbol, without dl* calls, our library and locks of ours; NULL when none
  * is loaded. `soname` is the bank's. For a driver or runtime symbol called through our export: what
  * the caller's reference would be bound to without us. */
-void *weir_elf_symbol(const char *soname, const char *symbol);
+void *elf_symbol(const char *soname, const char *symbol);
 
 /* The same, and remembered for this caller until something is unloaded: for calls where several
- * copies are loaded. `id` is the symbol's: an index in weir_rows[] (table/rows.h), or one of these.
+ * copies are loaded. `id` is the symbol's: an index in hook_rows[] (table/rows.h), or one of these.
  */
 enum { WEIR_ELF_ID_GET_DEVICE = 2047, WEIR_ELF_IDS = 2048 };
-void *weir_elf_symbol_again(unsigned id, int bank, const char *symbol);
+void *elf_symbol_cached(unsigned id, int bank, const char *symbol);
 
-/* Whether an answer of weir_elf_symbol() for this bank holds for every caller. False: several
+/* Whether an answer of elf_symbol() for this bank holds for every caller. False: several
  * copies of the library are loaded and the answer was for the caller at hand, so it must not be
  * remembered. */
-bool weir_elf_settled(int bank);
+bool elf_is_settled(int bank);
 
 /* The bank of the object that holds `address`, or -1 when it is none we know. Asks the soname, and
  * for a runtime packed under another name the version its symbols have. */
-int weir_bank_of(const void *address);
+int cuda_library_of(const void *address);
 
 /* The range of our own code and data, and the path we were loaded from (as the loader was told). */
-extern uintptr_t weir_own_start, weir_own_end;
-extern const char *weir_own_path;
+extern uintptr_t own_library_start, own_library_end;
+extern const char *own_library_path;
 
-static inline bool weir_is_own(const void *address)
+static inline bool is_own_address(const void *address)
 {
-  return (uintptr_t)address >= weir_own_start && (uintptr_t)address < weir_own_end;
+  return (uintptr_t)address >= own_library_start && (uintptr_t)address < own_library_end;
 }
 
-extern void *(*weir_real_dlmopen)(long, const char *, int);
+extern void *(*real_dlmopen)(long, const char *, int);
 
-typedef int weir_spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
-                                const posix_spawnattr_t *, char *const[], char *const[]);
+typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                           const posix_spawnattr_t *, char *const[], char *const[]);
 
 /* What is behind our exec (exec.c); NULL: nobody has it. */
-typedef struct weir_exec_functions {
+typedef struct exec_functions {
   int (*execve)(const char *, char *const[], char *const[]);
   int (*execv)(const char *, char *const[]);
   int (*execvp)(const char *, char *const[]);
   int (*execvpe)(const char *, char *const[], char *const[]);
   int (*fexecve)(int, char *const[], char *const[]);
-  weir_spawn_function *posix_spawn, *posix_spawnp;
-} weir_exec_functions;
-extern weir_exec_functions weir_real_exec;
+  spawn_function *posix_spawn, *posix_spawnp;
+} exec_functions;
+extern exec_functions real_exec;
 
 /* A function's address as dlsym hands it out, which ISO C has no cast for. */
 #define WEIR_CODE(function) ((void *)(uintptr_t)(function))

@@ -26,7 +26,7 @@ static clock_function *find(void)
   uintptr_t start = (uintptr_t)getauxval(AT_SYSINFO_EHDR), base = 0;
   const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)start;
   const ElfW(Dyn) *dynamic = NULL;
-  weir_object o;
+  elf_object o;
 
   if (!e) return ask_kernel;
   const ElfW(Phdr) *p = (const ElfW(Phdr) *)(start + e->e_phoff);
@@ -34,9 +34,9 @@ static clock_function *find(void)
     if (p[i].p_type == PT_LOAD) base = start + p[i].p_offset - p[i].p_vaddr;
     if (p[i].p_type == PT_DYNAMIC) dynamic = (const ElfW(Dyn) *)(start + p[i].p_offset);
   }
-  if (!weir_object_read(&o, base, dynamic)) return ask_kernel;
-  void *found = weir_object_symbol(&o, "__vdso_clock_gettime", NULL, WEIR_FIT_DEFAULT);
-  if (!found) found = weir_object_symbol(&o, "__kernel_clock_gettime", NULL, WEIR_FIT_DEFAULT);
+  if (!elf_object_read(&o, base, dynamic)) return ask_kernel;
+  void *found = elf_object_symbol(&o, "__vdso_clock_gettime", NULL, WEIR_FIT_DEFAULT);
+  if (!found) found = elf_object_symbol(&o, "__kernel_clock_gettime", NULL, WEIR_FIT_DEFAULT);
   return found ? (clock_function *)(uintptr_t)found : ask_kernel;
 }
 

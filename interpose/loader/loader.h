@@ -4,10 +4,10 @@
 #define WEIR_INTERPOSE_LOADER_H
 
 /* The exported trampolines, by names that can't be interposed. */
-void *weir_own_dlsym(void *handle, const char *name);
-void *weir_own_dlvsym(void *handle, const char *name, const char *version);
-void *weir_own_dlopen(const char *file, int mode);
-void *weir_own_dlmopen(long space, const char *file, int mode);
-int weir_own_dlclose(void *handle);
+void *own_dlsym(void *handle, const char *name);
+void *own_dlvsym(void *handle, const char *name, const char *version);
+void *own_dlopen(const char *file, int mode);
+void *own_dlmopen(long space, const char *file, int mode);
+int own_dlclose(void *handle);
 
 #endif

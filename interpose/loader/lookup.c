@@ -26,16 +26,16 @@
 #include "interpose/table/rows.h"
 
 /* What a filter tells its trampoline. Returned in two registers. */
-typedef struct weir_verdict {
+typedef struct filter_answer {
   void *answer; /* to be returned, or the new mode of dlopen and dlmopen */
   void *target; /* to be jumped to; NULL: return the answer */
-} weir_verdict;
+} filter_answer;
 
-weir_verdict weir_filter_dlsym(void *handle, const char *name, const void *caller);
-weir_verdict weir_filter_dlvsym(void *handle, const char *name, const void *caller,
-                                const char *version);
-weir_verdict weir_filter_dlopen(int mode);
-weir_verdict weir_filter_dlmopen(long space, int mode);
+filter_answer filter_dlsym(void *handle, const char *name, const void *caller);
+filter_answer filter_dlvsym(void *handle, const char *name, const void *caller,
+                            const char *version);
+filter_answer filter_dlopen(int mode);
+filter_answer filter_dlmopen(long space, int mode);
 
 static bool keep_deepbind; /* WEIR_DEEPBIND=keep: dlopen's flag is left alone */
 
@@ -69,11 +69,11 @@ static bool looks_like_cuda(const char *name)
 /* Asked by handle for one of the loader's functions: the stand-in for a real one. */
 static void *loader_stand_in(void *real)
 {
-  if (real == WEIR_CODE(weir_real_dlsym)) return WEIR_CODE(weir_own_dlsym);
-  if (real == WEIR_CODE(weir_real_dlvsym)) return WEIR_CODE(weir_own_dlvsym);
-  if (real == WEIR_CODE(weir_real_dlopen)) return WEIR_CODE(weir_own_dlopen);
-  if (real == WEIR_CODE(weir_real_dlmopen)) return WEIR_CODE(weir_own_dlmopen);
-  if (real == WEIR_CODE(weir_real_dlclose)) return WEIR_CODE(weir_own_dlclose);
+  if (real == WEIR_CODE(real_dlsym)) return WEIR_CODE(own_dlsym);
+  if (real == WEIR_CODE(real_dlvsym)) return WEIR_CODE(own_dlvsym);
+  if (real == WEIR_CODE(real_dlopen)) return WEIR_CODE(own_dlopen);
+  if (real == WEIR_CODE(real_dlmopen)) return WEIR_CODE(own_dlmopen);
+  if (real == WEIR_CODE(real_dlclose)) return WEIR_CODE(own_dlclose);
   return real;
 }
 
@@ -81,11 +81,11 @@ static void *loader_stand_in(void *real)
  * one of the driver's that we do not know is watched. */
 static void *unwrapped(int bank, const char *name, void *real)
 {
-  uint16_t api = weir_api_find(name);
+  uint16_t api = hook_api_find(name);
 
-  if (api) weir_cover(api, WEIR_COVER_PASSED);
+  if (api) coverage_add(api, WEIR_COVER_PASSED);
   return api || bank != WEIR_BANK_DRIVER || !looks_like_cuda(name) ? real
-                                                                   : weir_unseen_offer(name, real);
+                                                                   : unwrapped_watch(name, real);
 }
 
 /* A function of the driver's name in no library of CUDA's. It is wrapped where it is what all
@@ -93,30 +93,29 @@ static void *unwrapped(int bank, const char *name, void *real)
  * one here, has handed out its own (HAMi-core's does). */
 static void *wrap_shim(const char *name, void *real)
 {
-  const weir_row *row = weir_row_find(WEIR_BANK_DRIVER, name);
+  const hook_row *row = hook_row_find(WEIR_BANK_DRIVER, name);
 
-  return row && weir_elf_is_the_one(WEIR_BANK_DRIVER, name, real) ? weir_row_offer(row, real)
-                                                                  : real;
+  return row && elf_is_the_one(WEIR_BANK_DRIVER, name, real) ? hook_row_bind(row, real) : real;
 }
 
 /* What the asker gets for a real look-up's answer. */
 static void *wrap(const char *name, void *real)
 {
   if (names_loader(name)) return loader_stand_in(real);
-  int bank = weir_bank_of(real);
+  int bank = cuda_library_of(real);
   if (bank < 0) return wrap_shim(name, real);
-  const weir_row *row = weir_row_find(bank, name);
-  if (row) return weir_elf_is_the_one(bank, name, real) ? weir_row_offer(row, real) : real;
+  const hook_row *row = hook_row_find(bank, name);
+  if (row) return elf_is_the_one(bank, name, real) ? hook_row_bind(row, real) : real;
   return unwrapped(bank, name, real);
 }
 
 /* The real look-up, as if we were not there. RTLD_NEXT, asked from here, is what is behind us. */
 static void *real_lookup(void *handle, const char *name, const char *version)
 {
-  if (!version) return weir_real_dlsym(handle, name);
-  void *found = weir_real_dlvsym(handle, name, version);
-  if (!weir_is_own(found) || names_loader(name)) return found;
-  return weir_real_dlvsym(RTLD_NEXT, name, version);
+  if (!version) return real_dlsym(handle, name);
+  void *found = real_dlvsym(handle, name, version);
+  if (!is_own_address(found) || names_loader(name)) return found;
+  return real_dlvsym(RTLD_NEXT, name, version);
 }
 
 /* RTLD_DEFAULT goes by the caller's scope. Asked from here it is the global scope; what a plug-in
@@ -126,7 +125,7 @@ static void *default_lookup(const char *name, const char *version, const void *c
   void *found = real_lookup(RTLD_DEFAULT, name, version), *own;
 
   if (found) return found;
-  own = weir_object_handle(caller);
+  own = elf_object_handle(caller);
   return own ? real_lookup(own, name, version) : NULL;
 }
 
@@ -134,34 +133,34 @@ static void *default_lookup(const char *name, const char *version, const void *c
  * dlerror() is left to say so. */
 static bool finds_only_us(const char *name, const char *version)
 {
-  if (!version || !weir_is_own(weir_real_dlvsym(RTLD_DEFAULT, name, version))) return false;
-  return weir_real_dlvsym(RTLD_NEXT, name, version) == NULL;
+  if (!version || !is_own_address(real_dlvsym(RTLD_DEFAULT, name, version))) return false;
+  return real_dlvsym(RTLD_NEXT, name, version) == NULL;
 }
 
 /* As a function: a pointer variable of that name, for what is being looked up, is no shim. */
 static bool caller_defines(const void *caller, const char *name)
 {
-  weir_object o;
+  elf_object o;
 
-  return weir_object_at(&o, caller) && weir_object_symbol(&o, name, NULL, WEIR_FIT_FUNCTION);
+  return elf_object_at(&o, caller) && elf_object_symbol(&o, name, NULL, WEIR_FIT_FUNCTION);
 }
 
 /* The slow half: a name of ours, or one that could be CUDA's. */
-static weir_verdict filter(void *handle, const char *name, const char *version, const void *caller,
-                           void *target)
+static filter_answer filter(void *handle, const char *name, const char *version, const void *caller,
+                            void *target)
 {
-  const weir_verdict untouched = {NULL, target};
+  const filter_answer untouched = {NULL, target};
   void *real;
 
   if (handle == RTLD_NEXT || caller_defines(caller, name)) return untouched;
   if (handle != RTLD_DEFAULT) {
     real = real_lookup(handle, name, version);
-    return (weir_verdict){real ? wrap(name, real) : NULL, NULL};
+    return (filter_answer){real ? wrap(name, real) : NULL, NULL};
   }
   real = default_lookup(name, version, caller);
-  if (!real) return finds_only_us(name, version) ? (weir_verdict){NULL, NULL} : untouched;
+  if (!real) return finds_only_us(name, version) ? (filter_answer){NULL, NULL} : untouched;
   void *answer = wrap(name, real);
-  return answer == real && !version ? untouched : (weir_verdict){answer, NULL};
+  return answer == real && !version ? untouched : (filter_answer){answer, NULL};
 }
 
 static inline bool concerns_us(const char *name)
@@ -169,93 +168,92 @@ static inline bool concerns_us(const char *name)
   char c = name ? name[0] : 0;
 
   if (c != 'c' && c != '_' && c != 'd') return false;
-  return weir_name_is_ours(name) || names_loader(name) || looks_like_cuda(name);
+  return hook_name_is_wrapped(name) || names_loader(name) || looks_like_cuda(name);
 }
 
-weir_verdict weir_filter_dlsym(void *handle, const char *name, const void *caller)
+filter_answer filter_dlsym(void *handle, const char *name, const void *caller)
 {
-  if (__builtin_expect(!weir_real_dlsym, 0)) weir_loader_find();
+  if (__builtin_expect(!real_dlsym, 0)) loader_find();
   if (__builtin_expect(!concerns_us(name), 1)) {
-    return (weir_verdict){NULL, WEIR_CODE(weir_real_dlsym)};
+    return (filter_answer){NULL, WEIR_CODE(real_dlsym)};
   }
-  return filter(handle, name, NULL, caller, WEIR_CODE(weir_real_dlsym));
+  return filter(handle, name, NULL, caller, WEIR_CODE(real_dlsym));
 }
 
-weir_verdict weir_filter_dlvsym(void *handle, const char *name, const void *caller,
-                                const char *version)
+filter_answer filter_dlvsym(void *handle, const char *name, const void *caller, const char *version)
 {
-  if (__builtin_expect(!weir_real_dlvsym, 0)) weir_loader_find();
+  if (__builtin_expect(!real_dlvsym, 0)) loader_find();
   if (!version || __builtin_expect(!concerns_us(name), 1)) {
-    return (weir_verdict){NULL, WEIR_CODE(weir_real_dlvsym)};
+    return (filter_answer){NULL, WEIR_CODE(real_dlvsym)};
   }
-  return filter(handle, name, version, caller, WEIR_CODE(weir_real_dlvsym));
+  return filter(handle, name, version, caller, WEIR_CODE(real_dlvsym));
 }
 
 /* A library about to be opened may bring its own copy of a runtime that was opened, not linked:
  * what is known of that runtime's originals is asked for again at the next call of each. */
 static void doubt_originals(void)
 {
-  if (!weir_elf_late(WEIR_BANK_RT11) && !weir_elf_late(WEIR_BANK_RT12) &&
-      !weir_elf_late(WEIR_BANK_RT13))
+  if (!elf_loaded_late(WEIR_BANK_RT11) && !elf_loaded_late(WEIR_BANK_RT12) &&
+      !elf_loaded_late(WEIR_BANK_RT13))
     return;
-  for (uint32_t i = 0; i < weir_row_count; i++)
-    if (weir_rows[i].bank != WEIR_BANK_DRIVER && weir_elf_late(weir_rows[i].bank))
-      atomic_store_explicit(weir_rows[i].real, NULL, memory_order_relaxed);
+  for (uint32_t i = 0; i < hook_row_count; i++)
+    if (hook_rows[i].bank != WEIR_BANK_DRIVER && elf_loaded_late(hook_rows[i].bank))
+      atomic_store_explicit(hook_rows[i].real, NULL, memory_order_relaxed);
 }
 
 /* A plug-in opened with RTLD_DEEPBIND would bind past our exports. */
-weir_verdict weir_filter_dlopen(int mode)
+filter_answer filter_dlopen(int mode)
 {
-  if (__builtin_expect(!weir_real_dlopen, 0)) weir_loader_find();
+  if (__builtin_expect(!real_dlopen, 0)) loader_find();
   if (!keep_deepbind) mode &= ~RTLD_DEEPBIND;
   if (!(mode & RTLD_NOLOAD)) doubt_originals(); /* which some ask for at each of their calls */
-  return (weir_verdict){(void *)(intptr_t)mode, WEIR_CODE(weir_real_dlopen)};
+  return (filter_answer){(void *)(intptr_t)mode, WEIR_CODE(real_dlopen)};
 }
 
 /* Another namespace has libraries of its own, which no export of ours and none of our stand-ins
  * reach: the trace says that there was one. */
-weir_verdict weir_filter_dlmopen(long space, int mode)
+filter_answer filter_dlmopen(long space, int mode)
 {
-  weir_loader_find();
+  loader_find();
   if (space != LM_ID_BASE)
-    weir_note_namespace();
+    process_note_namespace();
   else if (!keep_deepbind)
     mode &= ~RTLD_DEEPBIND;
-  return (weir_verdict){(void *)(intptr_t)mode, WEIR_CODE(weir_real_dlmopen)};
+  return (filter_answer){(void *)(intptr_t)mode, WEIR_CODE(real_dlmopen)};
 }
 
 /* Originals in an object that has gone are forgotten, so that the next call looks again. */
 static void forget_unloaded(void)
 {
-  weir_object o;
+  elf_object o;
 
-  for (uint32_t i = 0; i < weir_row_count; i++) {
-    void *real = atomic_load_explicit(weir_rows[i].real, memory_order_relaxed);
-    if (real && !weir_object_at(&o, real))
-      atomic_compare_exchange_strong(weir_rows[i].real, &real, NULL);
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    void *real = atomic_load_explicit(hook_rows[i].real, memory_order_relaxed);
+    if (real && !elf_object_at(&o, real))
+      atomic_compare_exchange_strong(hook_rows[i].real, &real, NULL);
   }
 }
 
 /* dlclose does not go by its caller, so a plain wrapper will do. */
-int weir_own_dlclose(void *handle)
+int own_dlclose(void *handle)
 {
-  weir_loader_find();
-  unsigned long long unloads = weir_loader_unloads();
-  weir_stack_unloading();
-  int result = weir_real_dlclose(handle);
+  loader_find();
+  unsigned long long unloads = loader_unloads();
+  stack_unloading();
+  int result = real_dlclose(handle);
   int saved = errno;
-  if (weir_loader_unloads() != unloads) {
+  if (loader_unloads() != unloads) {
     forget_unloaded();
-    weir_elf_unloaded();
+    elf_note_unloaded();
     process_parts_unloaded();
   }
-  weir_stack_unloaded();
+  stack_unloaded();
   errno = saved;
   return result;
 }
 
 __attribute__((visibility("default"))) int dlclose(void *handle)
-    __attribute__((alias("weir_own_dlclose")));
+    __attribute__((alias("own_dlclose")));
 
 static void start(void)
 {

@@ -45,45 +45,45 @@
 .endm
 
 /* void *dlsym(void *handle, const char *name) */
-ENTRY dlsym, weir_own_dlsym
+ENTRY dlsym, own_dlsym
         mov     x2, x30
-        bl      weir_filter_dlsym
+        bl      filter_dlsym
         UNWIND
         cbz     x16, 1f
         br      x16
 1:      mov     x0, x17
         ret
-LEAVE dlsym, weir_own_dlsym
+LEAVE dlsym, own_dlsym
 
 /* void *dlvsym(void *handle, const char *name, const char *version) */
-ENTRY dlvsym, weir_own_dlvsym
+ENTRY dlvsym, own_dlvsym
         mov     x3, x2
         mov     x2, x30
-        bl      weir_filter_dlvsym
+        bl      filter_dlvsym
         UNWIND
         cbz     x16, 1f
         br      x16
 1:      mov     x0, x17
         ret
-LEAVE dlvsym, weir_own_dlvsym
+LEAVE dlvsym, own_dlvsym
 
 /* void *dlopen(const char *file, int mode) */
-ENTRY dlopen, weir_own_dlopen
+ENTRY dlopen, own_dlopen
         mov     w0, w1
-        bl      weir_filter_dlopen
+        bl      filter_dlopen
         UNWIND
         mov     w1, w17
         br      x16
-LEAVE dlopen, weir_own_dlopen
+LEAVE dlopen, own_dlopen
 
 /* void *dlmopen(long namespace, const char *file, int mode) */
-ENTRY dlmopen, weir_own_dlmopen
+ENTRY dlmopen, own_dlmopen
         mov     w1, w2
-        bl      weir_filter_dlmopen
+        bl      filter_dlmopen
         UNWIND
         mov     w2, w17
         br      x16
-LEAVE dlmopen, weir_own_dlmopen
+LEAVE dlmopen, own_dlmopen
 #endif
 
         .section .note.GNU-stack, "", %progbits

@@ -51,12 +51,12 @@
 .endm
 
 /* void *dlsym(void *handle, const char *name) */
-ENTRY dlsym, weir_own_dlsym
+ENTRY dlsym, own_dlsym
         KEEP    %rdi
         KEEP    %rsi
         ROOM    8
         movq    24(%rsp), %rdx          /* the program's return address */
-        call    weir_filter_dlsym
+        call    filter_dlsym
         UNROOM  8
         RESTORE %rsi
         RESTORE %rdi
@@ -64,16 +64,16 @@ ENTRY dlsym, weir_own_dlsym
         jz      1f
         jmp     *%rdx
 1:      ret
-LEAVE dlsym, weir_own_dlsym
+LEAVE dlsym, own_dlsym
 
 /* void *dlvsym(void *handle, const char *name, const char *version) */
-ENTRY dlvsym, weir_own_dlvsym
+ENTRY dlvsym, own_dlvsym
         KEEP    %rdi
         KEEP    %rsi
         KEEP    %rdx
         movq    %rdx, %rcx
         movq    24(%rsp), %rdx
-        call    weir_filter_dlvsym
+        call    filter_dlvsym
         movq    %rdx, %rcx
         RESTORE %rdx
         RESTORE %rsi
@@ -82,32 +82,32 @@ ENTRY dlvsym, weir_own_dlvsym
         jz      1f
         jmp     *%rcx
 1:      ret
-LEAVE dlvsym, weir_own_dlvsym
+LEAVE dlvsym, own_dlvsym
 
 /* void *dlopen(const char *file, int mode) */
-ENTRY dlopen, weir_own_dlopen
+ENTRY dlopen, own_dlopen
         KEEP    %rdi
         movl    %esi, %edi
-        call    weir_filter_dlopen
+        call    filter_dlopen
         RESTORE %rdi
         movl    %eax, %esi
         jmp     *%rdx
-LEAVE dlopen, weir_own_dlopen
+LEAVE dlopen, own_dlopen
 
 /* void *dlmopen(long namespace, const char *file, int mode) */
-ENTRY dlmopen, weir_own_dlmopen
+ENTRY dlmopen, own_dlmopen
         KEEP    %rdi
         KEEP    %rsi
         ROOM    8
         movl    %edx, %esi
-        call    weir_filter_dlmopen
+        call    filter_dlmopen
         UNROOM  8
         RESTORE %rsi
         RESTORE %rdi
         movq    %rdx, %rcx
         movl    %eax, %edx
         jmp     *%rcx
-LEAVE dlmopen, weir_own_dlmopen
+LEAVE dlmopen, own_dlmopen
 
         .section .note.gnu.property, "a"
         .p2align 3

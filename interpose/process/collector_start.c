@@ -110,7 +110,7 @@ static void copy_environment(char **out, size_t room)
   out[used] = NULL;
 }
 
-int weir_collector_start(const char *program, const char *directory, const char *output, int pid)
+int process_start_collector(const char *program, const char *directory, const char *output, int pid)
 {
   char number[16];
   const char *const arguments[] = {

@@ -8,9 +8,9 @@ static _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_* */
 static _Atomic uint32_t unknown_lookups;
 static char unknown_name[64];
 
-void weir_cover(uint16_t api, uint8_t bits)
+void coverage_add(uint16_t api, uint8_t bits)
 {
-  weir_spool_header *h = weir_spool_current();
+  spool_header *h = spool_current();
 
   if (api >= WEIR_SPOOL_MAX_APIS) return;
   if ((atomic_load_explicit(&coverage[api], memory_order_relaxed) & bits) != bits)
@@ -19,9 +19,9 @@ void weir_cover(uint16_t api, uint8_t bits)
     atomic_fetch_or_explicit(&h->coverage[api], bits, memory_order_relaxed);
 }
 
-void weir_cover_unknown(const char *name)
+void coverage_add_unknown(const char *name)
 {
-  weir_spool_header *h = weir_spool_current();
+  spool_header *h = spool_current();
 
   if (atomic_fetch_add_explicit(&unknown_lookups, 1, memory_order_relaxed) == 0)
     (void)snprintf(unknown_name, sizeof unknown_name, "%s", name);
@@ -29,7 +29,7 @@ void weir_cover_unknown(const char *name)
     (void)snprintf(h->unknown_name, sizeof h->unknown_name, "%s", name);
 }
 
-void process_publish_coverage(weir_spool_header *h)
+void process_publish_coverage(spool_header *h)
 {
   uint32_t unknown = atomic_load(&unknown_lookups);
 

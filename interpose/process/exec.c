@@ -33,7 +33,7 @@ enum { PATH_ROOM = 1024 };
 /* Is our library named in that list? By its last part, as it may be named by another path. */
 static bool names_us(const char *list)
 {
-  const char *slash = weir_own_path ? strrchr(weir_own_path, '/') : NULL;
+  const char *slash = own_library_path ? strrchr(own_library_path, '/') : NULL;
   const char *own = slash ? slash + 1 : "libweir-preload.so";
   size_t bytes = strlen(own);
 
@@ -50,10 +50,10 @@ static bool is_told_of_us(char *const *environment)
 }
 
 /* Counts an image. Its entry, for take_back(); NULL: all are taken, which is counted too. */
-static weir_unseen_entry *put(weir_spool_header *h, const char *path, weir_unseen_reason why)
+static unseen_entry *put(spool_header *h, const char *path, unseen_reason why)
 {
   for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN; i++) {
-    weir_unseen_entry *e = &h->unseen[i];
+    unseen_entry *e = &h->unseen[i];
     uint32_t none = 0, state = atomic_load_explicit(&e->state, memory_order_acquire);
     size_t bytes = strlen(path), kept = bytes < sizeof e->path ? bytes : sizeof e->path - 1;
     if (state == WEIR_UNSEEN_THERE && e->why == why && strncmp(e->path, path, kept) == 0 &&
@@ -72,34 +72,33 @@ static weir_unseen_entry *put(weir_spool_header *h, const char *path, weir_unsee
   return NULL;
 }
 
-static weir_unseen_entry *look(const char *path, char *const *environment)
+static unseen_entry *look(const char *path, char *const *environment)
 {
-  weir_spool_header *h;
-  weir_unseen_entry *e = NULL;
+  spool_header *h;
+  unseen_entry *e = NULL;
   int saved = errno;
 
-  if (weir_has_spool() && path) {
-    weir_unseen_reason why =
-        is_told_of_us(environment) ? weir_image_look(path) : WEIR_UNSEEN_ENVIRONMENT;
-    if (why && (h = weir_own_spool())) e = put(h, path, why);
+  if (process_has_spool() && path) {
+    unseen_reason why = is_told_of_us(environment) ? image_look(path) : WEIR_UNSEEN_ENVIRONMENT;
+    if (why && (h = process_spool())) e = put(h, path, why);
   }
   errno = saved;
   return e;
 }
 
 /* As execvp() will find it. */
-static weir_unseen_entry *look_along_path(const char *name, char *const *environment)
+static unseen_entry *look_along_path(const char *name, char *const *environment)
 {
   char path[PATH_ROOM];
   int saved = errno;
-  bool found = name && weir_has_spool() && weir_image_find(path, sizeof path, name, getenv("PATH"));
+  bool found = name && process_has_spool() && image_find(path, sizeof path, name, getenv("PATH"));
 
   errno = saved;
   return found ? look(path, environment) : NULL;
 }
 
 /* The exec has failed. */
-static int take_back(weir_unseen_entry *e, int result)
+static int take_back(unseen_entry *e, int result)
 {
   if (e) atomic_fetch_sub(&e->count, 1);
   return result;
@@ -117,33 +116,33 @@ static int missing(void)
 }
 
 /* As found; the first call may come before we are set up. */
-#define REAL(name) (weir_loader_find(), weir_real_exec.name)
+#define REAL(name) (loader_find(), real_exec.name)
 
 EXPORTED int execve(const char *path, char *const argv[], char *const env[])
 {
   int (*real)(const char *, char *const[], char *const[]) = REAL(execve);
-  weir_unseen_entry *e = look(path, env);
+  unseen_entry *e = look(path, env);
   return take_back(e, real ? real(path, argv, env) : missing());
 }
 
 EXPORTED int execv(const char *path, char *const argv[])
 {
   int (*real)(const char *, char *const[]) = REAL(execv);
-  weir_unseen_entry *e = look(path, environ);
+  unseen_entry *e = look(path, environ);
   return take_back(e, real ? real(path, argv) : missing());
 }
 
 EXPORTED int execvp(const char *file, char *const argv[])
 {
   int (*real)(const char *, char *const[]) = REAL(execvp);
-  weir_unseen_entry *e = look_along_path(file, environ);
+  unseen_entry *e = look_along_path(file, environ);
   return take_back(e, real ? real(file, argv) : missing());
 }
 
 EXPORTED int execvpe(const char *file, char *const argv[], char *const env[])
 {
   int (*real)(const char *, char *const[], char *const[]) = REAL(execvpe);
-  weir_unseen_entry *e = look_along_path(file, env);
+  unseen_entry *e = look_along_path(file, env);
   return take_back(e, real ? real(file, argv, env) : missing());
 }
 
@@ -157,7 +156,7 @@ EXPORTED int fexecve(int fd, char *const argv[], char *const env[])
   long n = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
   path[n > 0 ? n : 0] = 0;
   errno = saved;
-  weir_unseen_entry *e = look(n > 0 ? path : NULL, env);
+  unseen_entry *e = look(n > 0 ? path : NULL, env);
   return take_back(e, real ? real(fd, argv, env) : missing());
 }
 
@@ -213,7 +212,7 @@ EXPORTED int execle(const char *path, const char *first, ...)
 EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                          const posix_spawnattr_t *attributes, char *const argv[], char *const env[])
 {
-  weir_spawn_function *real = REAL(posix_spawn);
+  spawn_function *real = REAL(posix_spawn);
   int error = real ? real(pid, path, actions, attributes, argv, env) : ENOSYS;
   if (!error) (void)look(path, env);
   return error;
@@ -223,7 +222,7 @@ EXPORTED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_a
                           const posix_spawnattr_t *attributes, char *const argv[],
                           char *const env[])
 {
-  weir_spawn_function *real = REAL(posix_spawnp);
+  spawn_function *real = REAL(posix_spawnp);
   int error = real ? real(pid, file, actions, attributes, argv, env) : ENOSYS;
   if (!error) (void)look_along_path(file, env);
   return error;

@@ -43,19 +43,20 @@ static bool first_to_say(const char *directory)
   return fd >= 0;
 }
 
-void weir_say_losses(const char *directory, bool automatic)
+void process_print_losses(const char *directory, bool automatic)
 {
-  weir_spool_header *h = weir_spool_current();
+  spool_header *h = spool_current();
   if (!h) return;
   enum collector_state state = collector_now(directory);
   uint64_t dropped = atomic_load(&h->dropped);
   if (dropped && (automatic || state != COLLECTOR_LIVES))
-    weir_say("%llu events of this process were dropped (%s): its report says which numbers are "
-             "lower bounds.",
-             (unsigned long long)dropped, weir_spool_drop_reason((int)atomic_load(&h->drop_errno)));
+    log_message("%llu events of this process were dropped (%s): its report says which numbers are "
+                "lower bounds.",
+                (unsigned long long)dropped, spool_drop_reason((int)atomic_load(&h->drop_errno)));
   if (state == COLLECTOR_GONE && first_to_say(directory))
-    weir_say("the collector of this trace is gone: the events are kept in %s; `weir import %s -o "
-             "FILE` makes a "
-             "trace of them.",
-             directory, directory);
+    log_message(
+        "the collector of this trace is gone: the events are kept in %s; `weir import %s -o "
+        "FILE` makes a "
+        "trace of them.",
+        directory, directory);
 }

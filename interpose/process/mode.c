@@ -1,4 +1,4 @@
 /* mode.c: see mode.h. */
 #include "interpose/process/mode.h"
 
-_Atomic uint8_t weir_mode;
+_Atomic uint8_t process_mode;

@@ -5,15 +5,15 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum weir_mode { WEIR_OBSERVE, WEIR_STRICT, WEIR_RELAXED };
+enum process_mode { WEIR_OBSERVE, WEIR_STRICT, WEIR_RELAXED };
 
 /* What was asked for; OBSERVE in a fork's child whose parent had contexts, which are gone, and
  * where nothing is recorded. */
-extern _Atomic uint8_t weir_mode;
+extern _Atomic uint8_t process_mode;
 
-static inline enum weir_mode weir_mode_now(void)
+static inline enum process_mode process_mode_now(void)
 {
-  return (enum weir_mode)atomic_load_explicit(&weir_mode, memory_order_relaxed);
+  return (enum process_mode)atomic_load_explicit(&process_mode, memory_order_relaxed);
 }
 
 #endif

@@ -9,7 +9,7 @@
 void process_bad_option(const char *name, weir_status status)
 {
   if (status == WEIR_OK) return;
-  weir_say("%s; the default is used.", weir_error_message());
+  log_message("%s; the default is used.", weir_error_message());
   unsetenv(name);
 }
 
@@ -17,7 +17,7 @@ bool process_flag_option(const char *name)
 {
   bool on = false;
   const char *text = getenv(name);
-  if (text) process_bad_option(name, weir_option_bool(&on, name, text));
+  if (text) process_bad_option(name, option_bool(&on, name, text));
   return on;
 }
 
@@ -25,7 +25,7 @@ bool process_choice_option(unsigned *choice, const char *name, const char *const
 {
   const char *text = getenv(name);
   if (!text) return false;
-  weir_status s = weir_option_choice(choice, name, text, words);
+  weir_status s = option_choice(choice, name, text, words);
   process_bad_option(name, s);
   return s == WEIR_OK;
 }

@@ -49,14 +49,14 @@
 #define MOST_OUTPUTS     10000                 /* names tried for a trace */
 #define ROOM_FOR_TREE    (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
 
-__thread weir_thread weir_self = {.epoch = EPOCH_NEVER};
-_Atomic bool weir_recording;
+__thread weir_thread thread_self = {.epoch = EPOCH_NEVER};
+_Atomic bool process_recording;
 
 static struct {
   _Atomic uint32_t epoch;
   char rest[WIPE_BYTES - sizeof(uint32_t)];
 } wiped __attribute__((aligned(WIPE_BYTES))); /* 0 before set-up and in a child nobody told us of */
-extern _Atomic uint32_t weir_process_epoch __attribute__((alias("wiped")));
+extern _Atomic uint32_t process_epoch __attribute__((alias("wiped")));
 
 static struct {
   pthread_mutex_t lock; /* over everything below but `coverage` */
@@ -108,8 +108,8 @@ static bool redact_of(void)
 {
   bool on = false;
   const char *text = getenv("WEIR_REDACT");
-  if (!text || weir_option_bool(&on, "WEIR_REDACT", text) == WEIR_OK) return on;
-  weir_say("%s; arguments are left out of the trace.", weir_error_message());
+  if (!text || option_bool(&on, "WEIR_REDACT", text) == WEIR_OK) return on;
+  log_message("%s; arguments are left out of the trace.", weir_error_message());
   setenv("WEIR_REDACT", "1", 1);
   return true;
 }
@@ -121,18 +121,18 @@ static void read_options(void)
 
   life.redact = redact_of();
   if ((text = getenv("WEIR_STACKS"))) {
-    weir_status s = weir_option_off_or_number(&depth, "WEIR_STACKS", text, WEIR_STACK_MAX_DEPTH);
+    weir_status s = option_off_or_number(&depth, "WEIR_STACKS", text, WEIR_STACK_MAX_DEPTH);
     if (s == WEIR_OK) life.depth = (unsigned)depth;
     process_bad_option("WEIR_STACKS", s);
   }
   if ((text = getenv("WEIR_SPOOL_LIMIT")))
     process_bad_option("WEIR_SPOOL_LIMIT",
-                       weir_option_size(&life.limit, "WEIR_SPOOL_LIMIT", text, WEIR_SPOOL_CHUNK));
+                       option_size(&life.limit, "WEIR_SPOOL_LIMIT", text, WEIR_SPOOL_CHUNK));
 }
 
 static void find_home(void)
 {
-  if (!weir_own_path || !process_absolute_path(life.home, weir_own_path)) return;
+  if (!own_library_path || !process_absolute_path(life.home, own_library_path)) return;
   char *slash = strrchr(life.home, '/');
   if (slash) *slash = 0;
 }
@@ -152,7 +152,7 @@ static unsigned long long random_part(void)
 {
   unsigned long long number;
   if (syscall(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
-  return weir_ticks() ^ (unsigned long long)(uintptr_t)&number << 32;
+  return clock_ticks() ^ (unsigned long long)(uintptr_t)&number << 32;
 }
 
 /* Nobody runs us: this process chooses the names for itself and all its children. Nothing is made
@@ -190,8 +190,8 @@ static void read_directory(void)
   if (!directory || !*directory) {
     choose_directory();
   } else if (directory[0] != '/' || strlen(directory) >= sizeof life.directory) {
-    weir_say("WEIR_SPOOL_DIR must be an absolute path, not \"%s\"; nothing is recorded.",
-             directory);
+    log_message("WEIR_SPOOL_DIR must be an absolute path, not \"%s\"; nothing is recorded.",
+                directory);
     life.off = true;
   } else {
     memcpy(life.directory, directory, strlen(directory) + 1);
@@ -204,17 +204,17 @@ static void read_directory(void)
 
 static weir_status open_spool(void)
 {
-  weir_spool_options options = {.directory = life.directory,
-                                .limit_bytes = life.limit,
-                                .api_count = weir_api_count,
-                                .redact = life.redact,
-                                .pid = life.pid,
-                                .mode = weir_mode_now()};
+  spool_options options = {.directory = life.directory,
+                           .limit_bytes = life.limit,
+                           .api_count = api_total,
+                           .redact = life.redact,
+                           .pid = life.pid,
+                           .mode = process_mode_now()};
 
-  if (!life.api_hash) life.api_hash = weir_api_hash(weir_api_count);
+  if (!life.api_hash) life.api_hash = api_table_hash(api_total);
   options.api_hash = life.api_hash;
-  weir_status status = weir_spool_open(&options);
-  if (status == WEIR_OK) process_publish_coverage(weir_spool_current());
+  weir_status status = spool_open(&options);
+  if (status == WEIR_OK) process_publish_coverage(spool_current());
   return status;
 }
 
@@ -262,7 +262,7 @@ static void choose_output(void)
         snprintf(name, sizeof name, "%.*s-%d%s", (int)stem, life.output, n, life.output + stem);
     if (length >= (int)sizeof name) return;
     if (lstat(name, &file) == 0) continue;
-    weir_say("%s is there already: the trace is written to %s.", life.output, name);
+    log_message("%s is there already: the trace is written to %s.", life.output, name);
     memcpy(life.output, name, (size_t)length + 1);
     return;
   }
@@ -275,19 +275,19 @@ static void start_collector(void)
 
   if (!error) choose_output();
   if (error) {
-    weir_say("cannot write the trace %s (%s): the events stay in %s; `weir import %s/*.spool -o "
-             "FILE` makes a trace of them.",
-             life.output[0] ? life.output : "in a folder that is gone", strerror(error),
-             life.directory, life.directory);
+    log_message("cannot write the trace %s (%s): the events stay in %s; `weir import %s/*.spool -o "
+                "FILE` makes a trace of them.",
+                life.output[0] ? life.output : "in a folder that is gone", strerror(error),
+                life.directory, life.directory);
     return;
   }
   error = ENOENT;
   if (life.home[0]) {
     (void)snprintf(program, sizeof program, "%s/../bin/weir", life.home);
-    error = weir_collector_start(program, life.directory, life.output, tree_root());
+    error = process_start_collector(program, life.directory, life.output, tree_root());
   }
   if (error)
-    weir_say(
+    log_message(
         "cannot start the collector %s (%s): the events stay in %s; `weir import %s/*.spool -o "
         "FILE` makes a trace of them.",
         program, strerror(error), life.directory, life.directory);
@@ -341,9 +341,9 @@ static void open_image(bool for_event)
   weir_status status = life.automatic ? open_automatic() : open_spool();
   life.tried = for_event || status == WEIR_OK;
   if (status == WEIR_OK)
-    atomic_store(&weir_recording, true);
+    atomic_store(&process_recording, true);
   else if (for_event && !life.said && (life.automatic || status != WEIR_ENOENT || !is_of_a_run())) {
-    weir_say("nothing is recorded: %s.", weir_error_message());
+    log_message("nothing is recorded: %s.", weir_error_message());
     life.said = true;
   }
 }
@@ -354,7 +354,7 @@ static void begin_image(void)
 {
   life.tried = false;
   life.pid = (uint32_t)getpid();
-  atomic_store(&weir_recording, false);
+  atomic_store(&process_recording, false);
   atomic_store(&wiped.epoch, ++life.images);
 }
 
@@ -367,7 +367,7 @@ static _Atomic bool stacks_left_off;  /* and the trace is still to say so */
 static void leave_stacks_off(void)
 {
   if (!life.depth) return;
-  weir_stack_init(NULL, NULL, NULL, 0);
+  stack_init(NULL, NULL, NULL, 0);
   life.depth = 0;
   atomic_store(&life.unwinder, true);
   atomic_store(&stacks_left_off, true);
@@ -381,7 +381,7 @@ static void begin_child(bool counted)
 {
   const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   int this_thread = pthread_getspecific(life.key) != NULL;
-  weir_spool_header *parent = weir_spool_current();
+  spool_header *parent = spool_current();
   void *kept = MAP_FAILED;
 
   process_parts_forked();
@@ -389,37 +389,36 @@ static void begin_child(bool counted)
   if (atomic_load(&recording_threads) > this_thread) leave_stacks_off();
   atomic_store(&recording_threads, this_thread);
   if (parent && counted) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
-  weir_spool_after_fork();
+  spool_after_fork();
   begin_image();
   if (parent) atomic_store(&spool_to_come, true);
-  if (parent && life.automatic && !weir_spool_announce()) open_image(false);
+  if (parent && life.automatic && !spool_announce()) open_image(false);
   if (kept == MAP_FAILED) return;
-  atomic_fetch_add(&((weir_spool_header *)kept)->forks_done, 1);
+  atomic_fetch_add(&((spool_header *)kept)->forks_done, 1);
   munmap(kept, WEIR_SPOOL_HEADER);
 }
 
-bool weir_has_spool(void)
+bool process_has_spool(void)
 {
-  return weir_spool_current() || atomic_load(&spool_to_come);
+  return spool_current() || atomic_load(&spool_to_come);
 }
 
-weir_spool_header *weir_own_spool(void)
+spool_header *process_spool(void)
 {
   int saved = errno;
 
-  if (!weir_spool_current() && atomic_load(&spool_to_come) &&
-      pthread_mutex_trylock(&life.lock) == 0) {
+  if (!spool_current() && atomic_load(&spool_to_come) && pthread_mutex_trylock(&life.lock) == 0) {
     open_image(false);
     pthread_mutex_unlock(&life.lock);
   }
   errno = saved;
-  return weir_spool_current();
+  return spool_current();
 }
 
 static void fork_prepare(void)
 {
   pthread_mutex_lock(&life.lock);
-  weir_spool_header *h = weir_spool_current();
+  spool_header *h = spool_current();
   if (h) atomic_fetch_add(&h->forks_begun, 1);
 }
 
@@ -446,11 +445,11 @@ static void end_thread(void *self)
 
   process_parts_thread_ends();
   if (t->depth) { /* cancelled in a call, whose event is lost */
-    weir_spool_drop(1, ECANCELED);
+    spool_drop(1, ECANCELED);
     t->depth = 0;
   }
-  if (t->epoch == atomic_load(&weir_process_epoch)) weir_writer_release(&t->writer);
-  weir_stack_release(&t->stacks);
+  if (t->epoch == atomic_load(&process_epoch)) spool_writer_release(&t->writer);
+  stack_release(&t->stacks);
   t->epoch = EPOCH_NEVER;
   atomic_fetch_sub(&recording_threads, 1);
 }
@@ -466,20 +465,20 @@ static void begin_thread(weir_thread *t)
 {
   char name[17] = "";
   uint32_t depth = t->depth;
-  weir_trace_event head = {
-      .start = weir_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
+  trace_event head = {
+      .start = clock_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
 
   if (t->epoch != EPOCH_NEVER) { /* a child: all it has is its parent's */
-    weir_stacks *stacks = t->stacks;
+    stack_table *stacks = t->stacks;
     memset(t, 0, sizeof *t);
     t->depth = depth;
     t->stacks = stacks;
-    weir_stack_forked(&t->stacks);
+    stack_forked(&t->stacks);
   }
-  t->epoch = atomic_load(&weir_process_epoch);
-  if (!atomic_load(&weir_recording) || t->named) return;
+  t->epoch = atomic_load(&process_epoch);
+  if (!atomic_load(&process_recording) || t->named) return;
   prctl(PR_GET_NAME, name);
-  t->named = weir_writer_extended(&t->writer, WEIR_EV_THREAD, &head, name, strlen(name));
+  t->named = spool_writer_extended(&t->writer, WEIR_EV_THREAD, &head, name, strlen(name));
 }
 
 /* Opening a library takes the dynamic linker's lock, which a plug-in's constructor may hold while
@@ -498,9 +497,8 @@ static const char *begin_unwinder(void)
   until.tv_nsec %= 1000000000;
   if (pthread_mutex_timedlock(&life.unwinder_lock, &until)) return NULL;
   if (!atomic_load_explicit(&life.unwinder, memory_order_relaxed)) {
-    weir_stack_skip_range(weir_own_start, weir_own_end);
-    name = weir_stack_init(life.home[0] ? life.home : NULL, weir_real_dlopen, weir_real_dlsym,
-                           life.depth);
+    stack_skip_range(own_library_start, own_library_end);
+    name = stack_init(life.home[0] ? life.home : NULL, real_dlopen, real_dlsym, life.depth);
     atomic_store_explicit(&life.unwinder, true, memory_order_release);
   }
   pthread_mutex_unlock(&life.unwinder_lock);
@@ -509,10 +507,10 @@ static const char *begin_unwinder(void)
 
 static void note(weir_thread *t, const char *text)
 {
-  weir_trace_event head = {
-      .start = weir_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
+  trace_event head = {
+      .start = clock_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
 
-  weir_writer_extended(&t->writer, WEIR_EV_NOTE, &head, text, strlen(text));
+  spool_writer_extended(&t->writer, WEIR_EV_NOTE, &head, text, strlen(text));
 }
 
 enum { NAMESPACE_NONE, NAMESPACE_UNSAID, NAMESPACE_SAID };
@@ -527,14 +525,13 @@ static void say_namespace(weir_thread *t)
     note(t, "dlmopen was called: CUDA calls from libraries in other namespaces are not seen");
 }
 
-void weir_note_namespace(void)
+void process_note_namespace(void)
 {
-  weir_thread *t = &weir_self;
+  weir_thread *t = &thread_self;
   int none = NAMESPACE_NONE;
 
   atomic_compare_exchange_strong(&namespaces, &none, NAMESPACE_UNSAID);
-  if (t->epoch == atomic_load(&weir_process_epoch) && atomic_load(&weir_recording))
-    say_namespace(t);
+  if (t->epoch == atomic_load(&process_epoch) && atomic_load(&process_recording)) say_namespace(t);
 }
 
 static _Atomic bool first_event_seen; /* and remarked on; a child inherits it */
@@ -558,7 +555,7 @@ static void notice_image(void)
 
   if (!needed) return;
   if (!life.images) {
-    weir_set_up();
+    process_set_up();
     return;
   }
   life.lock = unlocked; /* whoever held it is not in this image */
@@ -597,7 +594,7 @@ static bool start_thread(weir_thread *t)
   notice_image();
   pthread_mutex_lock(&life.lock);
   open_image(true);
-  bool recording = atomic_load(&weir_recording);
+  bool recording = atomic_load(&process_recording);
   if (!recording) process_parts_unrecorded();
   pthread_mutex_unlock(&life.lock);
   if (recording) {
@@ -609,7 +606,7 @@ static bool start_thread(weir_thread *t)
   return recording;
 }
 
-bool weir_thread_start(weir_thread *t)
+bool thread_start(weir_thread *t)
 {
   int saved = errno;
   undisturbed u;
@@ -623,13 +620,13 @@ bool weir_thread_start(weir_thread *t)
 
 /* The call that owned the event never came back, and one further out on the same stack is made: its
  * event is lost, and counted. A handler on a stack of its own is no such call. */
-bool weir_call_abandoned(weir_thread *t)
+bool call_was_abandoned(weir_thread *t)
 {
   stack_t stack = {.ss_flags = SS_ONSTACK};
   int saved = errno;
 
   if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_ONSTACK)) {
-    weir_spool_drop(1, EINTR);
+    spool_drop(1, EINTR);
     t->depth = 0;
   }
   errno = saved;
@@ -640,9 +637,9 @@ bool weir_call_abandoned(weir_thread *t)
  * symbol. */
 void weir_note(const char *text)
 {
-  weir_thread *t = &weir_self;
+  weir_thread *t = &thread_self;
 
-  if (text && weir_thread_ready(t)) note(t, text);
+  if (text && thread_ready(t)) note(t, text);
 }
 
 /* AddressSanitizer's runtime ends a program in which it is not the first library, which it is not
@@ -657,12 +654,12 @@ const char *__asan_default_options(void)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-void weir_set_up(void)
+void process_set_up(void)
 {
   if (life.configured) return;
   life.configured = true;
   process_say_start();
-  weir_loader_find();
+  loader_find();
   begin_image();
   if (getauxval(AT_SECURE)) {
     life.off = true;
@@ -684,7 +681,7 @@ __attribute__((constructor(101))) static void at_start(void)
 {
   int saved = errno;
 
-  weir_set_up();
+  process_set_up();
   if (!life.automatic) {
     pthread_mutex_lock(&life.lock);
     open_image(false);
@@ -699,7 +696,7 @@ __attribute__((destructor(101))) static void at_end(void)
   int saved = errno;
 
   process_parts_thread_ends();
-  weir_say_losses(life.directory, life.automatic);
-  weir_spool_close();
+  process_print_losses(life.directory, life.automatic);
+  spool_close();
   errno = saved;
 }

@@ -8,18 +8,19 @@
 #include "core/trace/spool.h"
 
 /* At the end of a process: says what its trace lacks (losses.c). `automatic`: nobody runs us. */
-void weir_say_losses(const char *directory, bool automatic);
+void process_print_losses(const char *directory, bool automatic);
 
 /* Reads the options and prepares for threads and forks (process.c). Idempotent; before main. */
-void weir_set_up(void);
+void process_set_up(void);
 
 /* Starts `program` as `weir collect` for a folder of spools, detached, following process `pid`
  * (collector_start.c). `output` may be "". Returns 0 or an errno. */
-int weir_collector_start(const char *program, const char *directory, const char *output, int pid);
+int process_start_collector(const char *program, const char *directory, const char *output,
+                            int pid);
 
 /* Writes one sentence on the program's stderr, for what a user must know. Keeps errno; no malloc.
  */
-void weir_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Remembers the stderr that the process was started with. */
 void process_say_start(void);
@@ -30,22 +31,22 @@ __attribute__((visibility("default"))) void weir_note(const char *text);
 /* Whether this image has a spool, or is a forked child's that will have one when there is something
  * to say; and the spool's header, opened now where it is not, NULL when that can't be. Both may be
  * called in a vfork()ed child, whose image is its parent's. Keep errno. */
-bool weir_has_spool(void);
-weir_spool_header *weir_own_spool(void);
+bool process_has_spool(void);
+spool_header *process_spool(void);
 
 /* The program has opened a library in a namespace of its own, where we see nothing:
  * goes into the trace, now or with its first event. */
-void weir_note_namespace(void);
+void process_note_namespace(void);
 
 /* Coverage bits of an api (WEIR_COVER_*), kept in the process and copied to every spool it opens,
  * so that look-ups before the first event count too. Any thread, no lock. */
-void weir_cover(uint16_t api, uint8_t bits);
+void coverage_add(uint16_t api, uint8_t bits);
 
 /* A new spool hears of the look-ups that came before it. A child keeps its parent's look-ups, since
  * it holds the pointers too, and not its calls. */
-void process_publish_coverage(weir_spool_header *h);
+void process_publish_coverage(spool_header *h);
 
 /* Counts a look-up of a cu* name or version nobody knows; the first name is kept. */
-void weir_cover_unknown(const char *name);
+void coverage_add_unknown(const char *name);
 
 #endif

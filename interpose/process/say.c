@@ -19,7 +19,7 @@ static bool stderr_is_the_first(void)
          now.st_ino == first_stderr.st_ino;
 }
 
-void weir_say(const char *format, ...)
+void log_message(const char *format, ...)
 {
   char text[1024] = "weir: ";
   int saved = errno, n;

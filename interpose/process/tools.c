@@ -76,7 +76,7 @@ static const char *by_tracer(void)
   return strncmp(text, "cuda-gdb", 8) ? NULL : "cuda-gdb";
 }
 
-const char *weir_tool_at_start(void)
+const char *tool_at_start(void)
 {
   return by_environment();
 }
@@ -85,13 +85,13 @@ static const char *by_driver(void)
 {
   static const char *const names[] = {"cudbgIpcFlag", "cudbgApiClientPid"};
   for (int i = 0; i < 2; i++) {
-    const uint32_t *value = weir_elf_symbol(weir_bank_soname(WEIR_BANK_DRIVER), names[i]);
+    const uint32_t *value = elf_symbol(cuda_library_soname(WEIR_BANK_DRIVER), names[i]);
     if (value && __atomic_load_n(value, __ATOMIC_RELAXED)) return "cuda-gdb";
   }
   return NULL;
 }
 
-const char *weir_tool_at_work(void)
+const char *tool_at_work(void)
 {
   int saved = errno;
   const char *tool = by_driver();
@@ -100,10 +100,10 @@ const char *weir_tool_at_work(void)
   return tool;
 }
 
-void weir_tool_say(const char *tool)
+void tool_report(const char *tool)
 {
   char text[128];
   (void)snprintf(text, sizeof text, "%s is at work in this process: it is observed only", tool);
-  weir_say("%s.", text);
+  log_message("%s.", text);
   weir_note(text);
 }

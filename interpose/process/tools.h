@@ -6,13 +6,13 @@
 
 /* The tool this process was started under, as the environment says; NULL: none. A string constant.
  */
-const char *weir_tool_at_start(void);
+const char *tool_at_start(void);
 
 /* "cuda-gdb" when a debugger has announced itself to the driver or traces this process; NULL: none.
  * Asks /proc: for programs that do use the device. Keeps errno. */
-const char *weir_tool_at_work(void);
+const char *tool_at_work(void);
 
 /* Says on stderr and in the trace that `tool` was found and what that means. */
-void weir_tool_say(const char *tool);
+void tool_report(const char *tool);
 
 #endif

@@ -19,7 +19,7 @@
 enum { SPINS = 256, YIELDS = 64, PAUSE_NS = 20000 };
 #define BEGIN_WAITS_NS UINT64_C(1000000000)
 
-_Atomic uint32_t weir_captures;
+_Atomic uint32_t capture_count;
 static _Atomic uint32_t steps; /* under way */
 static _Atomic bool ever;
 
@@ -28,7 +28,7 @@ OWN uint32_t own_steps;     /* of `steps`: this thread's */
 OWN uintptr_t beginning_at; /* where on the stack the call is that begins a capture; 0: none */
 OWN uintptr_t ending_at;    /* that ends one */
 
-bool weir_capture_ever(void)
+bool capture_ever(void)
 {
   return atomic_load(&ever);
 }
@@ -72,10 +72,10 @@ __attribute__((noinline)) static void wait_for_steps(void)
   errno = saved;
 }
 
-bool weir_capture_begins(void)
+bool capture_begins(void)
 {
   if (!outermost(&beginning_at)) return false;
-  atomic_fetch_add(&weir_captures, 1);
+  atomic_fetch_add(&capture_count, 1);
   atomic_store(&ever, true);
   if (others_step()) wait_for_steps();
   return true;
@@ -83,19 +83,19 @@ bool weir_capture_begins(void)
 
 static void one_less(void)
 {
-  uint32_t n = atomic_load(&weir_captures);
-  while (n && !atomic_compare_exchange_weak(&weir_captures, &n, n - 1))
+  uint32_t n = atomic_load(&capture_count);
+  while (n && !atomic_compare_exchange_weak(&capture_count, &n, n - 1))
     ;
 }
 
-void weir_capture_begun(bool counted, uint32_t status)
+void capture_begun(bool counted, uint32_t status)
 {
   if (!counted) return;
   beginning_at = 0;
   if (status) one_less();
 }
 
-bool weir_capture_ends(void)
+bool capture_ends(void)
 {
   return outermost(&ending_at);
 }
@@ -109,7 +109,7 @@ static CUstreamCaptureStatus status_of(uint64_t stream, CUstreamCaptureStatus ot
   return told ? status : otherwise;
 }
 
-bool weir_is_capturing(uint64_t stream)
+bool capture_is_active(uint64_t stream)
 {
   return status_of(stream, CU_STREAM_CAPTURE_STATUS_NONE) == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
@@ -123,7 +123,7 @@ static bool is_over(uint64_t stream)
  * that says that a stream did not join ("failure of the overall capture operation", CUDA C++
  * Programming Guide). Its graph may use what is live now: no free of that is to find no capture
  * counted and the block not marked yet. */
-void weir_capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream)
+void capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream)
 {
   if (!counted) return;
   ending_at = 0;
@@ -133,7 +133,7 @@ void weir_capture_ended(bool counted, bool owner, uint32_t status, uint64_t stre
   if (over) one_less();
 }
 
-void weir_capture_forked(void)
+void capture_forked(void)
 {
   atomic_store(&steps, 0);
   own_steps = 0;
@@ -142,31 +142,31 @@ void weir_capture_forked(void)
 
 /* ---- Weir's own ------------------------------------------------------------------------------ */
 
-bool weir_step_begin(void)
+bool capture_step_begin(void)
 {
   own_steps++;
   atomic_fetch_add(&steps, 1);
-  if (__builtin_expect(atomic_load(&weir_captures) == 0, 1)) return true;
-  weir_step_end();
+  if (__builtin_expect(atomic_load(&capture_count) == 0, 1)) return true;
+  capture_step_end();
   return false;
 }
 
-void weir_step_end(void)
+void capture_step_end(void)
 {
   atomic_fetch_sub(&steps, 1);
   own_steps--;
 }
 
-weir_relaxed weir_relax(void)
+capture_relaxed capture_relax(void)
 {
   PFN_cuThreadExchangeStreamCaptureMode_v10010 exchange =
       WEIR_HELPER(cuThreadExchangeStreamCaptureMode);
-  weir_relaxed r = {.was = CU_STREAM_CAPTURE_MODE_RELAXED};
+  capture_relaxed r = {.was = CU_STREAM_CAPTURE_MODE_RELAXED};
   r.changed = exchange && exchange(&r.was) == CUDA_SUCCESS;
   return r;
 }
 
-void weir_relax_end(const weir_relaxed *r)
+void capture_relax_end(const capture_relaxed *r)
 {
   PFN_cuThreadExchangeStreamCaptureMode_v10010 exchange =
       WEIR_HELPER(cuThreadExchangeStreamCaptureMode);

@@ -8,11 +8,11 @@
  *
  * A *step* excludes captures: none is live while it is made, and the program's call that begins one
  * waits for the steps under way. A step is one short call into the driver, which waits for nothing,
- * so that the begin does not either (weir_step_begin).
+ * so that the begin does not either (capture_step_begin).
  *
  * A call that may take its time, an allocation, a free, a wait for an event that no capture has, is
  * made with the thread's mode *relaxed*: then no capture forbids it, whoever begins one meanwhile
- * (weir_relax).
+ * (capture_relax).
  *
  * Captures are counted from before the driver is asked to begin one until after it has ended one,
  * at any depth of calls: libweir's own, and those that a signal handler begins, are captures too.
@@ -27,48 +27,48 @@
 
 /* Captures that the program has asked for and that have not ended, whole process: while 0 no stream
  * is asked whether it is capturing. */
-extern _Atomic uint32_t weir_captures;
+extern _Atomic uint32_t capture_count;
 
-static inline bool weir_capture_live(void)
+static inline bool capture_live(void)
 {
-  return atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0;
+  return atomic_load_explicit(&capture_count, memory_order_relaxed) != 0;
 }
 
 /* Some stream was captured, or was about to be. */
-bool weir_capture_ever(void);
+bool capture_ever(void);
 
 /* Whether the stream is being captured. Not for the legacy stream, which can't be, and may not be
  * asked while another is. */
-bool weir_is_capturing(uint64_t stream);
+bool capture_is_active(uint64_t stream);
 
 /* ---- around the program's calls (gen.py) ----------------------------------------------------- */
 
 /* Ahead of a call that begins a capture; false: it is within one that was counted. Waits for the
- * steps under way. Both go to weir_capture_begun() with what the driver said. */
-bool weir_capture_begins(void);
-void weir_capture_begun(bool counted, uint32_t status);
+ * steps under way. Both go to capture_begun() with what the driver said. */
+bool capture_begins(void);
+void capture_begun(bool counted, uint32_t status);
 
 /* The same around a call that ends one. `owner`: it owns its event, so that the trace can be told.
  */
-bool weir_capture_ends(void);
-void weir_capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream);
+bool capture_ends(void);
+void capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream);
 
 /* ---- around Weir's own ----------------------------------------------------------------------- */
 
-/* False: a capture is live, and the step must not be made. True: weir_step_end() follows. */
-bool weir_step_begin(void);
-void weir_step_end(void);
+/* False: a capture is live, and the step must not be made. True: capture_step_end() follows. */
+bool capture_step_begin(void);
+void capture_step_end(void);
 
-typedef struct weir_relaxed {
+typedef struct capture_relaxed {
   CUstreamCaptureMode was; /* the thread's mode */
   bool changed;            /* it is another one now */
-} weir_relaxed;
+} capture_relaxed;
 
-weir_relaxed weir_relax(void);
-void weir_relax_end(const weir_relaxed *r);
+capture_relaxed capture_relax(void);
+void capture_relax_end(const capture_relaxed *r);
 
 /* Ahead of the program's first call in a forked child: the steps of the parent's other threads are
  * not under way here. */
-void weir_capture_forked(void);
+void capture_forked(void);
 
 #endif

@@ -17,13 +17,13 @@ typedef uint64_t known_context;
 static _Atomic known_context contexts[CONTEXTS];
 static _Atomic uint32_t named[256]; /* by device: process epoch its NAME was written in */
 static _Atomic uint32_t devices;    /* seen: 0, 1, 2 or more */
-_Atomic uint32_t weir_context_age = 1;
-_Atomic(void *) weir_helpers[WEIR_HELPER_COUNT];
-_Atomic bool weir_driver_ready;
+_Atomic uint32_t context_age = 1;
+_Atomic(void *) driver_helpers[WEIR_HELPER_COUNT];
+_Atomic bool driver_ready;
 
-void weir_driver_initialised(uint32_t status)
+void driver_initialised(uint32_t status)
 {
-  if (!status) atomic_store_explicit(&weir_driver_ready, true, memory_order_release);
+  if (!status) atomic_store_explicit(&driver_ready, true, memory_order_release);
 }
 
 static const char *const helper_names[] = {
@@ -34,28 +34,28 @@ static const char *const helper_names[] = {
 
 #define IN_VAIN ((void *)1)
 
-void *weir_helper_find(enum weir_helper which)
+void *driver_helper_find(enum driver_helper which)
 {
-  void *p = atomic_load_explicit(&weir_helpers[which], memory_order_acquire);
-  if (p == IN_VAIN || !atomic_load_explicit(&weir_driver_ready, memory_order_acquire)) return NULL;
-  if (!p) p = weir_elf_symbol(weir_bank_soname(WEIR_BANK_DRIVER), helper_names[which]);
-  atomic_store_explicit(&weir_helpers[which], p ? p : IN_VAIN, memory_order_release);
+  void *p = atomic_load_explicit(&driver_helpers[which], memory_order_acquire);
+  if (p == IN_VAIN || !atomic_load_explicit(&driver_ready, memory_order_acquire)) return NULL;
+  if (!p) p = elf_symbol(cuda_library_soname(WEIR_BANK_DRIVER), helper_names[which]);
+  atomic_store_explicit(&driver_helpers[which], p ? p : IN_VAIN, memory_order_release);
   return p;
 }
 
-void weir_helpers_retry(void)
+void driver_helpers_retry(void)
 {
   for (int i = 0; i < WEIR_HELPER_COUNT; i++) {
     void *in_vain = IN_VAIN;
-    atomic_compare_exchange_strong(&weir_helpers[i], &in_vain, NULL);
+    atomic_compare_exchange_strong(&driver_helpers[i], &in_vain, NULL);
   }
 }
 
-void weir_helpers_forget(void)
+void driver_helpers_forget(void)
 {
   for (int i = 0; i < WEIR_HELPER_COUNT; i++)
-    atomic_store_explicit(&weir_helpers[i], NULL, memory_order_release);
-  atomic_fetch_add(&weir_context_age, 1);
+    atomic_store_explicit(&driver_helpers[i], NULL, memory_order_release);
+  atomic_fetch_add(&context_age, 1);
 }
 
 static known_context known_at(int i)
@@ -71,18 +71,18 @@ static int find_from(int i, uint64_t context)
   return -1;
 }
 
-unsigned weir_context_number(uint64_t context)
+unsigned context_number(uint64_t context)
 {
   return (unsigned)(find_from(0, context) + 1);
 }
 
-uint64_t weir_context_handle(unsigned number)
+uint64_t context_handle(unsigned number)
 {
   if (!number || number > CONTEXTS) return 0;
   return known_at((int)number - 1) & HANDLE_BITS;
 }
 
-unsigned weir_context_device(uint64_t context)
+unsigned context_device(uint64_t context)
 {
   for (int i = 0; context && i < CONTEXTS; i++) {
     known_context k = known_at(i);
@@ -93,25 +93,25 @@ unsigned weir_context_device(uint64_t context)
 
 static void forget_at(int i)
 {
-  weir_work_forget_context((unsigned)i + 1);
+  work_forget_context((unsigned)i + 1);
   record_subscriber_now()->context_gone((unsigned)i + 1);
   atomic_store_explicit(&contexts[i], 0, memory_order_release);
 }
 
-void weir_context_forget(uint64_t context)
+void context_forget(uint64_t context)
 {
   for (int i = find_from(0, context); i >= 0; i = find_from(i + 1, context))
     forget_at(i);
-  atomic_fetch_add(&weir_context_age, 1);
+  atomic_fetch_add(&context_age, 1);
 }
 
-void weir_context_forget_device(unsigned device)
+void context_forget_device(unsigned device)
 {
   for (int i = 0; i < CONTEXTS; i++) {
     known_context k = known_at(i);
     if (k && k >> 56 == device) forget_at(i);
   }
-  atomic_fetch_add(&weir_context_age, 1);
+  atomic_fetch_add(&context_age, 1);
 }
 
 /* The number of a context, given now if it has none. Of two threads that meet it at once the second
@@ -119,26 +119,26 @@ void weir_context_forget_device(unsigned device)
  * that, which is the one found from then on. */
 static unsigned number_of(uint64_t context, unsigned device)
 {
-  unsigned n = weir_context_number(context);
+  unsigned n = context_number(context);
   if (n || context & ~HANDLE_BITS) return n ? n : OTHERS;
   const known_context mine = context | (uint64_t)device << 56;
   for (int i = 0; i < CONTEXTS; i++) {
     known_context there = 0;
     if (atomic_compare_exchange_strong(&contexts[i], &there, mine) ||
         (there & HANDLE_BITS) == context)
-      return weir_context_number(context);
+      return context_number(context);
   }
   return OTHERS;
 }
 
-bool weir_context_any(void)
+bool context_any(void)
 {
   for (int i = 0; i < CONTEXTS; i++)
     if (atomic_load_explicit(&contexts[i], memory_order_relaxed)) return true;
   return false;
 }
 
-bool weir_many_devices(void)
+bool context_many_devices(void)
 {
   return atomic_load_explicit(&devices, memory_order_relaxed) > 1;
 }
@@ -146,7 +146,7 @@ bool weir_many_devices(void)
 /* Once a device and spool: its product name, and in `stream` its memory in bytes. */
 static void name_device(weir_thread *t, unsigned device)
 {
-  uint32_t epoch = atomic_load_explicit(&weir_process_epoch, memory_order_relaxed);
+  uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
   uint32_t seen = atomic_load_explicit(&named[device], memory_order_relaxed);
   if (seen == epoch || !atomic_compare_exchange_strong(&named[device], &seen, epoch)) return;
   if (!seen) atomic_fetch_add_explicit(&devices, 1, memory_order_relaxed);
@@ -156,15 +156,14 @@ static void name_device(weir_thread *t, unsigned device)
   size_t bytes = 0;
   if (!ask || ask(name, sizeof name - 1, (CUdevice)device) != CUDA_SUCCESS) return;
   if (!total || total(&bytes, (CUdevice)device) != CUDA_SUCCESS) bytes = 0;
-  weir_trace_event head = {
-      .start = weir_ticks(), .a = device, .b = WEIR_NAME_DEVICE, .stream = bytes};
+  trace_event head = {.start = clock_ticks(), .a = device, .b = WEIR_NAME_DEVICE, .stream = bytes};
   head.device = (uint8_t)device;
-  weir_writer_extended(&t->writer, WEIR_EV_NAME, &head, name, strlen(name));
+  spool_writer_extended(&t->writer, WEIR_EV_NAME, &head, name, strlen(name));
 }
 
-void weir_context_meet(weir_thread *t, CUcontext context)
+void context_add(weir_thread *t, CUcontext context)
 {
-  t->context_age = atomic_load_explicit(&weir_context_age, memory_order_relaxed);
+  t->context_age = atomic_load_explicit(&context_age, memory_order_relaxed);
   t->last_context = (uint64_t)(uintptr_t)context;
   t->last_context_number = 0;
   t->last_device = WEIR_DEVICE_NONE;

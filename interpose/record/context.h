@@ -59,7 +59,7 @@
   X(cuFuncGetName, PFN_cuFuncGetName_v12030)                                                       \
   X(cuKernelGetName, PFN_cuKernelGetName_v12030)
 
-enum weir_helper {
+enum driver_helper {
 #define WEIR_HELPER_ENUM(symbol, type) WEIR_H_##symbol,
   WEIR_HELPERS(WEIR_HELPER_ENUM)
 #undef WEIR_HELPER_ENUM
@@ -72,89 +72,89 @@ WEIR_HELPERS(WEIR_HELPER_TYPE)
 
 /* The program has initialised the driver. Until then it is asked for nothing: it would refuse, and
  * another interposer, whose functions we may find in its place, may have nothing yet to call. */
-extern _Atomic bool weir_driver_ready;
+extern _Atomic bool driver_ready;
 
 /* What cuInit said, whoever called it. */
-void weir_driver_initialised(uint32_t status);
+void driver_initialised(uint32_t status);
 
 /* NULL: not looked for yet, or the driver is not ready; 1: looked for in vain. */
-extern _Atomic(void *) weir_helpers[WEIR_HELPER_COUNT];
-void *weir_helper_find(enum weir_helper which);
+extern _Atomic(void *) driver_helpers[WEIR_HELPER_COUNT];
+void *driver_helper_find(enum driver_helper which);
 
 /* Helpers looked for in vain may be there now: a driver has come. */
-void weir_helpers_retry(void);
+void driver_helpers_retry(void);
 
 /* Forgets the addresses of the helpers: to be called after a dlclose() that unloaded something.
  * They are found again at the next need. */
-void weir_helpers_forget(void);
+void driver_helpers_forget(void);
 
-WEIR_INLINE void *weir_helper(enum weir_helper which)
+WEIR_INLINE void *driver_helper(enum driver_helper which)
 {
-  void *p = atomic_load_explicit(&weir_helpers[which], memory_order_acquire);
-  return __builtin_expect((uintptr_t)p > 1, 1) ? p : weir_helper_find(which);
+  void *p = atomic_load_explicit(&driver_helpers[which], memory_order_acquire);
+  return __builtin_expect((uintptr_t)p > 1, 1) ? p : driver_helper_find(which);
 }
 
 /* The driver has all of these. */
-static inline bool weir_helpers_there(const enum weir_helper *needed, size_t count)
+static inline bool weir_helpers_there(const enum driver_helper *needed, size_t count)
 {
   for (size_t i = 0; i < count; i++)
-    if (!weir_helper(needed[i])) return false;
+    if (!driver_helper(needed[i])) return false;
   return true;
 }
 
 /* The driver's function, or NULL while no driver is loaded and initialised, or where it is too old
  * to have it. */
-#define WEIR_HELPER(symbol) ((helper_##symbol)(uintptr_t)weir_helper(WEIR_H_##symbol))
+#define WEIR_HELPER(symbol) ((helper_##symbol)(uintptr_t)driver_helper(WEIR_H_##symbol))
 
 /* Goes up whenever a context handle may come to mean another context. From 1. */
-extern _Atomic uint32_t weir_context_age;
+extern _Atomic uint32_t context_age;
 
 /* Slow path: gives `context` a number, asks for its device, names the device in the spool. */
-void weir_context_meet(weir_thread *t, CUcontext context);
+void context_add(weir_thread *t, CUcontext context);
 
-#define WEIR_CONTEXT_TRUST 16 /* see weir_context_trusted() */
+#define WEIR_CONTEXT_TRUST 16 /* see context_refresh_trusted() */
 
 /* Makes t->last_* those of the thread's current context. Before a slot is taken: may write a NAME.
  */
-WEIR_INLINE void weir_context_refresh(weir_thread *t)
+WEIR_INLINE void context_refresh(weir_thread *t)
 {
   CUcontext now = NULL;
   PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent);
   if (ask && ask(&now) != CUDA_SUCCESS) now = NULL;
   t->context_trust = WEIR_CONTEXT_TRUST;
   if ((uint64_t)(uintptr_t)now == t->last_context &&
-      t->context_age == atomic_load_explicit(&weir_context_age, memory_order_relaxed))
+      t->context_age == atomic_load_explicit(&context_age, memory_order_relaxed))
     return;
-  weir_context_meet(t, now);
+  context_add(t, now);
 }
 
 /* Asking costs as much as the rest of a frequent event. A thread's context changes only by calls
  * that are wrapped, at whatever depth, and each of them takes the trust away (gen.py, CONTEXT
  * rows); the limit is for what may go round them inside NVIDIA's own libraries. */
-WEIR_INLINE void weir_context_trusted(weir_thread *t)
+WEIR_INLINE void context_refresh_trusted(weir_thread *t)
 {
   if (t->context_trust && t->last_context &&
-      t->context_age == atomic_load_explicit(&weir_context_age, memory_order_relaxed))
+      t->context_age == atomic_load_explicit(&context_age, memory_order_relaxed))
     t->context_trust--;
   else
-    weir_context_refresh(t);
+    context_refresh(t);
 }
 
 /* Number and device of a context met before; 0 and WEIR_DEVICE_NONE when it was not. */
-unsigned weir_context_number(uint64_t context);
-unsigned weir_context_device(uint64_t context);
+unsigned context_number(uint64_t context);
+unsigned context_device(uint64_t context);
 
 /* The context with the number; 0: none now. */
-uint64_t weir_context_handle(unsigned number);
+uint64_t context_handle(unsigned number);
 
 /* There is one that was met. */
-bool weir_context_any(void);
+bool context_any(void);
 
 /* Work on more than one device has been seen. */
-bool weir_many_devices(void);
+bool context_many_devices(void);
 
 /* The context is gone; or all of the device's. */
-void weir_context_forget(uint64_t context);
-void weir_context_forget_device(unsigned device);
+void context_forget(uint64_t context);
+void context_forget_device(unsigned device);
 
 #endif

@@ -3,10 +3,10 @@
 
 #include "interpose/process/process.h"
 
-_Atomic uint32_t weir_called[WEIR_SPOOL_MAX_APIS];
+_Atomic uint32_t called_epochs[WEIR_SPOOL_MAX_APIS];
 
-void weir_called_first(uint16_t api, uint32_t epoch)
+void coverage_first_call(uint16_t api, uint32_t epoch)
 {
-  atomic_store_explicit(&weir_called[api], epoch, memory_order_relaxed);
-  weir_cover(api, WEIR_COVER_CALLED);
+  atomic_store_explicit(&called_epochs[api], epoch, memory_order_relaxed);
+  coverage_add(api, WEIR_COVER_CALLED);
 }

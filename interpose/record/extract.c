@@ -15,19 +15,19 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-WEIR_INLINE void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
-                          unsigned device, weir_tag more)
+WEIR_INLINE void remember(const hook_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
+                          unsigned device, block_tag more)
 {
   if (c->status != 0 || !ptr || c->routed) return;
   record_subscriber_now()->allocated(ptr);
-  weir_tag tag = weir_tag_make(mem, device, c->thread->last_context_number);
-  weir_block_add((weir_block){ptr, bytes, tag | more});
+  block_tag tag = block_tag_make(mem, device, c->thread->last_context_number);
+  pointer_block_add((weir_block){ptr, bytes, tag | more});
 }
 
-WEIR_INLINE weir_fill begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
-                                  unsigned device, weir_tag more)
+WEIR_INLINE event_fields begin_alloc(hook_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
+                                     unsigned device, block_tag more)
 {
-  weir_fill e = weir_begin_here(c, WEIR_EV_ALLOC);
+  event_fields e = event_begin_here(c, WEIR_EV_ALLOC);
   remember(c, ptr, bytes, mem, device, more);
   e.a = ptr;
   e.bytes = bytes;
@@ -38,100 +38,100 @@ WEIR_INLINE weir_fill begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, un
 }
 
 /* The device a call without one works on. Who took the memory from a cache has asked already. */
-WEIR_INLINE unsigned here(const weir_call *c)
+WEIR_INLINE unsigned here(const hook_call *c)
 {
   if (!c->routed) {
-    weir_driver_was_used(c, WEIR_EV_ALLOC);
-    weir_context_refresh(c->thread);
+    driver_note_use(c, WEIR_EV_ALLOC);
+    context_refresh(c->thread);
   }
   return c->thread->last_device;
 }
 
-void weir_x_alloc(weir_call *c, weir_word ptr, weir_word bytes, weir_word mem)
+void extract_alloc(hook_call *c, extract_word ptr, extract_word bytes, extract_word mem)
 {
-  weir_fill e = begin_alloc(c, ptr, bytes, (unsigned)mem, here(c), 0);
-  weir_commit(c, &e);
+  event_fields e = begin_alloc(c, ptr, bytes, (unsigned)mem, here(c), 0);
+  event_commit(c, &e);
 }
 
 /* Bytes of a pitched allocation are those it takes: pitch * rows. */
-void weir_x_alloc_pitch(weir_call *c, weir_word ptr, weir_word pitch, weir_word rows,
-                        weir_word width)
+void extract_alloc_pitch(hook_call *c, extract_word ptr, extract_word pitch, extract_word rows,
+                         extract_word width)
 {
-  weir_fill e = begin_alloc(c, ptr, (pitch ? pitch : width) * rows, WEIR_MEM_DEVICE, here(c), 0);
+  event_fields e = begin_alloc(c, ptr, (pitch ? pitch : width) * rows, WEIR_MEM_DEVICE, here(c), 0);
   e.b = pitch;
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
-void weir_x_alloc_3d(weir_call *c, const struct cudaPitchedPtr *out, weir_word width,
-                     weir_word rows)
+void extract_alloc_3d(hook_call *c, const struct cudaPitchedPtr *out, extract_word width,
+                      extract_word rows)
 {
   bool good = c->status == 0 && out;
-  weir_x_alloc_pitch(c, good ? (uint64_t)(uintptr_t)out->ptr : 0, good ? out->pitch : 0, rows,
-                     width);
+  extract_alloc_pitch(c, good ? (uint64_t)(uintptr_t)out->ptr : 0, good ? out->pitch : 0, rows,
+                      width);
 }
 
 /* The driver's word on where a new block is. */
-static unsigned device_of(const weir_call *c, uint64_t ptr)
+static unsigned device_of(const hook_call *c, uint64_t ptr)
 {
   PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
   int device = -1;
   unsigned now = here(c);
-  if (!weir_many_devices() || c->status != 0 || !ptr || !ask) return now;
+  if (!context_many_devices() || c->status != 0 || !ptr || !ask) return now;
   if (ask(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, ptr) != CUDA_SUCCESS) return now;
   return device >= 0 && device < (int)WEIR_DEVICE_NONE ? (unsigned)device : now;
 }
 
 /* A pool, and a stream, may belong to another device than the thread's. */
-void weir_x_alloc_async(weir_call *c, weir_word ptr, weir_word bytes, weir_word stream,
-                        weir_word pool)
+void extract_alloc_async(hook_call *c, extract_word ptr, extract_word bytes, extract_word stream,
+                         extract_word pool)
 {
   unsigned device = pool || stream > WEIR_STREAM_PER_THREAD ? device_of(c, ptr) : here(c);
-  weir_fill e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, device, WEIR_TAG_POOL);
+  event_fields e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, device, WEIR_TAG_POOL);
   e.b = pool;
-  weir_set_stream(&e, stream);
-  if (c->status == 0) weir_pool_used(device, pool);
-  weir_commit(c, &e);
+  event_set_stream(&e, stream);
+  if (c->status == 0) driver_pool_used(device, pool);
+  event_commit(c, &e);
 }
 
 /* Calls that are about a pool itself. `held`, which no free is using, keeps whether it was known.
  */
-void weir_x_pool_trim(weir_call *c, weir_word pool, weir_word bytes)
+void extract_pool_trim(hook_call *c, extract_word pool, extract_word bytes)
 {
-  if (c->status == 0) weir_pool_trimmed(pool);
-  weir_x_call(c, pool, 0, bytes, WEIR_NO_STREAM);
+  if (c->status == 0) driver_pool_trimmed(pool);
+  extract_call(c, pool, 0, bytes, WEIR_NO_STREAM);
 }
 
-void weir_x_pool_set(weir_call *c, weir_word pool, weir_word device)
+void extract_pool_set(hook_call *c, extract_word pool, extract_word device)
 {
-  if (c->status == 0) weir_pools_moved();
-  weir_x_call(c, pool, device, 0, WEIR_NO_STREAM);
+  if (c->status == 0) driver_pools_moved();
+  extract_call(c, pool, device, 0, WEIR_NO_STREAM);
 }
 
-void weir_x_pool_destroy_before(weir_call *c, weir_word pool)
+void extract_pool_destroy_before(hook_call *c, extract_word pool)
 {
-  c->held.bytes = weir_pool_ends(pool);
+  c->held.bytes = driver_pool_ends(pool);
 }
 
-void weir_x_pool_destroy(weir_call *c, weir_word pool)
+void extract_pool_destroy(hook_call *c, extract_word pool)
 {
   if (c->status == 0 && c->held.bytes)
-    weir_pool_ended(pool);
+    driver_pool_ended(pool);
   else
-    weir_pools_moved(); /* a pool that stays is met again at its next use */
-  weir_x_call(c, pool, 0, 0, WEIR_NO_STREAM);
+    driver_pools_moved(); /* a pool that stays is met again at its next use */
+  extract_call(c, pool, 0, 0, WEIR_NO_STREAM);
 }
 
 /* CUDA C++ Programming Guide, "Implicit Synchronization": a page-locked host memory allocation
  * keeps work before and after it from running together. */
-void weir_x_alloc_host(weir_call *c, weir_word ptr, weir_word bytes, weir_word flags)
+void extract_alloc_host(hook_call *c, extract_word ptr, extract_word bytes, extract_word flags)
 {
-  weir_fill e = begin_alloc(c, ptr, bytes, WEIR_MEM_PINNED, here(c), 0);
+  event_fields e = begin_alloc(c, ptr, bytes, WEIR_MEM_PINNED, here(c), 0);
   e.b = flags;
   if (c->status == 0 && !(c->flags & WEIR_EVF_CACHED)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
-uint64_t weir_format_bytes(CUarray_format format, unsigned channels)
+uint64_t extract_format_bytes(CUarray_format format, unsigned channels)
 {
   unsigned f = (unsigned)format;
   switch (f) {
@@ -170,37 +170,38 @@ static uint64_t array_bytes(uint64_t element, uint64_t w, uint64_t h, uint64_t d
   return sum;
 }
 
-void weir_x_alloc_array(weir_call *c, weir_word handle, weir_word element, weir_word width,
-                        weir_word height, weir_word depth, weir_word levels, weir_word flags)
+void extract_alloc_array(hook_call *c, extract_word handle, extract_word element,
+                         extract_word width, extract_word height, extract_word depth,
+                         extract_word levels, extract_word flags)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_ALLOC);
+  event_fields e = event_begin(c, WEIR_EV_ALLOC);
   remember(c, handle, 0, WEIR_MEM_ARRAY, c->thread->last_device,
-           (weir_tag)(element & 1023) << WEIR_TAG_ELEMENT);
+           (block_tag)(element & 1023) << WEIR_TAG_ELEMENT);
   e.a = handle;
   e.bytes = array_bytes(element, width, height, depth, levels, flags);
   e.mem = WEIR_MEM_ARRAY;
   e.device = c->thread->last_device;
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
 /* A free takes its block out ahead of the real one (pointers.h), and puts it back when that fails.
  */
-void weir_x_free_before(weir_call *c, weir_word ptr)
+void extract_free_before(hook_call *c, extract_word ptr)
 {
-  c->held = weir_block_take(ptr);
+  c->held = pointer_block_remove(ptr);
 }
 
-WEIR_INLINE weir_fill begin_free(weir_call *c, uint64_t ptr, unsigned mem)
+WEIR_INLINE event_fields begin_free(hook_call *c, uint64_t ptr, unsigned mem)
 {
-  weir_fill e = c->routed ? weir_begin_often(c, WEIR_EV_FREE) : weir_begin(c, WEIR_EV_FREE);
-  weir_tag tag = c->held.tag;
-  if (c->status != 0 && tag && !c->routed) weir_block_add(c->held);
+  event_fields e = c->routed ? event_begin_frequent(c, WEIR_EV_FREE) : event_begin(c, WEIR_EV_FREE);
+  block_tag tag = c->held.tag;
+  if (c->status != 0 && tag && !c->routed) pointer_block_add(c->held);
   e.a = ptr;
   e.bytes = c->held.bytes;
-  e.mem = (uint8_t)(tag ? weir_tag_mem(tag) : mem);
+  e.mem = (uint8_t)(tag ? block_tag_mem(tag) : mem);
   bool host = e.mem == WEIR_MEM_PINNED;
   e.device = (uint8_t)(host  ? WEIR_DEVICE_NONE
-                       : tag ? weir_tag_device(tag)
+                       : tag ? block_tag_device(tag)
                              : c->thread->last_device);
   return e;
 }
@@ -209,7 +210,7 @@ WEIR_INLINE weir_fill begin_free(weir_call *c, uint64_t ptr, unsigned mem)
  * cuMemAllocAsync or cuMemAllocFromPoolAsync ... For all other pointers, this API may perform
  * implicit synchronization" (cuda.h; cudaFree says the same). Arrays and page-locked memory: no
  * word there, and the driver does as for device memory. */
-WEIR_INLINE void mark_free(const weir_call *c, weir_fill *e)
+WEIR_INLINE void mark_free(const hook_call *c, event_fields *e)
 {
   e->b = c->waited;
   e->copy = c->why;
@@ -218,125 +219,125 @@ WEIR_INLINE void mark_free(const weir_call *c, weir_fill *e)
 }
 
 /* `mem`: what the function frees where the block is not known. */
-void weir_x_free(weir_call *c, weir_word ptr, weir_word mem)
+void extract_free(hook_call *c, extract_word ptr, extract_word mem)
 {
-  weir_fill e = begin_free(c, ptr, (unsigned)mem);
+  event_fields e = begin_free(c, ptr, (unsigned)mem);
   mark_free(c, &e);
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
-void weir_x_free_async(weir_call *c, weir_word ptr, weir_word stream)
+void extract_free_async(hook_call *c, extract_word ptr, extract_word stream)
 {
-  weir_fill e = begin_free(c, ptr, WEIR_MEM_DEVICE);
-  weir_set_stream(&e, stream);
-  if (c->status == 0) weir_pool_freed();
-  weir_commit(c, &e);
+  event_fields e = begin_free(c, ptr, WEIR_MEM_DEVICE);
+  event_set_stream(&e, stream);
+  if (c->status == 0) driver_pool_freed();
+  event_commit(c, &e);
 }
 
-void weir_x_host_register(weir_call *c, weir_word ptr, weir_word bytes, weir_word flags)
+void extract_host_register(hook_call *c, extract_word ptr, extract_word bytes, extract_word flags)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_HOSTREG);
+  event_fields e = event_begin(c, WEIR_EV_HOSTREG);
   remember(c, ptr, bytes, WEIR_MEM_PINNED, c->thread->last_device, 0);
   e.a = ptr;
   e.b = flags;
   e.bytes = bytes;
   e.mem = WEIR_MEM_PINNED;
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
-void weir_x_host_unregister(weir_call *c, weir_word ptr)
+void extract_host_unregister(hook_call *c, extract_word ptr)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_HOSTREG);
-  if (c->status != 0 && c->held.tag) weir_block_add(c->held);
+  event_fields e = event_begin(c, WEIR_EV_HOSTREG);
+  if (c->status != 0 && c->held.tag) pointer_block_add(c->held);
   e.a = ptr;
   e.mem = WEIR_MEM_PINNED;
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
 /* ---- waits, streams, events ------------------------------------------------------------------ */
 
-void weir_x_sync(weir_call *c, weir_word type, weir_word event, weir_word context)
+void extract_sync(hook_call *c, extract_word type, extract_word event, extract_word context)
 {
-  weir_fill e = weir_begin_often(c, WEIR_EV_SYNC);
-  if (type != WEIR_SYNC_QUERY) weir_pools_waited(type == WEIR_SYNC_CONTEXT);
+  event_fields e = event_begin_frequent(c, WEIR_EV_SYNC);
+  if (type != WEIR_SYNC_QUERY) driver_pools_waited(type == WEIR_SYNC_CONTEXT);
   e.copy = (uint8_t)type;
   e.a = event;
   e.device = c->thread->last_device;
-  if (context) weir_set_context(&e, context);
-  weir_commit(c, &e);
+  if (context) event_set_context(&e, context);
+  event_commit(c, &e);
 }
 
-void weir_x_sync_stream(weir_call *c, weir_word type, weir_word stream, weir_word event)
+void extract_sync_stream(hook_call *c, extract_word type, extract_word stream, extract_word event)
 {
-  weir_fill e = weir_begin_often(c, WEIR_EV_SYNC);
-  if (type == WEIR_SYNC_STREAM) weir_pools_waited(false);
+  event_fields e = event_begin_frequent(c, WEIR_EV_SYNC);
+  if (type == WEIR_SYNC_STREAM) driver_pools_waited(false);
   e.copy = (uint8_t)type;
   e.a = event;
   e.device = c->thread->last_device;
-  weir_set_stream(&e, stream);
-  weir_commit(c, &e);
+  event_set_stream(&e, stream);
+  event_commit(c, &e);
 }
 
-void weir_x_stream(weir_call *c, weir_word stream, weir_word create, weir_word flags)
+void extract_stream(hook_call *c, extract_word stream, extract_word create, extract_word flags)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_STREAM);
+  event_fields e = event_begin(c, WEIR_EV_STREAM);
   e.a = create;
   e.b = flags;
   e.stream = stream;
   e.device = c->thread->last_device;
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
-void weir_x_capture_begin(weir_call *c, weir_word stream, weir_word mode, weir_word graph)
+void extract_capture_begin(hook_call *c, extract_word stream, extract_word mode, extract_word graph)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_CALL);
+  event_fields e = event_begin(c, WEIR_EV_CALL);
   e.a = graph;
   e.b = mode;
   e.device = c->thread->last_device;
-  weir_set_stream(&e, stream);
+  event_set_stream(&e, stream);
   e.flags &= ~(unsigned)WEIR_EVF_CAPTURE; /* it begins the capture, and is none of what is in it */
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
-void weir_x_capture_end(weir_call *c, weir_word stream, weir_word graph)
+void extract_capture_end(hook_call *c, extract_word stream, extract_word graph)
 {
-  weir_x_call(c, graph, 0, 0, stream);
+  extract_call(c, graph, 0, 0, stream);
 }
 
 /* What the graph does may touch any memory that is live now. */
-void weir_x_graph(weir_call *c, weir_word graph, weir_word other)
+void extract_graph(hook_call *c, extract_word graph, extract_word other)
 {
   if (c->status == 0) record_subscriber_now()->graph_made(true);
-  weir_x_call(c, graph, other, 0, WEIR_NO_STREAM);
+  extract_call(c, graph, other, 0, WEIR_NO_STREAM);
 }
 
-void weir_x_event(weir_call *c, weir_word event, weir_word b)
+void extract_event(hook_call *c, extract_word event, extract_word b)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_EVENT);
+  event_fields e = event_begin(c, WEIR_EV_EVENT);
   e.a = event;
   e.b = b;
   e.device = c->thread->last_device;
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
-void weir_x_event_record(weir_call *c, weir_word event, weir_word stream, weir_word flags)
+void extract_event_record(hook_call *c, extract_word event, extract_word stream, extract_word flags)
 {
-  weir_fill e = weir_begin_often(c, WEIR_EV_EVENT);
+  event_fields e = event_begin_frequent(c, WEIR_EV_EVENT);
   e.a = event;
   e.b = flags;
   e.device = c->thread->last_device;
-  weir_set_stream(&e, stream);
-  weir_commit(c, &e);
+  event_set_stream(&e, stream);
+  event_commit(c, &e);
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
 /* Grid packed: x in 32 bits, y and z in 16 each, which are their limits. */
-static weir_fill begin_launch(weir_call *c, uint64_t function, const uint64_t g[3],
-                              uint64_t threads)
+static event_fields begin_launch(hook_call *c, uint64_t function, const uint64_t g[3],
+                                 uint64_t threads)
 {
-  weir_name_launch(c, function);
-  weir_fill e = weir_begin_often(c, WEIR_EV_LAUNCH);
+  kernel_name_launch(c, function);
+  event_fields e = event_begin_frequent(c, WEIR_EV_LAUNCH);
   e.a = function;
   e.b = (g[0] & UINT32_MAX) | (g[1] & 0xffff) << 32 | (g[2] & 0xffff) << 48;
   e.bytes = g[0] * g[1] * g[2] * threads;
@@ -344,154 +345,157 @@ static weir_fill begin_launch(weir_call *c, uint64_t function, const uint64_t g[
   return e;
 }
 
-void weir_x_launch(weir_call *c, weir_word function, weir_word gx, weir_word gy, weir_word gz,
-                   weir_word bx, weir_word by, weir_word bz, weir_word stream)
+void extract_launch(hook_call *c, extract_word function, extract_word gx, extract_word gy,
+                    extract_word gz, extract_word bx, extract_word by, extract_word bz,
+                    extract_word stream)
 {
-  weir_fill e = begin_launch(c, function, (uint64_t[]){gx, gy, gz}, bx * by * bz);
-  weir_set_work(&e, stream);
-  weir_commit(c, &e);
+  event_fields e = begin_launch(c, function, (uint64_t[]){gx, gy, gz}, bx * by * bz);
+  event_set_work(&e, stream);
+  event_commit(c, &e);
 }
 
-void weir_x_launch_config(weir_call *c, weir_word function, const CUlaunchConfig *g)
+void extract_launch_config(hook_call *c, extract_word function, const CUlaunchConfig *g)
 {
   static const CUlaunchConfig none;
   if (!g) g = &none;
-  weir_x_launch(c, function, g->gridDimX, g->gridDimY, g->gridDimZ, g->blockDimX, g->blockDimY,
-                g->blockDimZ, (weir_word)g->hStream);
+  extract_launch(c, function, g->gridDimX, g->gridDimY, g->gridDimZ, g->blockDimX, g->blockDimY,
+                 g->blockDimZ, (extract_word)g->hStream);
 }
 
-void weir_x_launch_config_rt(weir_call *c, weir_word function, const cudaLaunchConfig_t *g)
+void extract_launch_config_rt(hook_call *c, extract_word function, const cudaLaunchConfig_t *g)
 {
   static const cudaLaunchConfig_t none;
   if (!g) g = &none;
-  weir_x_launch(c, function, g->gridDim.x, g->gridDim.y, g->gridDim.z, g->blockDim.x, g->blockDim.y,
-                g->blockDim.z, (weir_word)g->stream);
+  extract_launch(c, function, g->gridDim.x, g->gridDim.y, g->gridDim.z, g->blockDim.x,
+                 g->blockDim.y, g->blockDim.z, (extract_word)g->stream);
 }
 
 /* One call, a launch on each of several devices. */
-void weir_x_launch_multi(weir_call *c, const CUDA_LAUNCH_PARAMS *list, weir_word count)
+void extract_launch_multi(hook_call *c, const CUDA_LAUNCH_PARAMS *list, extract_word count)
 {
   static const CUDA_LAUNCH_PARAMS none;
   if (!list || !count) list = &none, count = 1;
-  for (weir_word i = 0; i < count; i++) {
+  for (extract_word i = 0; i < count; i++) {
     const CUDA_LAUNCH_PARAMS *p = &list[i];
     if (i) c->flags |= WEIR_EVF_BATCH;
-    weir_x_launch(c, (weir_word)p->function, p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX,
-                  p->blockDimY, p->blockDimZ, (weir_word)p->hStream);
+    extract_launch(c, (extract_word)p->function, p->gridDimX, p->gridDimY, p->gridDimZ,
+                   p->blockDimX, p->blockDimY, p->blockDimZ, (extract_word)p->hStream);
   }
 }
 
-void weir_x_named(weir_call *c, weir_word handle, const char *name, weir_word owner)
+void extract_named(hook_call *c, extract_word handle, const char *name, extract_word owner)
 {
-  if (c->status == 0) weir_name_given(c, handle, name);
-  weir_x_call(c, handle, owner, 0, WEIR_NO_STREAM);
+  if (c->status == 0) kernel_name_set(c, handle, name);
+  extract_call(c, handle, owner, 0, WEIR_NO_STREAM);
 }
 
-void weir_x_named_like(weir_call *c, weir_word handle, weir_word like)
+void extract_named_like(hook_call *c, extract_word handle, extract_word like)
 {
-  if (c->status == 0) weir_name_of_kernel(c, handle, like);
-  weir_x_call(c, handle, like, 0, WEIR_NO_STREAM);
+  if (c->status == 0) kernel_name_of_kernel(c, handle, like);
+  extract_call(c, handle, like, 0, WEIR_NO_STREAM);
 }
 
-void weir_x_named_list(weir_call *c, const CUkernel *kernels, weir_word count, weir_word owner)
+void extract_named_list(hook_call *c, const CUkernel *kernels, extract_word count,
+                        extract_word owner)
 {
-  for (weir_word i = 0; c->status == 0 && kernels && i < count; i++)
-    weir_name_of_kernel(c, (uint64_t)(uintptr_t)kernels[i], (uint64_t)(uintptr_t)kernels[i]);
-  weir_x_call(c, 0, owner, count, WEIR_NO_STREAM);
+  for (extract_word i = 0; c->status == 0 && kernels && i < count; i++)
+    kernel_name_of_kernel(c, (uint64_t)(uintptr_t)kernels[i], (uint64_t)(uintptr_t)kernels[i]);
+  extract_call(c, 0, owner, count, WEIR_NO_STREAM);
 }
 
 /* ---- devices and contexts -------------------------------------------------------------------- */
 
-void weir_x_context(weir_call *c, weir_word a, weir_word device, weir_word b)
+void extract_context(hook_call *c, extract_word a, extract_word device, extract_word b)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_CONTEXT);
+  event_fields e = event_begin(c, WEIR_EV_CONTEXT);
   e.a = a;
   e.b = b;
   e.device = device < WEIR_DEVICE_NONE ? (uint8_t)device : c->thread->last_device;
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
-void weir_x_peer_access(weir_call *c, weir_word a, weir_word b)
+void extract_peer_access(hook_call *c, extract_word a, extract_word b)
 {
   if (c->status == 0) record_subscriber_now()->peers_enabled();
-  weir_x_context(c, a, WEIR_DEVICE_NONE, b);
+  extract_context(c, a, WEIR_DEVICE_NONE, b);
 }
 
 /* The handle may be a destroyed context's, come back for another device. */
-void weir_x_context_made(weir_call *c, weir_word context, weir_word device, weir_word b)
+void extract_context_made(hook_call *c, extract_word context, extract_word device, extract_word b)
 {
-  unsigned known = weir_context_device(context);
-  if (context && known != WEIR_DEVICE_NONE && known != device) weir_context_forget(context);
-  weir_x_context(c, context, device, b);
+  unsigned known = context_device(context);
+  if (context && known != WEIR_DEVICE_NONE && known != device) context_forget(context);
+  extract_context(c, context, device, b);
 }
 
-void weir_x_context_destroy(weir_call *c, weir_word context)
+void extract_context_destroy(hook_call *c, extract_word context)
 {
-  unsigned number = weir_context_number(context), device = weir_context_device(context);
+  unsigned number = context_number(context), device = context_device(context);
   if (c->status == 0 && number) {
-    weir_blocks_drop(weir_tag_make(0, 0, 255), weir_tag_make(0, 0, number));
-    weir_context_forget(context);
+    pointer_blocks_drop(block_tag_make(0, 0, 255), block_tag_make(0, 0, number));
+    context_forget(context);
   }
-  weir_fill e = weir_begin(c, WEIR_EV_RESET);
+  event_fields e = event_begin(c, WEIR_EV_RESET);
   e.a = context;
   e.bytes = 1;
   e.device = (uint8_t)device;
   e.context = number; /* of the context that is gone: its blocks carry this number */
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
-void weir_x_reset(weir_call *c, weir_word device)
+void extract_reset(hook_call *c, extract_word device)
 {
   if (c->status == 0) {
-    weir_pools_device_gone((unsigned)device);
-    weir_blocks_drop(weir_tag_make(0, 255, 0), weir_tag_make(0, (unsigned)device, 0));
-    weir_context_forget_device((unsigned)device);
+    driver_pools_device_gone((unsigned)device);
+    pointer_blocks_drop(block_tag_make(0, 255, 0), block_tag_make(0, (unsigned)device, 0));
+    context_forget_device((unsigned)device);
   }
-  weir_fill e = weir_begin(c, WEIR_EV_RESET);
+  event_fields e = event_begin(c, WEIR_EV_RESET);
   e.device = device < WEIR_DEVICE_NONE ? (uint8_t)device : WEIR_DEVICE_NONE;
-  weir_commit(c, &e);
+  event_commit(c, &e);
 }
 
 /* The last release of a primary context destroys it; only the driver counts. */
-void weir_x_primary_release(weir_call *c, weir_word device)
+void extract_primary_release(hook_call *c, extract_word device)
 {
   PFN_cuDevicePrimaryCtxGetState_v7000 ask = WEIR_HELPER(cuDevicePrimaryCtxGetState);
   unsigned flags = 0;
   int active = 1;
   if (c->status == 0 && ask && ask((CUdevice)device, &flags, &active) == CUDA_SUCCESS && !active)
-    weir_x_reset(c, device);
+    extract_reset(c, device);
   else
-    weir_x_context(c, 0, device, 0);
+    extract_context(c, 0, device, 0);
 }
 
 /* The runtime resets the device the thread is on, which only the runtime knows when the thread has
  * no context. Kept in `held`, which no free is using. */
-void weir_x_reset_current_before(weir_call *c)
+void extract_reset_current_before(hook_call *c)
 {
   typedef cudaError_t (*fn)(int *);
-  weir_context_refresh(c->thread);
-  weir_pools_device_ends();
+  context_refresh(c->thread);
+  driver_pools_device_ends();
   c->held.bytes = c->thread->last_device;
-  if (c->held.bytes != WEIR_DEVICE_NONE || !atomic_load(&weir_driver_ready)) return;
-  fn ask = (fn)(uintptr_t)weir_elf_symbol(weir_bank_soname(c->bank), "cudaGetDevice");
+  if (c->held.bytes != WEIR_DEVICE_NONE || !atomic_load(&driver_ready)) return;
+  fn ask = (fn)(uintptr_t)elf_symbol(cuda_library_soname(c->bank), "cudaGetDevice");
   int device = -1;
   if (ask && ask(&device) == cudaSuccess && device >= 0) c->held.bytes = (uint64_t)device;
 }
 
-void weir_x_reset_current(weir_call *c)
+void extract_reset_current(hook_call *c)
 {
-  weir_x_reset(c, c->held.bytes);
+  extract_reset(c, c->held.bytes);
 }
 
 /* ---- anything else --------------------------------------------------------------------------- */
 
-void weir_x_call(weir_call *c, weir_word a, weir_word b, weir_word bytes, weir_word stream)
+void extract_call(hook_call *c, extract_word a, extract_word b, extract_word bytes,
+                  extract_word stream)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_CALL);
+  event_fields e = event_begin(c, WEIR_EV_CALL);
   e.a = a;
   e.b = b;
   e.bytes = bytes;
   e.device = c->thread->last_device;
-  if (stream != WEIR_NO_STREAM) weir_set_work(&e, stream);
-  weir_commit(c, &e);
+  if (stream != WEIR_NO_STREAM) event_set_work(&e, stream);
+  event_commit(c, &e);
 }

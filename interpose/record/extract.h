@@ -8,17 +8,17 @@
 #include "interpose/record/cuda_headers.h"
 #include "interpose/record/record.h"
 
-typedef uint64_t weir_word;
+typedef uint64_t extract_word;
 
 #include "interpose/record/extractors.gen.h"
 
 /* A copy, by what the wrapper has decoded. */
-void record_copy(weir_call *c, const copy_args *a);
+void record_copy(hook_call *c, const copy_args *a);
 
 /* Bytes an element of an array; 0 for formats with no such thing (block-compressed, planar). */
-uint64_t weir_format_bytes(CUarray_format format, unsigned channels);
+uint64_t extract_format_bytes(CUarray_format format, unsigned channels);
 
-static inline uint64_t weir_desc_bytes(const struct cudaChannelFormatDesc *d)
+static inline uint64_t extract_desc_bytes(const struct cudaChannelFormatDesc *d)
 {
   return d ? (uint64_t)(d->x + d->y + d->z + d->w) / 8 : 0;
 }

@@ -13,23 +13,23 @@
 #include "interpose/record/subscriber.h"
 
 /* Ahead of anything that is asked about a copy or a memset. */
-static void copy_begins(const weir_call *c)
+static void copy_begins(const hook_call *c)
 {
-  if (!c->thread->last_context) weir_driver_was_used(c, WEIR_EV_COPY);
-  weir_context_trusted(c->thread);
+  if (!c->thread->last_context) driver_note_use(c, WEIR_EV_COPY);
+  context_refresh_trusted(c->thread);
 }
 
 typedef struct side {
   uint64_t at;    /* address or array handle */
-  uint8_t mem;    /* weir_mem */
+  uint8_t mem;    /* memory_kind */
   uint8_t device; /* WEIR_DEVICE_NONE: host, or not known */
   bool on_device; /* for the direction */
-  weir_tag tag;   /* 0: not known */
+  block_tag tag;  /* 0: not known */
 } side;
 
 /* The driver's word on an address that the map does not know: memory made by a way we do not wrap.
  * A question that fails means memory CUDA was not told of. */
-static side ask_driver(const weir_call *c, uint64_t at)
+static side ask_driver(const hook_call *c, uint64_t at)
 {
   side s = {at, WEIR_MEM_PAGEABLE, WEIR_DEVICE_NONE, false, 0};
   PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
@@ -46,28 +46,28 @@ static side ask_driver(const weir_call *c, uint64_t at)
   return s;
 }
 
-static side array_side(const weir_call *c, uint64_t handle)
+static side array_side(const hook_call *c, uint64_t handle)
 {
-  weir_tag tag = weir_block_at(handle).tag;
-  uint8_t device = (uint8_t)(tag ? weir_tag_device(tag) : c->thread->last_device);
+  block_tag tag = pointer_block_at(handle).tag;
+  uint8_t device = (uint8_t)(tag ? block_tag_device(tag) : c->thread->last_device);
   return (side){handle, WEIR_MEM_ARRAY, device, true, 0};
 }
 
-static side memory_side(const weir_call *c, uint64_t at, enum copy_end end)
+static side memory_side(const hook_call *c, uint64_t at, enum copy_end end)
 {
-  weir_tag tag = weir_pointer_tag(at);
+  block_tag tag = pointer_tag(at);
   if (!tag && end != COPY_HOST && end != COPY_DEVICE) return ask_driver(c, at);
-  side s = {at, (uint8_t)weir_tag_mem(tag), WEIR_DEVICE_NONE, end == COPY_DEVICE, tag};
+  side s = {at, (uint8_t)block_tag_mem(tag), WEIR_DEVICE_NONE, end == COPY_DEVICE, tag};
   bool ours = s.mem == WEIR_MEM_DEVICE || s.mem == WEIR_MEM_MANAGED;
   if (end != COPY_HOST && end != COPY_DEVICE) s.on_device = ours;
   if (!tag) s.mem = end == COPY_HOST ? WEIR_MEM_PAGEABLE : WEIR_MEM_DEVICE;
-  if (s.on_device) s.device = (uint8_t)(ours ? weir_tag_device(tag) : c->thread->last_device);
+  if (s.on_device) s.device = (uint8_t)(ours ? block_tag_device(tag) : c->thread->last_device);
   return s;
 }
 
 /* A symbol is named by its host shadow, which is no address of device memory: it is recorded as it
  * was given, on the current device. */
-static side side_of(const weir_call *c, uint64_t at, enum copy_end end)
+static side side_of(const hook_call *c, uint64_t at, enum copy_end end)
 {
   if (__builtin_expect(end < COPY_ARRAY, 1)) return memory_side(c, at, end);
   if (end == COPY_ARRAY) return array_side(c, at);
@@ -81,11 +81,11 @@ static void place(side *s, const copy_args *a, uint64_t owner)
 {
   if (a->owners == COPY_DEVICES && owner < WEIR_DEVICE_NONE) s->device = (uint8_t)owner;
   if (a->owners != COPY_CONTEXTS || !owner || !s->on_device || s->tag) return;
-  unsigned device = weir_context_device(owner);
+  unsigned device = context_device(owner);
   if (device != WEIR_DEVICE_NONE) s->device = (uint8_t)device;
 }
 
-static weir_copy_kind direction(const side *dst, const side *src)
+static copy_kind direction(const side *dst, const side *src)
 {
   if (!dst->on_device) return src->on_device ? WEIR_COPY_DTOH : WEIR_COPY_HTOH;
   if (!src->on_device) return WEIR_COPY_HTOD;
@@ -99,7 +99,7 @@ static weir_copy_kind direction(const side *dst, const side *src)
  * initiated" even for pageable sources); "from device memory to device memory, no host-side
  * synchronization is performed". Asynchronous form: pageable host memory "might be synchronous with
  * respect to host", and host to host "is fully synchronous". */
-static bool copy_waits(const copy_args *a, const weir_fill *e, const side *dst, const side *src)
+static bool copy_waits(const copy_args *a, const event_fields *e, const side *dst, const side *src)
 {
   if (e->bytes == 0 || (dst->on_device && src->on_device)) return false;
   if (a->blocking) return true;
@@ -109,28 +109,28 @@ static bool copy_waits(const copy_args *a, const weir_fill *e, const side *dst, 
 
 /* The context whose work the copy is: its stream's. "A memory copy will succeed even if it is
  * issued to a stream that is not associated to the current device" (CUDA C++ Programming Guide). */
-static unsigned works_in(const weir_call *c, uint64_t stream)
+static unsigned works_in(const hook_call *c, uint64_t stream)
 {
   PFN_cuStreamGetCtx_v9020 ask;
   CUcontext of = NULL;
   unsigned now = c->thread->last_context_number;
-  if (__builtin_expect(!weir_many_devices(), 1) || stream <= WEIR_STREAM_PER_THREAD) return now;
-  if (weir_mode_now() == WEIR_OBSERVE) return now;
+  if (__builtin_expect(!context_many_devices(), 1) || stream <= WEIR_STREAM_PER_THREAD) return now;
+  if (process_mode_now() == WEIR_OBSERVE) return now;
   ask = WEIR_HELPER(cuStreamGetCtx);
-  if (!ask || !weir_step_begin()) return now;
+  if (!ask || !capture_step_begin()) return now;
   CUresult r = ask((CUstream)(uintptr_t)stream, &of);
-  weir_step_end();
+  capture_step_end();
   if (r != CUDA_SUCCESS) return now;
-  return weir_context_number((uint64_t)(uintptr_t)of);
+  return context_number((uint64_t)(uintptr_t)of);
 }
 
 /* The driver's copy, in a context that the memory is not of: a free, which looks at the work of the
  * memory's own context, would not outlast it. */
-static void reached(const weir_call *c, const side *s, unsigned works)
+static void reached(const hook_call *c, const side *s, unsigned works)
 {
-  unsigned context = weir_tag_context(s->tag);
+  unsigned context = block_tag_context(s->tag);
   if (__builtin_expect(!context || context == works, 1)) return;
-  if (weir_mode_now() == WEIR_OBSERVE || c->status || c->flags & WEIR_EVF_STAGED) return;
+  if (process_mode_now() == WEIR_OBSERVE || c->status || c->flags & WEIR_EVF_STAGED) return;
   if (s->mem == WEIR_MEM_DEVICE || s->mem == WEIR_MEM_PINNED)
     record_subscriber_now()->shared(s->at, WEIR_WHY_PEER);
 }
@@ -139,11 +139,11 @@ static void reached(const weir_call *c, const side *s, unsigned works)
 static uint64_t element_bytes(uint64_t at, enum copy_end end)
 {
   if (end != COPY_ARRAY) return 1;
-  uint64_t element = weir_tag_element(weir_block_at(at).tag);
+  uint64_t element = block_tag_element(pointer_block_at(at).tag);
   PFN_cuArray3DGetDescriptor_v3020 ask = WEIR_HELPER(cuArray3DGetDescriptor_v2);
   CUDA_ARRAY3D_DESCRIPTOR d;
   if (!element && ask && ask(&d, (CUarray)(uintptr_t)at) == CUDA_SUCCESS)
-    element = weir_format_bytes(d.Format, d.NumChannels);
+    element = extract_format_bytes(d.Format, d.NumChannels);
   return element ? element : 1;
 }
 
@@ -156,7 +156,7 @@ static uint64_t payload(const copy_args *a)
   return bytes * (dst > src ? dst : src);
 }
 
-void record_copy(weir_call *c, const copy_args *a)
+void record_copy(hook_call *c, const copy_args *a)
 {
   copy_begins(c);
   side dst = side_of(c, a->dst, (enum copy_end)a->dst_end);
@@ -168,7 +168,7 @@ void record_copy(weir_call *c, const copy_args *a)
   unsigned works = works_in(c, a->stream);
   reached(c, &dst, works);
   reached(c, &src, works);
-  weir_fill e = weir_begin_here(c, WEIR_EV_COPY);
+  event_fields e = event_begin_here(c, WEIR_EV_COPY);
   e.a = dst.at;
   e.b = src.at;
   e.bytes = payload(a);
@@ -177,21 +177,22 @@ void record_copy(weir_call *c, const copy_args *a)
   e.src_device = src.device;
   e.copy = (uint8_t)direction(&dst, &src);
   if (c->status == 0 && copy_waits(a, &e, &dst, &src)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
-  weir_set_work_in(&e, a->stream, works);
-  weir_commit(c, &e);
+  event_set_work_in(&e, a->stream, works);
+  event_commit(c, &e);
 }
 
 /* ---- memsets --------------------------------------------------------------------------------- */
 
 /* "The synchronous memset functions are asynchronous with respect to the host except when the
  * target is pinned host memory or a Unified Memory region" (API synchronization behavior). */
-void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value, weir_word stream)
+void extract_memset(hook_call *c, extract_word dst, extract_word bytes, extract_word value,
+                    extract_word stream)
 {
   copy_begins(c);
   side to = side_of(c, dst, COPY_DEVICE);
   unsigned works = works_in(c, stream);
   reached(c, &to, works);
-  weir_fill e = weir_begin_here(c, WEIR_EV_MEMSET);
+  event_fields e = event_begin_here(c, WEIR_EV_MEMSET);
   e.a = dst;
   e.b = value;
   e.bytes = bytes;
@@ -200,34 +201,34 @@ void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value
   bool host_sees = to.mem == WEIR_MEM_PINNED || to.mem == WEIR_MEM_MANAGED;
   bool blocking = c->status == 0 && bytes && !(e.flags & WEIR_EVF_ASYNC);
   if (host_sees && blocking) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
-  weir_set_work_in(&e, stream, works);
-  weir_commit(c, &e);
+  event_set_work_in(&e, stream, works);
+  event_commit(c, &e);
 }
 
 /* ---- batches: one call, an event a copy ------------------------------------------------------ */
 
-static void record_nothing(weir_call *c, uint64_t stream)
+static void record_nothing(hook_call *c, uint64_t stream)
 {
   const copy_args none = {.stream = stream, .dst_end = COPY_NONE, .src_end = COPY_NONE};
   record_copy(c, &none);
 }
 
-void weir_x_copy_batch(weir_call *c, const CUdeviceptr *dsts, const CUdeviceptr *srcs,
-                       const size_t *sizes, weir_word count, weir_word stream)
+void extract_copy_batch(hook_call *c, const CUdeviceptr *dsts, const CUdeviceptr *srcs,
+                        const size_t *sizes, extract_word count, extract_word stream)
 {
   if (!dsts || !srcs || !sizes || !count) record_nothing(c, stream);
-  for (weir_word i = 0; dsts && srcs && sizes && i < count; i++) {
+  for (extract_word i = 0; dsts && srcs && sizes && i < count; i++) {
     copy_args a = copy_args_plain(dsts[i], srcs[i], sizes[i], WEIR_KIND_DEFAULT, 0, stream, false);
     if (i) c->flags |= WEIR_EVF_BATCH;
     record_copy(c, &a);
   }
 }
 
-void weir_x_copy_3d_batch(weir_call *c, const CUDA_MEMCPY3D_BATCH_OP *list, weir_word count,
-                          weir_word stream)
+void extract_copy_3d_batch(hook_call *c, const CUDA_MEMCPY3D_BATCH_OP *list, extract_word count,
+                           extract_word stream)
 {
   if (!list || !count) record_nothing(c, stream);
-  for (weir_word i = 0; list && i < count; i++) {
+  for (extract_word i = 0; list && i < count; i++) {
     copy_args a = copy_args_batch_op(&list[i], stream);
     if (i) c->flags |= WEIR_EVF_BATCH;
     record_copy(c, &a);

@@ -26,12 +26,12 @@ static uint64_t hash_of(uint64_t key)
 
 /* The level's slots, mapped on first use. Of two threads that map it at once one gives its own
  * back. */
-static weir_entry *level_make(weir_table *t, unsigned level)
+static weir_entry *level_make(hash_table *t, unsigned level)
 {
   weir_entry *e = atomic_load_explicit(&t->level[level], memory_order_acquire);
   if (e) return e;
   uint64_t bytes = slots_of(level) * sizeof(weir_entry);
-  weir_entry *mine = weir_pages(bytes);
+  weir_entry *mine = pages_alloc(bytes);
   if (!mine) return NULL;
   if (atomic_compare_exchange_strong(&t->level[level], &e, mine)) return mine;
   munmap(mine, bytes);
@@ -44,7 +44,7 @@ static weir_entry *slot_at(weir_entry *slots, unsigned level, uint64_t hash, uns
   return &slots[(hash + n) & (slots_of(level) - 1)];
 }
 
-weir_entry *weir_table_find(weir_table *t, uint64_t key)
+weir_entry *hash_table_find(hash_table *t, uint64_t key)
 {
   uint64_t h = hash_of(key);
   for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
@@ -73,7 +73,7 @@ static weir_entry *claim(weir_entry *slots, unsigned level, uint64_t key)
   return NULL;
 }
 
-weir_entry *weir_table_claim(weir_table *t, uint64_t key, bool *there)
+weir_entry *hash_table_claim(hash_table *t, uint64_t key, bool *there)
 {
   uint64_t h = hash_of(key);
   weir_entry *free_slot = NULL;
@@ -103,17 +103,17 @@ weir_entry *weir_table_claim(weir_table *t, uint64_t key, bool *there)
   return e;
 }
 
-void weir_entry_set(weir_entry *e, uint64_t x, uint64_t y)
+void hash_entry_set(weir_entry *e, uint64_t x, uint64_t y)
 {
   atomic_store_explicit(&e->x, x, memory_order_relaxed);
   atomic_store_explicit(&e->y, y, memory_order_release);
 }
 
-weir_entry *weir_table_put(weir_table *t, uint64_t key, uint64_t x, uint64_t y)
+weir_entry *hash_table_put(hash_table *t, uint64_t key, uint64_t x, uint64_t y)
 {
   bool there;
-  weir_entry *e = weir_table_claim(t, key, &there);
-  if (e) weir_entry_set(e, x, y);
+  weir_entry *e = hash_table_claim(t, key, &there);
+  if (e) hash_entry_set(e, x, y);
   return e;
 }
 
@@ -125,23 +125,23 @@ static bool take(weir_entry *e, uint64_t key, uint64_t *x, uint64_t y)
          atomic_compare_exchange_strong(&e->key, &key, GONE);
 }
 
-bool weir_table_take(weir_table *t, uint64_t key, uint64_t *x, uint64_t *y)
+bool hash_table_take(hash_table *t, uint64_t key, uint64_t *x, uint64_t *y)
 {
   if (key == 0 || key == GONE) return false;
-  weir_entry *e = weir_table_find(t, key);
+  weir_entry *e = hash_table_find(t, key);
   if (!e) return false;
   *y = atomic_load_explicit(&e->y, memory_order_acquire);
   return take(e, key, x, *y);
 }
 
-bool weir_table_take_as(weir_table *t, uint64_t key, uint64_t *x, uint64_t y)
+bool hash_table_take_as(hash_table *t, uint64_t key, uint64_t *x, uint64_t y)
 {
   if (key == 0 || key == GONE) return false;
-  weir_entry *e = weir_table_find(t, key);
+  weir_entry *e = hash_table_find(t, key);
   return e && atomic_load_explicit(&e->y, memory_order_acquire) == y && take(e, key, x, y);
 }
 
-void weir_table_each(weir_table *t,
+void hash_table_each(hash_table *t,
                      void (*visit)(void *context, uint64_t key, uint64_t x, uint64_t y),
                      void *context)
 {

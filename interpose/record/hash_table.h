@@ -22,30 +22,30 @@ typedef struct weir_entry {
   _Atomic uint64_t x, y; /* the user's two words */
 } weir_entry;
 
-typedef struct weir_table {
+typedef struct hash_table {
   _Atomic(weir_entry *) level[WEIR_TABLE_LEVELS];
-} weir_table;
+} hash_table;
 
 /* The entry of `key`, or NULL. Lives until it is removed. */
-weir_entry *weir_table_find(weir_table *t, uint64_t key);
+weir_entry *hash_table_find(hash_table *t, uint64_t key);
 
 /* Finds or makes the entry; its words are set. NULL: no memory. Key 0 and ~0 are refused. */
-weir_entry *weir_table_put(weir_table *t, uint64_t key, uint64_t x, uint64_t y);
+weir_entry *hash_table_put(hash_table *t, uint64_t key, uint64_t x, uint64_t y);
 
 /* The two halves of it, for who has to do something between: finds the entry, *there, or claims
  * one, whose words are set then. */
-weir_entry *weir_table_claim(weir_table *t, uint64_t key, bool *there);
-void weir_entry_set(weir_entry *e, uint64_t x, uint64_t y);
+weir_entry *hash_table_claim(hash_table *t, uint64_t key, bool *there);
+void hash_entry_set(weir_entry *e, uint64_t x, uint64_t y);
 
 /* Removes the entry and returns its words, of which y is not 0. False when it is not there, or is
  * only about to be. */
-bool weir_table_take(weir_table *t, uint64_t key, uint64_t *x, uint64_t *y);
+bool hash_table_take(hash_table *t, uint64_t key, uint64_t *x, uint64_t *y);
 
 /* The same, only if its second word is `y`. */
-bool weir_table_take_as(weir_table *t, uint64_t key, uint64_t *x, uint64_t y);
+bool hash_table_take_as(hash_table *t, uint64_t key, uint64_t *x, uint64_t y);
 
 /* Calls `visit` for each entry; one that comes or goes meanwhile may be seen or not. */
-void weir_table_each(weir_table *t,
+void hash_table_each(hash_table *t,
                      void (*visit)(void *context, uint64_t key, uint64_t x, uint64_t y),
                      void *context);
 

@@ -11,8 +11,8 @@
 #include "interpose/record/extract.h"
 #include "interpose/record/hash_table.h"
 
-static weir_table stubs, handles;
-_Atomic uint64_t weir_named[WEIR_NAMED_SLOTS];
+static hash_table stubs, handles;
+_Atomic uint64_t kernel_named[WEIR_NAMED_SLOTS];
 
 static uint32_t hash_name(const char *name)
 {
@@ -24,47 +24,47 @@ static uint32_t hash_name(const char *name)
 
 static uint32_t epoch_now(void)
 {
-  return atomic_load_explicit(&weir_process_epoch, memory_order_relaxed);
+  return atomic_load_explicit(&process_epoch, memory_order_relaxed);
 }
 
-void weir_name_stub(uint64_t stub, const char *name)
+void kernel_name_stub(uint64_t stub, const char *name)
 {
-  weir_table_put(&stubs, stub, (uint64_t)(uintptr_t)name, 0);
+  hash_table_put(&stubs, stub, (uint64_t)(uintptr_t)name, 0);
 }
 
 static const char *stub_name(uint64_t stub)
 {
-  const weir_entry *e = weir_table_find(&stubs, stub);
+  const weir_entry *e = hash_table_find(&stubs, stub);
   return e ? (const char *)(uintptr_t)atomic_load_explicit(&e->x, memory_order_acquire) : NULL;
 }
 
 /* handles' x: the stub it stands for, or 0; y: hash << 32 | epoch its NAME was written in. */
-void weir_name_like_stub(uint64_t handle, uint64_t stub)
+void kernel_name_like_stub(uint64_t handle, uint64_t stub)
 {
-  weir_table_put(&handles, handle, stub, 0);
-  atomic_store_explicit(&weir_named[weir_named_slot(handle)], 0, memory_order_relaxed);
+  hash_table_put(&handles, handle, stub, 0);
+  atomic_store_explicit(&kernel_named[kernel_named_slot(handle)], 0, memory_order_relaxed);
 }
 
-static void write_name(weir_call *c, uint64_t handle, const char *name)
+static void write_name(hook_call *c, uint64_t handle, const char *name)
 {
-  weir_trace_event head = {.start = weir_ticks(), .a = handle, .b = WEIR_NAME_KERNEL};
+  trace_event head = {.start = clock_ticks(), .a = handle, .b = WEIR_NAME_KERNEL};
   size_t bytes = strnlen(name, 4096);
-  weir_writer_extended(&c->thread->writer, WEIR_EV_NAME, &head, name, bytes);
+  spool_writer_extended(&c->thread->writer, WEIR_EV_NAME, &head, name, bytes);
 }
 
-void weir_name_given(weir_call *c, uint64_t handle, const char *name)
+void kernel_name_set(hook_call *c, uint64_t handle, const char *name)
 {
   if (!handle || !name) return;
   uint64_t y = (uint64_t)hash_name(name) << 32 | epoch_now();
-  const weir_entry *e = weir_table_find(&handles, handle);
+  const weir_entry *e = hash_table_find(&handles, handle);
   if (e && atomic_load_explicit(&e->y, memory_order_acquire) == y) return;
-  weir_table_put(&handles, handle, 0, y);
+  hash_table_put(&handles, handle, 0, y);
   write_name(c, handle, name);
 }
 
 /* What the driver calls its function, or NULL. The runtime is never asked: a question that fails
  * leaves an error for the program's cudaGetLastError(). */
-static const char *ask_name(const weir_call *c, uint64_t handle)
+static const char *ask_name(const hook_call *c, uint64_t handle)
 {
   const char *name = NULL;
   PFN_cuFuncGetName_v12030 ask = WEIR_HELPER(cuFuncGetName);
@@ -72,10 +72,10 @@ static const char *ask_name(const weir_call *c, uint64_t handle)
   return ask(&name, (CUfunction)(uintptr_t)handle) == CUDA_SUCCESS ? name : NULL;
 }
 
-void weir_name_launch_slow(weir_call *c, uint64_t handle, uint64_t mixed)
+void kernel_name_launch_slow(hook_call *c, uint64_t handle, uint64_t mixed)
 {
   if (!handle) return;
-  const weir_entry *e = weir_table_find(&handles, handle);
+  const weir_entry *e = hash_table_find(&handles, handle);
   uint64_t y = e ? atomic_load_explicit(&e->y, memory_order_acquire) : 0;
   if ((uint32_t)y != epoch_now()) {
     uint64_t stub = e ? atomic_load_explicit(&e->x, memory_order_relaxed) : 0;
@@ -83,21 +83,21 @@ void weir_name_launch_slow(weir_call *c, uint64_t handle, uint64_t mixed)
     if (!name && c->status == 0) name = ask_name(c, handle);
     if (!name && c->status != 0) return; /* no kernel, perhaps: asked again when it works */
     y = (uint64_t)(name ? hash_name(name) : 0) << 32 | epoch_now();
-    weir_table_put(&handles, handle, stub, y);
+    hash_table_put(&handles, handle, stub, y);
     if (name) write_name(c, handle, name);
   }
-  atomic_store_explicit(&weir_named[weir_named_slot(handle)], mixed, memory_order_relaxed);
+  atomic_store_explicit(&kernel_named[kernel_named_slot(handle)], mixed, memory_order_relaxed);
 }
 
-void weir_name_of_kernel(weir_call *c, uint64_t handle, uint64_t kernel)
+void kernel_name_of_kernel(hook_call *c, uint64_t handle, uint64_t kernel)
 {
   PFN_cuKernelGetName_v12030 ask = WEIR_HELPER(cuKernelGetName);
   const char *name = NULL;
   if (handle && ask && ask(&name, (CUkernel)(uintptr_t)kernel) == CUDA_SUCCESS)
-    weir_name_given(c, handle, name);
+    kernel_name_set(c, handle, name);
 }
 
-void weir_s___cudaRegisterFunction(int bank, bool per_thread,
+void handle___cudaRegisterFunction(int bank, bool per_thread,
                                    void (*real)(void **, const char *, char *, const char *, int,
                                                 uint3 *, uint3 *, dim3 *, dim3 *, int *),
                                    void **module, const char *stub, char *symbol, const char *name,
@@ -105,23 +105,23 @@ void weir_s___cudaRegisterFunction(int bank, bool per_thread,
                                    int *warp)
 {
   (void)bank, (void)per_thread;
-  weir_name_stub((uint64_t)(uintptr_t)stub, name);
+  kernel_name_stub((uint64_t)(uintptr_t)stub, name);
   real(module, stub, symbol, name, threads, tid, bid, block, grid, warp);
 }
 
 /* What these do beneath (load a module, make a context) is part of no event: they are asked once a
  * kernel, ahead of its first launch. */
 #define WEIR_GET_KERNEL(symbol, type)                                                              \
-  cudaError_t weir_s_##symbol(int bank, bool per_thread,                                           \
+  cudaError_t handle_##symbol(int bank, bool per_thread,                                           \
                               cudaError_t (*real)(type *, const void *), type *handle,             \
                               const void *stub)                                                    \
   {                                                                                                \
     (void)bank, (void)per_thread;                                                                  \
-    if (!weir_self.depth++) weir_self.outermost = (uintptr_t)__builtin_frame_address(0);           \
+    if (!thread_self.depth++) thread_self.outermost = (uintptr_t)__builtin_frame_address(0);       \
     cudaError_t r = real(handle, stub);                                                            \
-    weir_self.depth--;                                                                             \
+    thread_self.depth--;                                                                           \
     if (r == cudaSuccess && handle)                                                                \
-      weir_name_like_stub((uint64_t)(uintptr_t)*handle, (uint64_t)(uintptr_t)stub);                \
+      kernel_name_like_stub((uint64_t)(uintptr_t)*handle, (uint64_t)(uintptr_t)stub);              \
     return r;                                                                                      \
   }
 WEIR_GET_KERNEL(__cudaGetKernel, cudaKernel_t)

@@ -8,31 +8,32 @@
 
 /* Handles met lately, mixed with the epoch they were named in: a guess that saves the look-up. */
 #define WEIR_NAMED_SLOTS 256u
-extern _Atomic uint64_t weir_named[WEIR_NAMED_SLOTS];
+extern _Atomic uint64_t kernel_named[WEIR_NAMED_SLOTS];
 
-static inline uint32_t weir_named_slot(uint64_t handle)
+static inline uint32_t kernel_named_slot(uint64_t handle)
 {
   return (uint32_t)(handle >> 4 ^ handle >> 12) % WEIR_NAMED_SLOTS;
 }
 
-void weir_name_launch_slow(weir_call *c, uint64_t handle, uint64_t mixed);
+void kernel_name_launch_slow(hook_call *c, uint64_t handle, uint64_t mixed);
 
 /* Before the launch of `handle` is recorded. */
-WEIR_INLINE void weir_name_launch(weir_call *c, uint64_t handle)
+WEIR_INLINE void kernel_name_launch(hook_call *c, uint64_t handle)
 {
   uint64_t mixed = handle ^ (uint64_t)c->thread->epoch << 40;
-  uint64_t seen = atomic_load_explicit(&weir_named[weir_named_slot(handle)], memory_order_relaxed);
-  if (__builtin_expect(seen != mixed, 0)) weir_name_launch_slow(c, handle, mixed);
+  uint64_t seen =
+      atomic_load_explicit(&kernel_named[kernel_named_slot(handle)], memory_order_relaxed);
+  if (__builtin_expect(seen != mixed, 0)) kernel_name_launch_slow(c, handle, mixed);
 }
 
 /* The handle was made by that name; it runs what `kernel` runs. */
-void weir_name_given(weir_call *c, uint64_t handle, const char *name);
-void weir_name_of_kernel(weir_call *c, uint64_t handle, uint64_t kernel);
+void kernel_name_set(hook_call *c, uint64_t handle, const char *name);
+void kernel_name_of_kernel(hook_call *c, uint64_t handle, uint64_t kernel);
 
 /* A host stub was registered as the kernel `name` (static string of the program). */
-void weir_name_stub(uint64_t stub, const char *name);
+void kernel_name_stub(uint64_t stub, const char *name);
 
 /* The handle runs what the stub runs. */
-void weir_name_like_stub(uint64_t handle, uint64_t stub);
+void kernel_name_like_stub(uint64_t handle, uint64_t stub);
 
 #endif

@@ -8,10 +8,10 @@
 /* What the parent's other threads were at is under way in the parent alone. */
 static void forked(void)
 {
-  weir_unseen_forked();
-  weir_capture_forked();
-  weir_pools_forked();
+  unwrapped_forked();
+  capture_forked();
+  driver_pools_forked();
 }
 
-static const process_part part = {.forked = forked, .unloaded = weir_helpers_forget};
+static const process_part part = {.forked = forked, .unloaded = driver_helpers_forget};
 PROCESS_PART(part);

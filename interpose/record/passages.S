@@ -1,59 +1,59 @@
-/* passages.S: the code of unseen.c's passages, WEIR_PASSAGES pieces of WEIR_PASSAGE_BYTES. Each is a
+/* passages.S: the code of unseen.c's passages, THUNKS pieces of THUNK_BYTES. Each is a
  * branch target (IBT, BTI), keeps flags, arguments and stack, and leaves by a jump.
  */
 #include "interpose/record/unseen.h"
 
         .bss
-        .globl  weir_passage_to, weir_passed, weir_passed_any
+        .globl  thunk_targets, thunk_taken, thunk_any_taken
         .balign 8
-        .type   weir_passage_to, %object
-        .size   weir_passage_to, 8 * WEIR_PASSAGES
-weir_passage_to:
-        .zero   8 * WEIR_PASSAGES
-        .type   weir_passed, %object
-        .size   weir_passed, WEIR_PASSAGES
-weir_passed:
-        .zero   WEIR_PASSAGES
-        .type   weir_passed_any, %object
-        .size   weir_passed_any, 1
-weir_passed_any:
+        .type   thunk_targets, %object
+        .size   thunk_targets, 8 * THUNKS
+thunk_targets:
+        .zero   8 * THUNKS
+        .type   thunk_taken, %object
+        .size   thunk_taken, THUNKS
+thunk_taken:
+        .zero   THUNKS
+        .type   thunk_any_taken, %object
+        .size   thunk_any_taken, 1
+thunk_any_taken:
         .zero   1
 
         .text
-        .globl  weir_passages
-        .hidden weir_passages, weir_passed, weir_passed_any, weir_passage_to
-        .type   weir_passages, %function
-        .balign WEIR_PASSAGE_BYTES
-weir_passages:
+        .globl  thunk_code
+        .hidden thunk_code, thunk_taken, thunk_any_taken, thunk_targets
+        .type   thunk_code, %function
+        .balign THUNK_BYTES
+thunk_code:
         .cfi_startproc
         .set    n, 0
-        .rept   WEIR_PASSAGES
-        .balign WEIR_PASSAGE_BYTES
+        .rept   THUNKS
+        .balign THUNK_BYTES
 #if defined __x86_64__
         endbr64
-        movb    $1, weir_passed + n(%rip)
-        movb    $1, weir_passed_any(%rip)
-        jmp     *weir_passage_to + 8 * n(%rip)
+        movb    $1, thunk_taken + n(%rip)
+        movb    $1, thunk_any_taken(%rip)
+        jmp     *thunk_targets + 8 * n(%rip)
 #elif defined __aarch64__
         hint    #34                     /* bti c */
         mov     w17, #1
-        adrp    x16, weir_passed + n
-        add     x16, x16, #:lo12:weir_passed + n
+        adrp    x16, thunk_taken + n
+        add     x16, x16, #:lo12:thunk_taken + n
         strb    w17, [x16]
-        adrp    x16, weir_passed_any
-        add     x16, x16, #:lo12:weir_passed_any
+        adrp    x16, thunk_any_taken
+        add     x16, x16, #:lo12:thunk_any_taken
         stlrb   w17, [x16]
-        adrp    x16, weir_passage_to + 8 * n
-        ldr     x16, [x16, #:lo12:weir_passage_to + 8 * n]
+        adrp    x16, thunk_targets + 8 * n
+        ldr     x16, [x16, #:lo12:thunk_targets + 8 * n]
         br      x16
 #else
 #error "no passages for this processor"
 #endif
         .set    n, n + 1
         .endr
-        .balign WEIR_PASSAGE_BYTES
+        .balign THUNK_BYTES
         .cfi_endproc
-        .size   weir_passages, . - weir_passages
+        .size   thunk_code, . - thunk_code
 
 #ifdef __x86_64__
         .section .note.gnu.property, "a"

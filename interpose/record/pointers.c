@@ -17,9 +17,9 @@
 #include <sys/mman.h>
 #include "interpose/record/hash_table.h"
 
-typedef weir_pointer_node node;
-typedef weir_pointer_mark pointer_mark;
-typedef weir_pointer_word word;
+typedef pointer_node node;
+typedef pointer_page_mark pointer_mark;
+typedef pointer_word word;
 
 enum { GIB = WEIR_GIB_SHIFT, GRANULE = WEIR_GRANULE_SHIFT, PAGE = WEIR_PAGE_SHIFT };
 #define TAG_BITS WEIR_POINTER_TAG
@@ -28,8 +28,8 @@ enum { GIB = WEIR_GIB_SHIFT, GRANULE = WEIR_GRANULE_SHIFT, PAGE = WEIR_PAGE_SHIF
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-weir_pointer_word weir_pointer_top[512];
-static weir_table blocks;
+pointer_word pointer_top[512];
+static hash_table blocks;
 
 /* A root's or a node's arrays. */
 typedef struct table {
@@ -49,7 +49,7 @@ ALWAYS node *node_of(uint64_t address)
 __attribute__((noinline)) static uint64_t make(word *at, size_t bytes)
 {
   uint64_t there = 0;
-  void *mine = weir_pages(bytes);
+  void *mine = pages_alloc(bytes);
   if (!mine) return 0;
   if (atomic_compare_exchange_strong(at, &there, (uint64_t)(uintptr_t)mine))
     return (uint64_t)(uintptr_t)mine;
@@ -59,7 +59,7 @@ __attribute__((noinline)) static uint64_t make(word *at, size_t bytes)
 
 ALWAYS node *child_of(word *at, int shift, bool on)
 {
-  uint64_t there = weir_pointer_load(at);
+  uint64_t there = pointer_load(at);
   if (!there && on) there = make(at, shift == GRANULE ? offsetof(node, child) : sizeof(node));
   return node_of(there);
 }
@@ -101,7 +101,7 @@ static void node_wipe(node *n, int shift)
     wipe(n->mark + i, bits_take(n->used, i, i + 64));
     uint64_t below = shift == PAGE ? 0 : bits_take(n->below, i, i + 64);
     for (; below; below &= below - 1)
-      node_wipe(node_of(weir_pointer_load(&n->child[i + (unsigned)__builtin_ctzll(below)])), PAGE);
+      node_wipe(node_of(pointer_load(&n->child[i + (unsigned)__builtin_ctzll(below)])), PAGE);
   }
 }
 
@@ -112,7 +112,7 @@ ALWAYS void make_way(table t, int shift, uint64_t i, uint64_t end)
   uint64_t below = shift == PAGE ? 0 : bits_take(t.below, i, end);
   for (; below; below &= below - 1) {
     uint64_t at = i / 64 * 64 + (unsigned)__builtin_ctzll(below);
-    node_wipe(node_of(weir_pointer_load(&t.child[at])), shift == GIB ? GRANULE : PAGE);
+    node_wipe(node_of(pointer_load(&t.child[at])), shift == GIB ? GRANULE : PAGE);
   }
   if (first < last) wipe(t.mark + i / 64 * 64, bits_take(t.used, first, last));
   if (end - i == 64) wipe(t.mark8 + i / 512 * 64, bits_take(t.used8, i / 8, end / 8));
@@ -215,12 +215,12 @@ static void mark(weir_block b, bool on)
   const uint64_t in_root = (UINT64_C(1) << 48) - 1;
   uint64_t at = b.start, end = b.start + b.bytes;
   while (at < end && (b.tag & TAG_BITS)) {
-    word *slot = &weir_pointer_top[at >> 48];
+    word *slot = &pointer_top[at >> 48];
     uint64_t stop = end - at <= in_root + 1 - (at & in_root) ? end : (at | in_root) + 1;
-    uint64_t there = weir_pointer_load(slot);
-    if (!there && on) there = make(slot, sizeof(weir_pointer_root));
+    uint64_t there = pointer_load(slot);
+    if (!there && on) there = make(slot, sizeof(pointer_root));
     if (there) {
-      weir_pointer_root *r = (weir_pointer_root *)(uintptr_t)there;
+      pointer_root *r = (pointer_root *)(uintptr_t)there;
       table_mark(TABLE(r), GIB, at & in_root, (at & in_root) + (stop - at), b.tag & TAG_BITS, on);
     }
     at = stop;
@@ -230,8 +230,8 @@ static void mark(weir_block b, bool on)
 /* ---- looking --------------------------------------------------------------------------------- */
 
 /* Of the marks over entry `i` the finest. */
-ALWAYS weir_tag finest(const pointer_mark *mark, const pointer_mark *mark8,
-                       const pointer_mark *mark64, uint64_t i)
+ALWAYS block_tag finest(const pointer_mark *mark, const pointer_mark *mark8,
+                        const pointer_mark *mark64, uint64_t i)
 {
   uint32_t m = atomic_load_explicit(&mark[i], memory_order_acquire);
   if (!m) m = atomic_load_explicit(&mark8[i / 8], memory_order_acquire);
@@ -239,14 +239,14 @@ ALWAYS weir_tag finest(const pointer_mark *mark, const pointer_mark *mark8,
   return m & TAG_BITS;
 }
 
-weir_tag weir_pointer_tag_coarse(uint64_t address)
+block_tag pointer_tag_coarse(uint64_t address)
 {
-  weir_tag tag = 0;
+  block_tag tag = 0;
   uint64_t gib = address >> GIB & ((1 << 18) - 1), granule = address >> GRANULE & 511;
-  const weir_pointer_root *root =
-      (const weir_pointer_root *)(uintptr_t)weir_pointer_load(&weir_pointer_top[address >> 48]);
-  const node *granules = node_of(weir_pointer_load(&root->child[gib]));
-  const node *pages = granules ? node_of(weir_pointer_load(&granules->child[granule])) : NULL;
+  const pointer_root *root =
+      (const pointer_root *)(uintptr_t)pointer_load(&pointer_top[address >> 48]);
+  const node *granules = node_of(pointer_load(&root->child[gib]));
+  const node *pages = granules ? node_of(pointer_load(&granules->child[granule])) : NULL;
   if (pages) tag = finest(pages->mark, pages->mark8, pages->mark64, address >> PAGE & 511);
   if (!tag && granules) tag = finest(granules->mark, granules->mark8, granules->mark64, granule);
   return tag ? tag : finest(root->mark, root->mark8, root->mark64, gib);
@@ -260,54 +260,54 @@ static bool sane(weir_block b)
   return b.start && b.tag && !(b.start >> 57) && b.bytes <= (UINT64_C(1) << 57) - b.start;
 }
 
-void weir_block_add(weir_block b)
+void pointer_block_add(weir_block b)
 {
   bool there;
   if (!sane(b)) return;
-  weir_entry *e = weir_table_claim(&blocks, b.start, &there);
+  weir_entry *e = hash_table_claim(&blocks, b.start, &there);
   if (e && there) { /* its end was not seen */
-    (void)weir_block_take(b.start);
-    e = weir_table_claim(&blocks, b.start, &there);
+    (void)pointer_block_remove(b.start);
+    e = hash_table_claim(&blocks, b.start, &there);
   }
   if (!e) return;
   mark(b, true);
-  weir_entry_set(e, b.bytes, b.tag);
+  hash_entry_set(e, b.bytes, b.tag);
 }
 
-weir_block weir_block_take(uint64_t start)
+weir_block pointer_block_remove(uint64_t start)
 {
   uint64_t bytes, tag;
-  if (!weir_table_take(&blocks, start, &bytes, &tag)) return (weir_block){start, 0, 0};
-  weir_block b = {start, bytes, (weir_tag)tag};
+  if (!hash_table_take(&blocks, start, &bytes, &tag)) return (weir_block){start, 0, 0};
+  weir_block b = {start, bytes, (block_tag)tag};
   mark(b, false);
   return b;
 }
 
-weir_block weir_block_at(uint64_t start)
+weir_block pointer_block_at(uint64_t start)
 {
-  weir_entry *e = start ? weir_table_find(&blocks, start) : NULL;
+  weir_entry *e = start ? hash_table_find(&blocks, start) : NULL;
   if (!e) return (weir_block){start, 0, 0};
-  weir_tag tag = (weir_tag)atomic_load_explicit(&e->y, memory_order_acquire);
+  block_tag tag = (block_tag)atomic_load_explicit(&e->y, memory_order_acquire);
   return (weir_block){start, atomic_load_explicit(&e->x, memory_order_relaxed), tag};
 }
 
 typedef struct drop {
-  weir_tag mask, want;
+  block_tag mask, want;
 } drop;
 
 static void drop_one(void *context, uint64_t key, uint64_t x, uint64_t y)
 {
   const drop *d = context;
-  weir_block b = {key, 0, (weir_tag)y};
-  if ((b.tag & d->mask) != d->want || !weir_table_take_as(&blocks, key, &x, y)) return;
+  weir_block b = {key, 0, (block_tag)y};
+  if ((b.tag & d->mask) != d->want || !hash_table_take_as(&blocks, key, &x, y)) return;
   b.bytes = x;
   mark(b, false);
 }
 
-void weir_blocks_drop(weir_tag mask, weir_tag want)
+void pointer_blocks_drop(block_tag mask, block_tag want)
 {
   drop d = {mask, want};
-  weir_table_each(&blocks, drop_one, &d);
+  hash_table_each(&blocks, drop_one, &d);
 }
 
 typedef struct each {
@@ -318,11 +318,11 @@ typedef struct each {
 static void each_one(void *context, uint64_t key, uint64_t x, uint64_t y)
 {
   const each *e = context;
-  if (y) e->visit(e->context, (weir_block){key, x, (weir_tag)y});
+  if (y) e->visit(e->context, (weir_block){key, x, (block_tag)y});
 }
 
-void weir_blocks_each(void (*visit)(void *context, weir_block block), void *context)
+void pointer_blocks_each(void (*visit)(void *context, weir_block block), void *context)
 {
   each e = {visit, context};
-  weir_table_each(&blocks, each_one, &e);
+  hash_table_each(&blocks, each_one, &e);
 }

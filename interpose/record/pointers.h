@@ -17,56 +17,56 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef uint32_t weir_tag; /* 0: unknown */
+typedef uint32_t block_tag; /* 0: unknown */
 
-/* Bits of a tag: kind (weir_mem) 0-3, device 4-11, context number 12-19. The rest is the block's
+/* Bits of a tag: kind (memory_kind) 0-3, device 4-11, context number 12-19. The rest is the block's
  * alone and not seen through the marks: */
 #define WEIR_TAG_POOL    (UINT32_C(1) << 20) /* from the stream-ordered allocator */
 #define WEIR_TAG_ELEMENT 21                  /* shift: bytes an element of an array, 10 bits */
 
-static inline weir_tag weir_tag_make(unsigned mem, unsigned device, unsigned context)
+static inline block_tag block_tag_make(unsigned mem, unsigned device, unsigned context)
 {
   return (mem & 15u) | (device & 255u) << 4 | (context & 255u) << 12;
 }
 
-static inline unsigned weir_tag_mem(weir_tag t)
+static inline unsigned block_tag_mem(block_tag t)
 {
   return t & 15u;
 }
 
-static inline unsigned weir_tag_device(weir_tag t)
+static inline unsigned block_tag_device(block_tag t)
 {
   return t >> 4 & 255u;
 }
 
-static inline unsigned weir_tag_context(weir_tag t)
+static inline unsigned block_tag_context(block_tag t)
 {
   return t >> 12 & 255u;
 }
 
-static inline unsigned weir_tag_element(weir_tag t)
+static inline unsigned block_tag_element(block_tag t)
 {
   return t >> WEIR_TAG_ELEMENT & 1023u;
 }
 
 typedef struct weir_block {
   uint64_t start, bytes; /* address or handle; bytes 0: a handle, nothing is marked */
-  weir_tag tag;          /* 0: no block */
+  block_tag tag;         /* 0: no block */
 } weir_block;
 
 /* Remembers a block. `start` 0 is ignored. */
-void weir_block_add(weir_block block);
+void pointer_block_add(weir_block block);
 
 /* Takes the block that starts there out; tag 0 when there is none. */
-weir_block weir_block_take(uint64_t start);
+weir_block pointer_block_remove(uint64_t start);
 
 /* The block that starts there; tag 0 when there is none. */
-weir_block weir_block_at(uint64_t start);
+weir_block pointer_block_at(uint64_t start);
 
 /* The tree (pointers.c). top: 512 roots, one for 2^48 bytes each (57-bit addresses). A root has
  * 2^18 entries of 1 GiB, a node 512 of 2 MiB or of 4 KiB; the latter has no children. */
-typedef _Atomic uint32_t weir_pointer_mark; /* tag in bits 0-19, blocks in the page from bit 20 */
-typedef _Atomic uint64_t weir_pointer_word;
+typedef _Atomic uint32_t pointer_page_mark; /* tag in bits 0-19, blocks in the page from bit 20 */
+typedef _Atomic uint64_t pointer_word;
 
 enum { WEIR_GIB_SHIFT = 30, WEIR_GRANULE_SHIFT = 21, WEIR_PAGE_SHIFT = 12 };
 #define WEIR_POINTER_TAG UINT32_C(0xfffff) /* of a mark */
@@ -74,51 +74,51 @@ enum { WEIR_GIB_SHIFT = 30, WEIR_GRANULE_SHIFT = 21, WEIR_PAGE_SHIFT = 12 };
 /* used, below: bits of entries, used8: of groups of 8, that may have a mark, or may have one below
  * them: set with a mark, cleared where a coarser one is laid over it. */
 #define WEIR_POINTER_TABLE(entries)                                                                \
-  weir_pointer_mark mark[entries], mark8[(entries) / 8], mark64[(entries) / 64];                   \
-  weir_pointer_word used[(entries) / 64], used8[(entries) / 512], below[(entries) / 64];           \
-  weir_pointer_word child[entries] /* addresses of nodes */
+  pointer_page_mark mark[entries], mark8[(entries) / 8], mark64[(entries) / 64];                   \
+  pointer_word used[(entries) / 64], used8[(entries) / 512], below[(entries) / 64];                \
+  pointer_word child[entries] /* addresses of nodes */
 
-typedef struct weir_pointer_node {
+typedef struct pointer_node {
   WEIR_POINTER_TABLE(512);
-} weir_pointer_node;
+} pointer_node;
 
-typedef struct weir_pointer_root {
+typedef struct pointer_root {
   WEIR_POINTER_TABLE(1 << 18);
-} weir_pointer_root;
+} pointer_root;
 
-extern weir_pointer_word weir_pointer_top[512]; /* addresses of roots */
+extern pointer_word pointer_top[512]; /* addresses of roots */
 
-/* The same as weir_pointer_tag(), where no page's own mark knows. */
-weir_tag weir_pointer_tag_coarse(uint64_t address);
+/* The same as pointer_tag(), where no page's own mark knows. */
+block_tag pointer_tag_coarse(uint64_t address);
 
-static inline uint64_t weir_pointer_load(const weir_pointer_word *at)
+static inline uint64_t pointer_load(const pointer_word *at)
 {
   return atomic_load_explicit(at, memory_order_acquire);
 }
 
 /* What the address points to; 0: no block that we know. */
-static inline weir_tag weir_pointer_tag(uint64_t address)
+static inline block_tag pointer_tag(uint64_t address)
 {
   if (address >> 57) return 0;
-  const weir_pointer_root *root =
-      (const weir_pointer_root *)(uintptr_t)weir_pointer_load(&weir_pointer_top[address >> 48]);
+  const pointer_root *root =
+      (const pointer_root *)(uintptr_t)pointer_load(&pointer_top[address >> 48]);
   if (!root) return 0;
-  const weir_pointer_node *node = (const weir_pointer_node *)(uintptr_t)weir_pointer_load(
+  const pointer_node *node = (const pointer_node *)(uintptr_t)pointer_load(
       &root->child[address >> WEIR_GIB_SHIFT & ((1 << 18) - 1)]);
   if (node)
-    node = (const weir_pointer_node *)(uintptr_t)weir_pointer_load(
+    node = (const pointer_node *)(uintptr_t)pointer_load(
         &node->child[address >> WEIR_GRANULE_SHIFT & 511]);
-  weir_tag tag = node ? atomic_load_explicit(&node->mark[address >> WEIR_PAGE_SHIFT & 511],
-                                             memory_order_acquire) &
-                            WEIR_POINTER_TAG
-                      : 0;
-  return tag ? tag : weir_pointer_tag_coarse(address);
+  block_tag tag = node ? atomic_load_explicit(&node->mark[address >> WEIR_PAGE_SHIFT & 511],
+                                              memory_order_acquire) &
+                             WEIR_POINTER_TAG
+                       : 0;
+  return tag ? tag : pointer_tag_coarse(address);
 }
 
 /* Takes out all blocks whose tag equals `want` in the bits of `mask`. */
-void weir_blocks_drop(weir_tag mask, weir_tag want);
+void pointer_blocks_drop(block_tag mask, block_tag want);
 
 /* Calls `visit` for each block; one that comes or goes meanwhile may be seen or not. */
-void weir_blocks_each(void (*visit)(void *context, weir_block block), void *context);
+void pointer_blocks_each(void (*visit)(void *context, weir_block block), void *context);
 
 #endif

@@ -17,10 +17,10 @@ typedef struct pool {
   uint8_t device;          /* ordinal */
   bool from_start;         /* the one that the device had by itself */
   bool told;               /* `last` is what the trace was told last */
-  weir_pool_figures last;
+  pool_figures last;
 } pool;
 
-_Atomic bool weir_pools_touched;
+_Atomic bool driver_pools_touched;
 
 static pool pools[POOLS];
 static _Atomic unsigned count;    /* places that were ever taken */
@@ -49,7 +49,7 @@ static bool ask(uint64_t handle, CUmemPool_attribute what, uint64_t *value)
   return good;
 }
 
-static bool ask_all(uint64_t handle, weir_pool_figures *f)
+static bool ask_all(uint64_t handle, pool_figures *f)
 {
   return ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &f->reserved) &&
          ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &f->reserved_high) &&
@@ -60,36 +60,36 @@ static bool ask_all(uint64_t handle, weir_pool_figures *f)
 
 static void sample(pool *p)
 {
-  weir_pool_figures now;
-  uint64_t start = weir_ticks();
+  pool_figures now;
+  uint64_t start = clock_ticks();
   uint64_t handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
   if (!handle || !ask_all(handle, &now)) return;
   if (p->told && memcmp(&now, &p->last, sizeof now) == 0) return;
   p->told = true;
   p->last = now;
-  weir_stats_pool(start, handle, p->device, p->from_start, &now);
+  cache_event_pool(start, handle, p->device, p->from_start, &now);
 }
 
 /* The lock is had at once, and no capture is live: asking is a step (capture.h). */
 static bool begin_asking(void)
 {
   if (pthread_mutex_trylock(&lock)) return false;
-  if (weir_step_begin()) return true;
+  if (capture_step_begin()) return true;
   pthread_mutex_unlock(&lock);
   return false;
 }
 
 static void end_asking(void)
 {
-  weir_step_end();
+  capture_step_end();
   pthread_mutex_unlock(&lock);
 }
 
 static void sample_all(void)
 {
   unsigned n = atomic_load_explicit(&count, memory_order_relaxed);
-  atomic_store_explicit(&asked_ms, weir_clock_coarse_ms(), memory_order_relaxed);
-  atomic_store_explicit(&weir_pools_touched, false, memory_order_relaxed);
+  atomic_store_explicit(&asked_ms, clock_coarse_ms(), memory_order_relaxed);
+  atomic_store_explicit(&driver_pools_touched, false, memory_order_relaxed);
   for (unsigned i = 0; i < n; i++)
     sample(&pools[i]);
 }
@@ -151,30 +151,30 @@ static void first_use(unsigned device, uint64_t handle)
 static bool due(uint32_t wait_ms)
 {
   uint32_t before = atomic_load_explicit(&asked_ms, memory_order_relaxed);
-  return weir_clock_coarse_ms() - before >= wait_ms;
+  return clock_coarse_ms() - before >= wait_ms;
 }
 
 static void touched(void)
 {
-  if (!atomic_load_explicit(&weir_pools_touched, memory_order_relaxed))
-    atomic_store_explicit(&weir_pools_touched, true, memory_order_relaxed);
+  if (!atomic_load_explicit(&driver_pools_touched, memory_order_relaxed))
+    atomic_store_explicit(&driver_pools_touched, true, memory_order_relaxed);
   uint32_t n = ++uses;
   if (!(n & (n - 1)) || due(INTERVAL_MS)) try_all();
 }
 
-void weir_pool_used(unsigned device, uint64_t handle)
+void driver_pool_used(unsigned device, uint64_t handle)
 {
-  if (weir_capture_live()) return;
+  if (capture_live()) return;
   if (__builtin_expect(!is_known(device, handle), 0)) first_use(device, handle);
   touched();
 }
 
-void weir_pool_freed(void)
+void driver_pool_freed(void)
 {
-  if (atomic_load_explicit(&count, memory_order_relaxed) && !weir_capture_live()) touched();
+  if (atomic_load_explicit(&count, memory_order_relaxed) && !capture_live()) touched();
 }
 
-void weir_pools_ask_now(bool context)
+void driver_pools_sample_now(bool context)
 {
   if (context || due(WAITS_MS)) try_all();
 }
@@ -184,20 +184,20 @@ static void sample_one(uint64_t handle, bool ends)
 {
   pthread_mutex_lock(&lock);
   pool *p = find(handle);
-  if (p && weir_step_begin()) {
+  if (p && capture_step_begin()) {
     sample(p);
-    weir_step_end();
+    capture_step_end();
   }
   if (p && ends) atomic_store_explicit(&p->handle, 0, memory_order_release);
   pthread_mutex_unlock(&lock);
 }
 
-void weir_pool_trimmed(uint64_t handle)
+void driver_pool_trimmed(uint64_t handle)
 {
   if (find(handle)) sample_one(handle, false);
 }
 
-bool weir_pool_ends(uint64_t handle)
+bool driver_pool_ends(uint64_t handle)
 {
   bool known = find(handle) != NULL;
   if (known) sample_one(handle, true);
@@ -205,37 +205,37 @@ bool weir_pool_ends(uint64_t handle)
 }
 
 /* A device whose pool it was has its first one again. */
-void weir_pool_ended(uint64_t handle)
+void driver_pool_ended(uint64_t handle)
 {
-  weir_stats_pool_ended(handle);
-  weir_pools_moved();
+  cache_event_pool_ended(handle);
+  driver_pools_moved();
 }
 
-void weir_pools_moved(void)
+void driver_pools_moved(void)
 {
   atomic_store(&devices, 0);
 }
 
-void weir_pools_device_ends(void)
+void driver_pools_device_ends(void)
 {
   if (atomic_load(&count)) try_all();
 }
 
-void weir_pools_device_gone(unsigned device)
+void driver_pools_device_gone(unsigned device)
 {
   if (!atomic_load(&count)) return;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < POOLS; i++)
     if (pools[i].device == device) atomic_store_explicit(&pools[i].handle, 0, memory_order_release);
   pthread_mutex_unlock(&lock);
-  weir_pools_moved();
+  driver_pools_moved();
 }
 
-void weir_pools_forked(void)
+void driver_pools_forked(void)
 {
   pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   lock = unlocked; /* whoever held it is not in this image */
   for (int i = 0; i < POOLS; i++)
     atomic_store(&pools[i].handle, 0);
-  weir_pools_moved();
+  driver_pools_moved();
 }

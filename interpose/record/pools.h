@@ -16,34 +16,34 @@
 #include "interpose/record/record.h"
 
 /* Something was allocated or freed in a pool since the figures were asked for last. */
-extern _Atomic bool weir_pools_touched;
+extern _Atomic bool driver_pools_touched;
 
 /* The program has allocated from a pool; 0: from the one that the device has now. */
-void weir_pool_used(unsigned device, uint64_t pool);
+void driver_pool_used(unsigned device, uint64_t pool);
 /* It has freed memory of some pool. */
-void weir_pool_freed(void);
+void driver_pool_freed(void);
 /* It has waited: for a context, or for less. */
-void weir_pools_ask_now(bool context);
+void driver_pools_sample_now(bool context);
 
-WEIR_INLINE void weir_pools_waited(bool context)
+WEIR_INLINE void driver_pools_waited(bool context)
 {
-  if (__builtin_expect(atomic_load_explicit(&weir_pools_touched, memory_order_relaxed), 0))
-    weir_pools_ask_now(context);
+  if (__builtin_expect(atomic_load_explicit(&driver_pools_touched, memory_order_relaxed), 0))
+    driver_pools_sample_now(context);
 }
 
 /* It has trimmed the pool; is about to end it; has ended it, so that the handle is nobody's, after
  * the trace was told of it. */
-void weir_pool_trimmed(uint64_t pool);
+void driver_pool_trimmed(uint64_t pool);
 /* false: it was not known */
-bool weir_pool_ends(uint64_t pool);
-void weir_pool_ended(uint64_t pool);
+bool driver_pool_ends(uint64_t pool);
+void driver_pool_ended(uint64_t pool);
 
 /* Devices have other pools now than those they had. */
-void weir_pools_moved(void);
+void driver_pools_moved(void);
 /* A device is about to be reset; has been. */
-void weir_pools_device_ends(void);
-void weir_pools_device_gone(unsigned device);
+void driver_pools_device_ends(void);
+void driver_pools_device_gone(unsigned device);
 /* In a fork's child. */
-void weir_pools_forked(void);
+void driver_pools_forked(void);
 
 #endif

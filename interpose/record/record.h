@@ -1,7 +1,7 @@
 /* record.h: one hooked call, from the wrapper's first line to the committed event.
  *
- * The outermost call of a thread owns the event. weir_enter() (table/wrap.h) says whether this is
- * it; the real function runs between weir_forward() and weir_returned(); an extractor (extract.c)
+ * The outermost call of a thread owns the event. call_enter() (table/wrap.h) says whether this is
+ * it; the real function runs between call_forward() and call_returned(); an extractor (extract.c)
  * then asks for the event, fills what is its own, and commits it. Nothing here locks, allocates or
  * reads the environment; errno is what the real function left.
  */
@@ -16,7 +16,7 @@
 #include "interpose/record/pointers.h"
 
 /* Values of cudaMemcpyKind; the driver's functions have theirs in the name. */
-enum weir_kind {
+enum memcpy_kind {
   WEIR_KIND_HTOH = 0,
   WEIR_KIND_HTOD = 1,
   WEIR_KIND_DTOH = 2,
@@ -30,7 +30,7 @@ enum weir_kind {
  * meaning: what a wrapper answers when nothing in the process has the original. */
 #define WEIR_NOT_FOUND 302
 
-typedef struct weir_call {
+typedef struct hook_call {
   weir_thread *thread;
   uint64_t start;   /* ticks when the real function was called */
   uint64_t end;     /* ticks when it returned */
@@ -38,30 +38,30 @@ typedef struct weir_call {
   uint16_t api;     /* core/trace/api.def */
   uint16_t status;  /* CUresult or cudaError_t */
   uint8_t flags;    /* WEIR_EVF_* that follow from the function alone */
-  uint8_t bank;     /* enum weir_bank */
+  uint8_t bank;     /* enum cuda_library */
   bool routed;      /* memory of a cache: the pointer map knows it as long as the cache has it */
-  uint8_t why;      /* weir_reason: why a rerouted call did not take the way through a cache */
+  uint8_t why;      /* reroute_reason: why a rerouted call did not take the way through a cache */
   uint64_t waited;  /* ticks of it that a rerouted free waited for the device */
   const void *site; /* of a routed row: where it returns to, in the program */
   int kept_errno;   /* what the real function left */
   int *errno_at;    /* the thread's errno */
-} weir_call;
+} hook_call;
 
 /* The generated file is too large for the compiler's taste to inline these by itself. */
 #define WEIR_INLINE static inline __attribute__((always_inline))
 
 /* Whether the call is made within another of the same thread, by its place on the stack: stacks
  * grow down, and what is called from a call is below it. */
-WEIR_INLINE bool weir_is_within(const weir_call *c, weir_thread *t)
+WEIR_INLINE bool call_is_within(const hook_call *c, weir_thread *t)
 {
-  return t->depth && ((uintptr_t)c < t->outermost || !weir_call_abandoned(t));
+  return t->depth && ((uintptr_t)c < t->outermost || !call_was_abandoned(t));
 }
 
-/* Begins a call that is within no other. True: it owns its event, and weir_leave() must follow. */
-WEIR_INLINE bool weir_begin_outermost(weir_call *c, weir_thread *t, uint16_t api, unsigned flags,
+/* Begins a call that is within no other. True: it owns its event, and call_leave() must follow. */
+WEIR_INLINE bool call_begin_outermost(hook_call *c, weir_thread *t, uint16_t api, unsigned flags,
                                       int bank)
 {
-  if (!weir_thread_ready(t)) return false;
+  if (!thread_ready(t)) return false;
   t->depth = 1;
   t->outermost = (uintptr_t)c;
   c->thread = t;
@@ -75,20 +75,20 @@ WEIR_INLINE bool weir_begin_outermost(weir_call *c, weir_thread *t, uint16_t api
   return true;
 }
 
-WEIR_INLINE void weir_forward(weir_call *c)
+WEIR_INLINE void call_forward(hook_call *c)
 {
-  c->start = weir_ticks();
+  c->start = clock_ticks();
 }
 
-WEIR_INLINE void weir_returned(weir_call *c, uint32_t status)
+WEIR_INLINE void call_returned(hook_call *c, uint32_t status)
 {
-  c->end = weir_ticks();
+  c->end = clock_ticks();
   c->status = (uint16_t)status;
   c->errno_at = &errno;
   c->kept_errno = *c->errno_at;
 }
 
-WEIR_INLINE void weir_leave(weir_call *c)
+WEIR_INLINE void call_leave(hook_call *c)
 {
   *c->errno_at = c->kept_errno;
   c->thread->depth = 0;

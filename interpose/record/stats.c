@@ -7,16 +7,16 @@
 #include <errno.h>
 #include "interpose/record/record.h"
 
-static void put(weir_thread *t, const weir_trace_event *fact)
+static void put(weir_thread *t, const trace_event *fact)
 {
-  uint32_t stack = fact->stack ? fact->stack : weir_stack_capture(&t->stacks, &t->writer);
-  weir_trace_event *slot = weir_writer_slots(&t->writer, 1);
+  uint32_t stack = fact->stack ? fact->stack : stack_capture(&t->stacks, &t->writer);
+  trace_event *slot = spool_writer_slots(&t->writer, 1);
   if (!slot) return;
   slot->kind = WEIR_EV_CACHE;
   slot->flags = 0;
   slot->api = 0;
   slot->start = fact->start;
-  weir_event_set_duration(slot, weir_ticks() - fact->start);
+  event_set_duration(slot, clock_ticks() - fact->start);
   slot->status = 0;
   slot->stack = (stack & 0xffffff) | (uint32_t)t->last_context_number << 24;
   slot->device = fact->device;
@@ -27,16 +27,16 @@ static void put(weir_thread *t, const weir_trace_event *fact)
   slot->b = fact->b;
   slot->bytes = fact->bytes;
   slot->stream = fact->stream;
-  weir_writer_commit(&t->writer, 1);
+  spool_writer_commit(&t->writer, 1);
 }
 
-void weir_stats_write(const weir_trace_event *fact)
+void cache_event_write(const trace_event *fact)
 {
-  weir_thread *t = &weir_self;
+  weir_thread *t = &thread_self;
   int saved = errno;
   __typeof__(t->depth) depth = t->depth; /* not 0: within a call */
-  bool here = t->epoch == atomic_load_explicit(&weir_process_epoch, memory_order_relaxed);
-  bool ready = depth ? here && atomic_load(&weir_recording) : weir_thread_ready(t);
+  bool here = t->epoch == atomic_load_explicit(&process_epoch, memory_order_relaxed);
+  bool ready = depth ? here && atomic_load(&process_recording) : thread_ready(t);
   if (ready) {
     if (!depth) t->outermost = (uintptr_t)__builtin_frame_address(0);
     t->depth = 1;
@@ -46,74 +46,74 @@ void weir_stats_write(const weir_trace_event *fact)
   errno = saved;
 }
 
-void weir_stats_tainted(uint64_t address, uint64_t bytes, weir_reason why)
+void cache_event_tainted(uint64_t address, uint64_t bytes, reroute_reason why)
 {
-  weir_stats_write(&(weir_trace_event){.start = weir_ticks(),
-                                       .copy = WEIR_CACHE_TAINTED,
-                                       .device = WEIR_DEVICE_NONE,
-                                       .mem = WEIR_MEM_DEVICE,
-                                       .a = address,
-                                       .b = why,
-                                       .bytes = bytes});
+  cache_event_write(&(trace_event){.start = clock_ticks(),
+                                   .copy = WEIR_CACHE_TAINTED,
+                                   .device = WEIR_DEVICE_NONE,
+                                   .mem = WEIR_MEM_DEVICE,
+                                   .a = address,
+                                   .b = why,
+                                   .bytes = bytes});
 }
 
-void weir_stats_staging(uint64_t start, unsigned device, weir_copy_kind kind, unsigned percent,
-                        uint64_t bytes)
+void cache_event_staging(uint64_t start, unsigned device, copy_kind kind, unsigned percent,
+                         uint64_t bytes)
 {
-  weir_stats_write(&(weir_trace_event){.start = start,
-                                       .copy = WEIR_CACHE_STAGING,
-                                       .device = (uint8_t)device,
-                                       .a = kind,
-                                       .b = percent,
-                                       .bytes = bytes});
+  cache_event_write(&(trace_event){.start = start,
+                                   .copy = WEIR_CACHE_STAGING,
+                                   .device = (uint8_t)device,
+                                   .a = kind,
+                                   .b = percent,
+                                   .bytes = bytes});
 }
 
-void weir_stats_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack)
+void cache_event_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack)
 {
-  weir_stats_write(&(weir_trace_event){.start = weir_ticks(),
-                                       .stack = stack,
-                                       .copy = WEIR_CACHE_UNWRITTEN,
-                                       .device = weir_self.last_device,
-                                       .mem = WEIR_MEM_DEVICE,
-                                       .a = block,
-                                       .b = offset,
-                                       .bytes = bytes});
+  cache_event_write(&(trace_event){.start = clock_ticks(),
+                                   .stack = stack,
+                                   .copy = WEIR_CACHE_UNWRITTEN,
+                                   .device = thread_self.last_device,
+                                   .mem = WEIR_MEM_DEVICE,
+                                   .a = block,
+                                   .b = offset,
+                                   .bytes = bytes});
 }
 
-void weir_stats_reserved(unsigned device, weir_mem mem, uint64_t bytes)
+void cache_event_reserved(unsigned device, memory_kind mem, uint64_t bytes)
 {
-  weir_stats_write(&(weir_trace_event){.start = weir_ticks(),
-                                       .copy = WEIR_CACHE_RESERVED,
-                                       .device = (uint8_t)device,
-                                       .mem = (uint8_t)mem,
-                                       .bytes = bytes});
+  cache_event_write(&(trace_event){.start = clock_ticks(),
+                                   .copy = WEIR_CACHE_RESERVED,
+                                   .device = (uint8_t)device,
+                                   .mem = (uint8_t)mem,
+                                   .bytes = bytes});
 }
 
-void weir_stats_pool(uint64_t start, uint64_t pool, unsigned device, bool from_start,
-                     const weir_pool_figures *f)
+void cache_event_pool(uint64_t start, uint64_t pool, unsigned device, bool from_start,
+                      const pool_figures *f)
 {
-  weir_trace_event now = {.start = start,
-                          .copy = WEIR_CACHE_POOL,
-                          .device = (uint8_t)device,
-                          .src_device = from_start ? (uint8_t)device : WEIR_DEVICE_NONE,
-                          .mem = WEIR_MEM_DEVICE,
-                          .a = pool,
-                          .b = f->used,
-                          .bytes = f->reserved,
-                          .stream = f->threshold};
-  weir_stats_write(&now);
+  trace_event now = {.start = start,
+                     .copy = WEIR_CACHE_POOL,
+                     .device = (uint8_t)device,
+                     .src_device = from_start ? (uint8_t)device : WEIR_DEVICE_NONE,
+                     .mem = WEIR_MEM_DEVICE,
+                     .a = pool,
+                     .b = f->used,
+                     .bytes = f->reserved,
+                     .stream = f->threshold};
+  cache_event_write(&now);
   now.copy = WEIR_CACHE_POOL_PEAK;
   now.b = f->used_high;
   now.bytes = f->reserved_high;
   now.stream = 0;
-  weir_stats_write(&now);
+  cache_event_write(&now);
 }
 
-void weir_stats_pool_ended(uint64_t pool)
+void cache_event_pool_ended(uint64_t pool)
 {
-  weir_stats_write(&(weir_trace_event){.start = weir_ticks(),
-                                       .copy = WEIR_CACHE_POOL_ENDED,
-                                       .device = WEIR_DEVICE_NONE,
-                                       .mem = WEIR_MEM_DEVICE,
-                                       .a = pool});
+  cache_event_write(&(trace_event){.start = clock_ticks(),
+                                   .copy = WEIR_CACHE_POOL_ENDED,
+                                   .device = WEIR_DEVICE_NONE,
+                                   .mem = WEIR_MEM_DEVICE,
+                                   .a = pool});
 }

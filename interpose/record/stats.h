@@ -9,29 +9,29 @@
 #include "core/trace/event.h"
 
 /* Writes a fact of kind WEIR_EV_CACHE; the duration is from its start until now. */
-void weir_stats_write(const weir_trace_event *fact);
+void cache_event_write(const trace_event *fact);
 /* address 0: all blocks that are live. */
-void weir_stats_tainted(uint64_t address, uint64_t bytes, weir_reason why);
+void cache_event_tainted(uint64_t address, uint64_t bytes, reroute_reason why);
 /* The driver's time in percent of ours (0: could not be measured), and how it was found: by copies
  * of `bytes` from `start` on, or, bytes 0, by an earlier program. */
-void weir_stats_staging(uint64_t start, unsigned device, weir_copy_kind kind, unsigned percent,
-                        uint64_t bytes);
+void cache_event_staging(uint64_t start, unsigned device, copy_kind kind, unsigned percent,
+                         uint64_t bytes);
 /* A copy to the host, made where `stack` says (0: here), brought back poison: `bytes` of it, the
  * first at `offset` in the block. */
-void weir_stats_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack);
+void cache_event_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack);
 
 /* What libweir has from the driver in all: of a device's memory, or page-locked for it. */
-void weir_stats_reserved(unsigned device, weir_mem mem, uint64_t bytes);
+void cache_event_reserved(unsigned device, memory_kind mem, uint64_t bytes);
 
-typedef struct weir_pool_figures { /* of one of the driver's memory pools, in bytes */
+typedef struct pool_figures { /* of one of the driver's memory pools, in bytes */
   uint64_t reserved, reserved_high;
   uint64_t used, used_high;
   uint64_t threshold; /* that it may keep reserved */
-} weir_pool_figures;
+} pool_figures;
 
 /* `from_start`: the device has it by itself, the program did not make it. */
-void weir_stats_pool(uint64_t start, uint64_t pool, unsigned device, bool from_start,
-                     const weir_pool_figures *figures);
-void weir_stats_pool_ended(uint64_t pool);
+void cache_event_pool(uint64_t start, uint64_t pool, unsigned device, bool from_start,
+                      const pool_figures *figures);
+void cache_event_pool_ended(uint64_t pool);
 
 #endif

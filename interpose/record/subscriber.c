@@ -18,7 +18,7 @@ static void no_graph(bool in_trace)
   (void)in_trace;
 }
 
-static void not_shared(uint64_t address, weir_reason why)
+static void not_shared(uint64_t address, reroute_reason why)
 {
   (void)address, (void)why;
 }

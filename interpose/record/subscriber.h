@@ -22,7 +22,7 @@ typedef struct record_subscriber {
   /* A graph was made of work that may use any live block. `in_trace`: the trace is to say so. */
   void (*graph_made)(bool in_trace);
   /* The block at that address is used by work of others than its context. */
-  void (*shared)(uint64_t address, weir_reason why);
+  void (*shared)(uint64_t address, reroute_reason why);
 } record_subscriber;
 
 extern const record_subscriber *_Atomic record_subscribed;

@@ -7,23 +7,23 @@
 #ifndef WEIR_INTERPOSE_UNSEEN_H
 #define WEIR_INTERPOSE_UNSEEN_H
 
-#define WEIR_PASSAGES      256 /* functions that can be watched */
-#define WEIR_PASSAGE_BYTES 64
+#define THUNKS      256 /* functions that can be watched */
+#define THUNK_BYTES 64
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
 
 /* What the program gets for `real`, which it looked up as `name`: a way to it that notices its
  * first call. Without relaxed frees, and for what is such a way already: `real`. */
-void *weir_unseen_offer(const char *name, void *real);
+void *unwrapped_watch(const char *name, void *real);
 
 /* The name of one that was called, or NULL. Not NULL, too, where more were looked up than can be
  * watched. */
-const char *weir_unseen_called(void);
-bool weir_unseen_too_many(void);
+const char *unwrapped_called(void);
+bool unwrapped_overflowed(void);
 
 /* In a fork's child. */
-void weir_unseen_forked(void);
+void unwrapped_forked(void);
 #endif
 
 #endif

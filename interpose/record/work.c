@@ -9,17 +9,17 @@
 #include "interpose/process/process.h"
 #include "interpose/record/unseen.h"
 
-weir_work_slot weir_work_slots[WEIR_WORK_SLOTS];
-_Atomic uint32_t weir_work_age = 1;
+work_slot work_slots[WEIR_WORK_SLOTS];
+_Atomic uint32_t work_age = 1;
 static _Atomic uint32_t lost_age; /* in which a stream found no slot; 0: never */
 static _Atomic bool blind;        /* something unseen may have started work */
 static _Atomic uint64_t claimed[WEIR_WORK_SLOTS / 64]; /* bitmap of slots */
 static _Atomic uint64_t claimed_words;                 /* bitmap of the words that are not 0 */
 
-static weir_work_slot *slot_of(unsigned context, uint64_t stream, bool claim)
+static work_slot *slot_of(unsigned context, uint64_t stream, bool claim)
 {
-  for (unsigned i = 0, at = weir_work_home(context, stream); i < WEIR_WORK_PROBES; i++, at++) {
-    weir_work_slot *s = &weir_work_slots[at % WEIR_WORK_SLOTS];
+  for (unsigned i = 0, at = work_home(context, stream); i < WEIR_WORK_PROBES; i++, at++) {
+    work_slot *s = &work_slots[at % WEIR_WORK_SLOTS];
     uint64_t held = atomic_load_explicit(&s->stream, memory_order_acquire);
     if (!held && !claim) return NULL;
     if (!held) {
@@ -53,16 +53,16 @@ static inline int next_claimed(int i)
   return -1;
 }
 
-void weir_work_note_slow(unsigned context, uint64_t stream)
+void work_note_slow(unsigned context, uint64_t stream)
 {
-  weir_work_slot *s = slot_of(context, stream, true);
-  uint32_t age = atomic_load(&weir_work_age);
+  work_slot *s = slot_of(context, stream, true);
+  uint32_t age = atomic_load(&work_age);
   atomic_store(s ? &s->age : &lost_age, age);
 }
 
-uint32_t weir_work_wait_begins(void)
+uint32_t work_wait_begins(void)
 {
-  return atomic_fetch_add(&weir_work_age, 1);
+  return atomic_fetch_add(&work_age, 1);
 }
 
 static void settle(_Atomic uint32_t *age, uint32_t waited)
@@ -72,32 +72,32 @@ static void settle(_Atomic uint32_t *age, uint32_t waited)
     ;
 }
 
-void weir_work_waited(unsigned context, uint32_t waited)
+void work_waited(unsigned context, uint32_t waited)
 {
   for (int i = next_claimed(0); i >= 0; i = next_claimed(i + 1)) {
-    weir_work_slot *s = &weir_work_slots[i];
+    work_slot *s = &work_slots[i];
     if (atomic_load_explicit(&s->context, memory_order_relaxed) == context) settle(&s->age, waited);
   }
 }
 
-void weir_work_forget_context(unsigned context)
+void work_forget_context(unsigned context)
 {
-  weir_work_waited(context, atomic_load(&weir_work_age));
+  work_waited(context, atomic_load(&work_age));
 }
 
-bool weir_work_busy(unsigned context, uint64_t stream)
+bool work_busy(unsigned context, uint64_t stream)
 {
-  weir_work_slot *s = slot_of(context, stream, false);
+  work_slot *s = slot_of(context, stream, false);
   return s && atomic_load(&s->age);
 }
 
-void weir_work_forget_stream(unsigned context, uint64_t stream)
+void work_forget_stream(unsigned context, uint64_t stream)
 {
-  weir_work_slot *s = slot_of(context, stream, false);
+  work_slot *s = slot_of(context, stream, false);
   if (s) atomic_store(&s->age, 0);
 }
 
-void weir_work_unseen(const char *why)
+void work_note_unknown(const char *why)
 {
   char text[160];
   if (atomic_exchange(&blind, true)) return;
@@ -110,24 +110,24 @@ static bool is_blind(void)
 {
   char text[96];
   if (!atomic_load(&blind)) {
-    const char *name = weir_unseen_called();
+    const char *name = unwrapped_called();
     if (!name) return false;
-    if (weir_unseen_too_many()) {
-      weir_work_unseen("more unknown functions were looked up than can be watched");
+    if (unwrapped_overflowed()) {
+      work_note_unknown("more unknown functions were looked up than can be watched");
       return true;
     }
     (void)snprintf(text, sizeof text, "%s, which Weir does not know, was called", name);
-    weir_work_unseen(text);
+    work_note_unknown(text);
   }
   return true;
 }
 
-int weir_work_list(unsigned context, void **streams, int room)
+int work_list(unsigned context, void **streams, int room)
 {
   int n = 0;
   if (is_blind() || atomic_load(&lost_age)) return -1;
   for (int i = next_claimed(0); i >= 0; i = next_claimed(i + 1)) {
-    const weir_work_slot *s = &weir_work_slots[i];
+    const work_slot *s = &work_slots[i];
     if (atomic_load_explicit(&s->context, memory_order_relaxed) != context) continue;
     if (!atomic_load(&s->age)) continue;
     uint64_t stream = atomic_load_explicit(&s->stream, memory_order_relaxed);

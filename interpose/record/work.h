@@ -13,49 +13,49 @@
 
 enum { WEIR_WORK_SLOTS = 1024, WEIR_WORK_PROBES = 16 };
 
-typedef struct weir_work_slot {
+typedef struct work_slot {
   _Atomic uint64_t stream;  /* handle, default streams normalised; 0: free */
   _Atomic uint32_t context; /* number */
   _Atomic uint32_t age;     /* in which it was noted last */
-} weir_work_slot;
+} work_slot;
 
-extern weir_work_slot weir_work_slots[WEIR_WORK_SLOTS];
-extern _Atomic uint32_t weir_work_age;
+extern work_slot work_slots[WEIR_WORK_SLOTS];
+extern _Atomic uint32_t work_age;
 
-void weir_work_note_slow(unsigned context, uint64_t stream);
+void work_note_slow(unsigned context, uint64_t stream);
 
-static inline unsigned weir_work_home(unsigned context, uint64_t stream)
+static inline unsigned work_home(unsigned context, uint64_t stream)
 {
   return (unsigned)(((stream >> 4) + stream + context) * UINT64_C(0x9e3779b97f4a7c15) >> 54);
 }
 
-static inline void weir_work_note(unsigned context, uint64_t stream)
+static inline void work_note(unsigned context, uint64_t stream)
 {
-  const weir_work_slot *s = &weir_work_slots[weir_work_home(context, stream)];
+  const work_slot *s = &work_slots[work_home(context, stream)];
   if (__builtin_expect(atomic_load_explicit(&s->stream, memory_order_relaxed) == stream &&
                            atomic_load_explicit(&s->context, memory_order_relaxed) == context &&
                            atomic_load_explicit(&s->age, memory_order_relaxed) ==
-                               atomic_load_explicit(&weir_work_age, memory_order_relaxed),
+                               atomic_load_explicit(&work_age, memory_order_relaxed),
                        1))
     return;
-  weir_work_note_slow(context, stream);
+  work_note_slow(context, stream);
 }
 
-/* Ahead of a wait for a context; what it returns goes to weir_work_waited() when the wait is over.
+/* Ahead of a wait for a context; what it returns goes to work_waited() when the wait is over.
  */
-uint32_t weir_work_wait_begins(void);
-void weir_work_waited(unsigned context, uint32_t age);
+uint32_t work_wait_begins(void);
+void work_waited(unsigned context, uint32_t age);
 /* The context, or the stream in it, is gone; or its handle may mean another one from now on. */
-void weir_work_forget_context(unsigned context);
-void weir_work_forget_stream(unsigned context, uint64_t stream);
-bool weir_work_busy(unsigned context, uint64_t stream);
+void work_forget_context(unsigned context);
+void work_forget_stream(unsigned context, uint64_t stream);
+bool work_busy(unsigned context, uint64_t stream);
 
-/* Work may be under way that nobody noted: from now on every answer of weir_work_list() is -1, and
+/* Work may be under way that nobody noted: from now on every answer of work_list() is -1, and
  * the trace says why. */
-void weir_work_unseen(const char *why);
+void work_note_unknown(const char *why);
 
 /* The streams of the context with work that may be under way, as handles of cuEventRecord; -1:
  * cannot be told (a per-thread stream, more than `room`, an unseen way to launch). */
-int weir_work_list(unsigned context, void **streams, int room);
+int work_list(unsigned context, void **streams, int room);
 
 #endif

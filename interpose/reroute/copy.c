@@ -21,7 +21,7 @@ static bool driver_knows(uint64_t at)
 /* Memory that CUDA was not told of, from its first byte to its last. */
 static bool pageable(uint64_t at, uint64_t bytes)
 {
-  return !weir_pointer_tag(at) && !weir_pointer_tag(at + bytes - 1) && !driver_knows(at) &&
+  return !pointer_tag(at) && !pointer_tag(at + bytes - 1) && !driver_knows(at) &&
          !driver_knows(at + bytes - 1);
 }
 
@@ -29,16 +29,16 @@ static bool pageable(uint64_t at, uint64_t bytes)
 static bool one_allocation(uint64_t at, uint64_t bytes)
 {
   PFN_cuMemGetAddressRange_v3020 ask = WEIR_HELPER(cuMemGetAddressRange_v2);
-  weir_tag tag = weir_pointer_tag(at);
+  block_tag tag = pointer_tag(at);
   CUdeviceptr base = 0;
   size_t size = 0;
-  return weir_tag_mem(tag) == WEIR_MEM_DEVICE && weir_tag_context(tag) && ask &&
+  return block_tag_mem(tag) == WEIR_MEM_DEVICE && block_tag_context(tag) && ask &&
          ask(&base, &size, at) == CUDA_SUCCESS && at - base <= size && bytes <= size - (at - base);
 }
 
 static bool on_device(uint64_t at, uint64_t bytes)
 {
-  return weir_tag_context(weir_pointer_tag(at)) == weir_self.last_context_number &&
+  return block_tag_context(pointer_tag(at)) == thread_self.last_context_number &&
          one_allocation(at, bytes);
 }
 
@@ -77,7 +77,7 @@ static bool fits(const copy_args *a, bool to)
          on_device(to ? copy_dst(a) : copy_src(a), device);
 }
 
-static CUstream stream_of(const weir_call *c, const copy_args *a)
+static CUstream stream_of(const hook_call *c, const copy_args *a)
 {
   if (a->stream) return (CUstream)(uintptr_t)a->stream;
   return c->flags & WEIR_EVF_PTDS ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
@@ -90,46 +90,47 @@ static bool of_context(CUstream stream)
   CUcontext of = NULL;
   if ((uint64_t)(uintptr_t)stream <= WEIR_STREAM_PER_THREAD) return true;
   return ask && ask(stream, &of) == CUDA_SUCCESS &&
-         (uint64_t)(uintptr_t)of == weir_self.last_context;
+         (uint64_t)(uintptr_t)of == thread_self.last_context;
 }
 
 static bool wait_for_stream(CUstream stream)
 {
   PFN_cuStreamSynchronize_v2000 wait = WEIR_HELPER(cuStreamSynchronize);
   if (!wait) return false;
-  weir_relaxed mode = weir_relax();
+  capture_relaxed mode = capture_relax();
   CUresult r = wait(stream);
-  weir_relax_end(&mode);
+  capture_relax_end(&mode);
   return r == CUDA_SUCCESS;
 }
 
-static bool stage(weir_call *c, const copy_args *a)
+static bool stage(hook_call *c, const copy_args *a)
 {
   CUresult r = CUDA_SUCCESS;
   bool to = may_be(a->dst_end, COPY_DEVICE) && may_be(a->src_end, COPY_HOST) &&
-            (a->dst_end == COPY_DEVICE || weir_tag_mem(weir_pointer_tag(copy_dst(a))));
+            (a->dst_end == COPY_DEVICE || block_tag_mem(pointer_tag(copy_dst(a))));
   bool from = may_be(a->dst_end, COPY_HOST) && may_be(a->src_end, COPY_DEVICE);
   if (!to && !from) return false;
-  if (weir_route_hands_off() || weir_route_watched()) return false;
-  weir_context_refresh(&weir_self);
+  if (reroute_hands_off() || reroute_is_watched()) return false;
+  context_refresh(&thread_self);
   if (!fits(a, to)) return false;
-  weir_rule_action rule = weir_rules_ask(WEIR_RULES_COPY, c->site, a->width * a->height);
+  rule_action rule = reroute_rules_action(WEIR_RULES_COPY, c->site, a->width * a->height);
   if (rule == WEIR_RULE_STAGING_OFF) return false;
   CUstream stream = stream_of(c, a);
   if (!of_context(stream)) return false;
   /* "A stream sync is performed before the copy is initiated" (API synchronization behavior). */
   if (a->blocking && !wait_for_stream(stream)) return false;
-  weir_stage_copy copy = {.to_device = to,
-                          .always = rule == WEIR_RULE_STAGING_ON,
-                          .wait = a->blocking,
-                          .stream = stream,
-                          .host = (char *)(uintptr_t)(to ? copy_src(a) : copy_dst(a)),
-                          .host_pitch = to ? a->src_pitch : a->dst_pitch,
-                          .device = to ? copy_dst(a) : copy_src(a),
-                          .device_pitch = to ? a->dst_pitch : a->src_pitch,
-                          .width = a->width,
-                          .rows = a->height};
-  if (!weir_stage(&copy, weir_self.last_context_number, weir_self.last_device, &r)) return false;
+  staging_copy copy = {.to_device = to,
+                       .always = rule == WEIR_RULE_STAGING_ON,
+                       .wait = a->blocking,
+                       .stream = stream,
+                       .host = (char *)(uintptr_t)(to ? copy_src(a) : copy_dst(a)),
+                       .host_pitch = to ? a->src_pitch : a->dst_pitch,
+                       .device = to ? copy_dst(a) : copy_src(a),
+                       .device_pitch = to ? a->dst_pitch : a->src_pitch,
+                       .width = a->width,
+                       .rows = a->height};
+  if (!staging_run(&copy, thread_self.last_context_number, thread_self.last_device, &r))
+    return false;
   if (r == CUDA_SUCCESS) c->flags |= WEIR_EVF_STAGED;
   return r == CUDA_SUCCESS;
 }
@@ -137,38 +138,38 @@ static bool stage(weir_call *c, const copy_args *a)
 /* ---- between devices ------------------------------------------------------------------------- */
 
 /* The call names no other device or context than the memory's. */
-static bool owned_as_said(const copy_args *a, weir_tag dst, weir_tag src)
+static bool owned_as_said(const copy_args *a, block_tag dst, block_tag src)
 {
   if (a->owners == COPY_DEVICES)
-    return a->dst_owner == weir_tag_device(dst) && a->src_owner == weir_tag_device(src);
+    return a->dst_owner == block_tag_device(dst) && a->src_owner == block_tag_device(src);
   if (a->owners == COPY_CONTEXTS)
-    return weir_context_number(a->dst_owner) == weir_tag_context(dst) &&
-           weir_context_number(a->src_owner) == weir_tag_context(src);
+    return context_number(a->dst_owner) == block_tag_context(dst) &&
+           context_number(a->src_owner) == block_tag_context(src);
   return true;
 }
 
-static bool stage_peers(weir_call *c, const copy_args *a)
+static bool stage_peers(hook_call *c, const copy_args *a)
 {
   CUresult r;
-  weir_tag dst = weir_pointer_tag(a->dst), src = weir_pointer_tag(a->src);
-  if (weir_tag_device(dst) == weir_tag_device(src) || !owned_as_said(a, dst, src)) return false;
-  if (weir_route_hands_off() || weir_route_watched()) return false;
+  block_tag dst = pointer_tag(a->dst), src = pointer_tag(a->src);
+  if (block_tag_device(dst) == block_tag_device(src) || !owned_as_said(a, dst, src)) return false;
+  if (reroute_hands_off() || reroute_is_watched()) return false;
   if (!one_allocation(a->dst, a->width) || !one_allocation(a->src, a->width)) return false;
-  const weir_stage_peers copy = {.dst = a->dst,
-                                 .src = a->src,
-                                 .dst_context = weir_tag_context(dst),
-                                 .src_context = weir_tag_context(src),
-                                 .bytes = a->width,
-                                 .stream = stream_of(c, a),
-                                 .blocking = a->blocking,
-                                 .named = a->owners != COPY_NO_OWNERS};
-  weir_context_refresh(&weir_self);
-  if (!weir_stage_peer(&copy, &r) || r != CUDA_SUCCESS) return false;
+  const staging_peer_copy copy = {.dst = a->dst,
+                                  .src = a->src,
+                                  .dst_context = block_tag_context(dst),
+                                  .src_context = block_tag_context(src),
+                                  .bytes = a->width,
+                                  .stream = stream_of(c, a),
+                                  .blocking = a->blocking,
+                                  .named = a->owners != COPY_NO_OWNERS};
+  context_refresh(&thread_self);
+  if (!staging_run_peers(&copy, &r) || r != CUDA_SUCCESS) return false;
   c->flags |= WEIR_EVF_STAGED;
   return true;
 }
 
-bool reroute_copy(weir_call *c, const copy_args *a)
+bool reroute_copy(hook_call *c, const copy_args *a)
 {
   uint64_t bytes;
   if (__builtin_mul_overflow(a->width, a->height, &bytes) || bytes < WEIR_STAGE_MIN) return false;
@@ -184,23 +185,23 @@ static bool to_host(const copy_args *a)
   if (!a->width || !a->height || (a->height > 1 && a->dst_pitch < a->width)) return false;
   if (a->dst_end == COPY_HOST) return a->src_end == COPY_DEVICE;
   if (a->dst_end != COPY_EITHER || a->src_end != COPY_EITHER) return false;
-  unsigned to = weir_tag_mem(weir_pointer_tag(copy_dst(a)));
-  return weir_tag_mem(weir_pointer_tag(copy_src(a))) == WEIR_MEM_DEVICE &&
+  unsigned to = block_tag_mem(pointer_tag(copy_dst(a)));
+  return block_tag_mem(pointer_tag(copy_src(a))) == WEIR_MEM_DEVICE &&
          (to == WEIR_MEM_PINNED || (!to && !driver_knows(copy_dst(a))));
 }
 
 /* What such a copy has brought back is looked at. Into memory that the driver knows not, a copy is
  * complete when it returns ("API synchronization behavior"). */
-void reroute_look_at_copy(const weir_call *c, const copy_args *a)
+void reroute_look_at_copy(const hook_call *c, const copy_args *a)
 {
   uint64_t dst = copy_dst(a);
-  const weir_poison_copy copy = {copy_src(a), dst, a->src_pitch, a->dst_pitch, a->width, a->height};
-  if (weir_capture_live()) return;
-  weir_poison_poll();
+  const poison_copy copy = {copy_src(a), dst, a->src_pitch, a->dst_pitch, a->width, a->height};
+  if (capture_live()) return;
+  poison_poll();
   if (!to_host(a)) return;
-  weir_context_refresh(&weir_self);
-  if (a->blocking || c->flags & WEIR_EVF_STAGED || (!weir_pointer_tag(dst) && !driver_knows(dst)))
-    weir_poison_look(&copy);
+  context_refresh(&thread_self);
+  if (a->blocking || c->flags & WEIR_EVF_STAGED || (!pointer_tag(dst) && !driver_knows(dst)))
+    poison_check(&copy);
   else
-    weir_poison_look_later(&copy, stream_of(c, a));
+    poison_check_later(&copy, stream_of(c, a));
 }

@@ -11,7 +11,7 @@
 #include "interpose/record/pointers.h"
 
 /* Makes the context current. *pushed: it was not. */
-static CUresult enter(const weir_route_device *d, bool *pushed)
+static CUresult enter(const reroute_device *d, bool *pushed)
 {
   CUcontext now = NULL;
   PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent);
@@ -39,14 +39,15 @@ static void leave(bool pushed)
 
 /* The same for what may take its time, and for a step (capture.h). */
 #define HERE_RELAXED(call)                                                                         \
-  weir_relaxed mode = weir_relax();                                                                \
+  capture_relaxed mode = capture_relax();                                                          \
   HERE(call);                                                                                      \
-  weir_relax_end(&mode)
+  capture_relax_end(&mode)
 
 #define HERE_STEP(call)                                                                            \
-  if (!weir_step_begin()) return said(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "beside a capture");  \
+  if (!capture_step_begin())                                                                       \
+    return said(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "beside a capture");                        \
   HERE(call);                                                                                      \
-  weir_step_end()
+  capture_step_end()
 
 static weir_status said(CUresult r, const char *what)
 {
@@ -67,20 +68,20 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
 static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 {
   CUdeviceptr at = 0;
-  const weir_route_device *d = self;
+  const reroute_device *d = self;
   HERE_RELAXED(WEIR_HELPER(cuMemAlloc_v2)(&at, bytes));
   *address = at;
   if (r == CUDA_SUCCESS)
-    weir_block_add((weir_block){
-        at, bytes, weir_tag_make(WEIR_MEM_DEVICE, (unsigned)d->backend.index, d->number)});
+    pointer_block_add((weir_block){
+        at, bytes, block_tag_make(WEIR_MEM_DEVICE, (unsigned)d->backend.index, d->number)});
   return said(r, "cuMemAlloc");
 }
 
 static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
 {
   (void)bytes;
-  const weir_route_device *d = self;
-  (void)weir_block_take(address);
+  const reroute_device *d = self;
+  (void)pointer_block_remove(address);
   HERE_RELAXED(d->host ? WEIR_HELPER(cuMemFreeHost)((void *)(uintptr_t)address)
                        : WEIR_HELPER(cuMemFree_v2)(address));
   return said(r, d->host ? "cuMemFreeHost" : "cuMemFree");
@@ -116,7 +117,7 @@ static weir_status event_query(void *self, void *event, bool *complete)
 static bool stream_capturing(void *self, void *stream)
 {
   (void)self, (void)stream;
-  return weir_capture_live();
+  return capture_live();
 }
 
 /* ---- waiting for a context ------------------------------------------------------------------- */
@@ -140,14 +141,14 @@ static void event_give(unsigned number, CUevent event, bool again)
   (void)WEIR_HELPER(cuEventDestroy_v2)(event);
 }
 
-void weir_route_device_gone(unsigned number)
+void reroute_device_gone(unsigned number)
 {
   for (int i = 0; i < EVENTS; i++)
     atomic_store(&idle_events[number][i], NULL);
 }
 
 /* The step: all work of the context so far, in an event. */
-static CUresult record_context(const weir_route_device *d, CUevent *event)
+static CUresult record_context(const reroute_device *d, CUevent *event)
 {
   PFN_cuCtxRecordEvent_v12050 record = WEIR_HELPER(cuCtxRecordEvent);
   if (!record) return CUDA_ERROR_NOT_SUPPORTED;
@@ -162,39 +163,39 @@ static CUresult record_context(const weir_route_device *d, CUevent *event)
  * as long: recording is a step, and the wait for the event is nothing that a capture forbids. The
  * driver's own wait for a context looks at captures as it begins, and nobody outside knows when it
  * has: it serves while the program has captured nothing, and the first begin waits for it. */
-static CUresult wait_for_context(const weir_route_device *d)
+static CUresult wait_for_context(const reroute_device *d)
 {
   CUevent event;
-  uint32_t age = atomic_load(&weir_context_age);
-  if (!weir_step_begin()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  bool direct = !weir_capture_ever();
+  uint32_t age = atomic_load(&context_age);
+  if (!capture_step_begin()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  bool direct = !capture_ever();
   CUresult r = direct ? WEIR_HELPER(cuCtxSynchronize)() : record_context(d, &event);
-  weir_step_end();
+  capture_step_end();
   if (direct || r != CUDA_SUCCESS) return r;
-  weir_relaxed mode = weir_relax();
+  capture_relaxed mode = capture_relax();
   r = WEIR_HELPER(cuEventSynchronize)(event);
-  weir_relax_end(&mode);
-  event_give(d->number, event, r == CUDA_SUCCESS && age == atomic_load(&weir_context_age));
+  capture_relax_end(&mode);
+  event_give(d->number, event, r == CUDA_SUCCESS && age == atomic_load(&context_age));
   return r;
 }
 
-CUresult weir_route_device_wait(const weir_route_device *self)
+CUresult reroute_device_wait(const reroute_device *self)
 {
   HERE(wait_for_context(self));
   return r;
 }
 
-bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned number, int ordinal,
-                            bool host)
+bool reroute_device_init(reroute_device *d, CUcontext context, unsigned number, int ordinal,
+                         bool host)
 {
-  static const enum weir_helper needed[] = {
+  static const enum driver_helper needed[] = {
       WEIR_H_cuCtxGetCurrent,   WEIR_H_cuCtxPushCurrent_v2, WEIR_H_cuCtxPopCurrent_v2,
       WEIR_H_cuCtxSynchronize,  WEIR_H_cuMemAlloc_v2,       WEIR_H_cuMemFree_v2,
       WEIR_H_cuMemGetInfo_v2,   WEIR_H_cuEventCreate,       WEIR_H_cuEventDestroy_v2,
       WEIR_H_cuEventRecord,     WEIR_H_cuEventQuery,        WEIR_H_cuMemFreeHost,
       WEIR_H_cuEventSynchronize};
   if (!weir_helpers_there(needed, sizeof needed / sizeof *needed)) return false;
-  *d = (weir_route_device){.context = context, .number = number, .host = host};
+  *d = (reroute_device){.context = context, .number = number, .host = host};
   d->backend = (weir_backend){.name = "cuda",
                               .index = ordinal,
                               .self = d,

@@ -5,22 +5,22 @@
 #include "core/backend/backend.h"
 #include "interpose/record/cuda_headers.h"
 
-typedef struct weir_route_device {
+typedef struct reroute_device {
   weir_backend backend; /* backend.self is this */
   CUcontext context;
   unsigned number; /* of the context (context.h) */
   bool host;       /* page-locked host memory: got by the caller, given back here */
-} weir_route_device;
+} reroute_device;
 
 /* Fills `d`. False: the driver lacks something that is needed. */
-bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned number, int ordinal,
-                            bool host);
+bool reroute_device_init(reroute_device *d, CUcontext context, unsigned number, int ordinal,
+                         bool host);
 
 /* Waits on the host for all work of the context. The driver's answer; STREAM_CAPTURE_UNSUPPORTED
  * beside a capture, and NOT_SUPPORTED where the program has captured something and the driver is
  * older than 12.5 and has no cuCtxRecordEvent: then nothing was waited for. */
-CUresult weir_route_device_wait(const weir_route_device *d);
+CUresult reroute_device_wait(const reroute_device *d);
 /* The context is gone, and the events for such waits with it. */
-void weir_route_device_gone(unsigned number);
+void reroute_device_gone(unsigned number);
 
 #endif

@@ -12,25 +12,25 @@
 
 enum { CONTEXTS = 256, SEED_WORDS = 512 };
 
-weir_filling weir_fill_use;
+fill_kind fill_in_use;
 static uint64_t seed[SEED_WORDS]; /* the pattern, repeated */
 static CUstream streams[CONTEXTS];
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
 /* Each half is a NaN as a float (0x7ff in front), and so is the whole as a double; the other bits
  * are this process's own, so that no data of the program's look like it. */
-void weir_fill_start(weir_filling use)
+void fill_start(fill_kind use)
 {
   uint64_t bits = 0;
-  weir_fill_use = use;
+  fill_in_use = use;
   if (use != WEIR_FILL_POISON) return;
   if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != sizeof bits)
-    bits = (weir_ticks() ^ (uint64_t)getpid() << 40) * UINT64_C(0x9e3779b97f4a7c15);
+    bits = (clock_ticks() ^ (uint64_t)getpid() << 40) * UINT64_C(0x9e3779b97f4a7c15);
   for (int i = 0; i < SEED_WORDS; i++)
     seed[i] = (bits & UINT64_C(0x000fffff000fffff)) | UINT64_C(0x7ff000007ff00000);
 }
 
-uint64_t weir_fill_pattern(void)
+uint64_t fill_pattern(void)
 {
   return seed[0];
 }
@@ -67,24 +67,24 @@ static CUresult zero(CUstream stream, uint64_t address, uint64_t bytes)
   return set ? set(address, 0, bytes, stream) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult weir_fill_device(unsigned number, uint64_t address, uint64_t bytes, bool recycled)
+CUresult fill_device_memory(unsigned number, uint64_t address, uint64_t bytes, bool recycled)
 {
   PFN_cuStreamSynchronize_v2000 wait = WEIR_HELPER(cuStreamSynchronize);
   CUstream stream = NULL;
-  if (weir_fill_use == WEIR_FILL_NONE || (weir_fill_use == WEIR_FILL_ZERO && !recycled))
+  if (fill_in_use == WEIR_FILL_NONE || (fill_in_use == WEIR_FILL_ZERO && !recycled))
     return CUDA_SUCCESS;
   if (!wait) return CUDA_ERROR_NOT_SUPPORTED;
-  weir_relaxed mode = weir_relax();
+  capture_relaxed mode = capture_relax();
   CUresult r = stream_of(number, &stream);
   if (r == CUDA_SUCCESS)
-    r = weir_fill_use == WEIR_FILL_ZERO ? zero(stream, address, bytes)
-                                        : poison(stream, address, bytes);
+    r = fill_in_use == WEIR_FILL_ZERO ? zero(stream, address, bytes)
+                                      : poison(stream, address, bytes);
   if (r == CUDA_SUCCESS) r = wait(stream);
-  weir_relax_end(&mode);
+  capture_relax_end(&mode);
   return r;
 }
 
-void weir_fill_context_gone(unsigned number)
+void fill_context_gone(unsigned number)
 {
   pthread_mutex_lock(&making);
   if (number < CONTEXTS) streams[number] = NULL;

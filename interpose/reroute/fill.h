@@ -15,19 +15,19 @@
 #include <stdint.h>
 #include "interpose/record/cuda_headers.h"
 
-typedef enum weir_filling { WEIR_FILL_NONE, WEIR_FILL_ZERO, WEIR_FILL_POISON } weir_filling;
+typedef enum fill_kind { WEIR_FILL_NONE, WEIR_FILL_ZERO, WEIR_FILL_POISON } fill_kind;
 
-extern weir_filling weir_fill_use; /* set at start */
+extern fill_kind fill_in_use; /* set at start */
 
-void weir_fill_start(weir_filling use);
+void fill_start(fill_kind use);
 
 /* Fills device memory of the thread's current context (`number`: of it) by what is in use. */
-CUresult weir_fill_device(unsigned number, uint64_t address, uint64_t bytes, bool recycled);
+CUresult fill_device_memory(unsigned number, uint64_t address, uint64_t bytes, bool recycled);
 
 /* The context is gone and our stream in it. */
-void weir_fill_context_gone(unsigned number);
+void fill_context_gone(unsigned number);
 
 /* The eight bytes that poisoned memory repeats from each address that eight divides. */
-uint64_t weir_fill_pattern(void);
+uint64_t fill_pattern(void);
 
 #endif

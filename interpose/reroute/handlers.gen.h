@@ -3,25 +3,25 @@
 #ifndef WEIR_INTERPOSE_HANDLERS_GEN_H
 #define WEIR_INTERPOSE_HANDLERS_GEN_H
 
-CUresult weir_r_cuMemAlloc(weir_call *c, CUresult (*real)(CUdeviceptr *dptr, size_t bytesize), CUdeviceptr *dptr, size_t bytesize);
-CUresult weir_r_cuMemAllocPitch(weir_call *c, CUresult (*real)(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes), CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes);
-CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr dptr), CUdeviceptr dptr);
-CUresult weir_r_cuMemFreeAsync(weir_call *c, CUresult (*real)(CUdeviceptr dptr, CUstream hStream), CUdeviceptr dptr, CUstream hStream);
-CUresult weir_r_cuMemAllocHost(weir_call *c, CUresult (*real)(void **pp, size_t bytesize), void **pp, size_t bytesize);
-CUresult weir_r_cuMemHostAlloc(weir_call *c, CUresult (*real)(void **pp, size_t bytesize, unsigned int Flags), void **pp, size_t bytesize, unsigned int Flags);
-CUresult weir_r_cuMemFreeHost(weir_call *c, CUresult (*real)(void *p), void *p);
-CUresult weir_r_sync(weir_call *c, CUresult (*real)(void));
-CUresult weir_r_cuGreenCtxStreamCreate(weir_call *c, CUresult (*real)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority), CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
-CUresult weir_r_cuStreamDestroy(weir_call *c, CUresult (*real)(CUstream hStream), CUstream hStream);
-CUresult weir_r_cuCtxFromGreenCtx(weir_call *c, CUresult (*real)(CUcontext *pContext, CUgreenCtx hCtx), CUcontext *pContext, CUgreenCtx hCtx);
-cudaError_t weir_r_cudaMallocPitch(weir_call *c, cudaError_t (*real)(void **devPtr, size_t *pitch, size_t width, size_t height), void **devPtr, size_t *pitch, size_t width, size_t height);
-cudaError_t weir_r_cudaMalloc3D(weir_call *c, cudaError_t (*real)(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent), struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
-CUresult weir_s_cuMemGetInfo_v2(CUresult (*real)(size_t *free, size_t *total), size_t *free, size_t *total);
-CUresult weir_s_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr), CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
-CUresult weir_s_cuPointerGetAttribute(CUresult (*real)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr), void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
-CUresult weir_s_cuPointerGetAttributes(CUresult (*real)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr), unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
-CUresult weir_s_cuPointerSetAttribute(CUresult (*real)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr), const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
-CUresult weir_s_cuMemGetHandleForAddressRange(CUresult (*real)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags), void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
-CUresult weir_s_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *pHandle, CUdeviceptr dptr), CUipcMemHandle *pHandle, CUdeviceptr dptr);
+CUresult reroute_cuMemAlloc(hook_call *c, CUresult (*real)(CUdeviceptr *dptr, size_t bytesize), CUdeviceptr *dptr, size_t bytesize);
+CUresult reroute_cuMemAllocPitch(hook_call *c, CUresult (*real)(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes), CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes);
+CUresult reroute_cuMemFree(hook_call *c, CUresult (*real)(CUdeviceptr dptr), CUdeviceptr dptr);
+CUresult reroute_cuMemFreeAsync(hook_call *c, CUresult (*real)(CUdeviceptr dptr, CUstream hStream), CUdeviceptr dptr, CUstream hStream);
+CUresult reroute_cuMemAllocHost(hook_call *c, CUresult (*real)(void **pp, size_t bytesize), void **pp, size_t bytesize);
+CUresult reroute_cuMemHostAlloc(hook_call *c, CUresult (*real)(void **pp, size_t bytesize, unsigned int Flags), void **pp, size_t bytesize, unsigned int Flags);
+CUresult reroute_cuMemFreeHost(hook_call *c, CUresult (*real)(void *p), void *p);
+CUresult reroute_sync(hook_call *c, CUresult (*real)(void));
+CUresult reroute_cuGreenCtxStreamCreate(hook_call *c, CUresult (*real)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority), CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
+CUresult reroute_cuStreamDestroy(hook_call *c, CUresult (*real)(CUstream hStream), CUstream hStream);
+CUresult reroute_cuCtxFromGreenCtx(hook_call *c, CUresult (*real)(CUcontext *pContext, CUgreenCtx hCtx), CUcontext *pContext, CUgreenCtx hCtx);
+cudaError_t reroute_cudaMallocPitch(hook_call *c, cudaError_t (*real)(void **devPtr, size_t *pitch, size_t width, size_t height), void **devPtr, size_t *pitch, size_t width, size_t height);
+cudaError_t reroute_cudaMalloc3D(hook_call *c, cudaError_t (*real)(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent), struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
+CUresult handle_cuMemGetInfo_v2(CUresult (*real)(size_t *free, size_t *total), size_t *free, size_t *total);
+CUresult handle_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr), CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
+CUresult handle_cuPointerGetAttribute(CUresult (*real)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr), void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
+CUresult handle_cuPointerGetAttributes(CUresult (*real)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr), unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
+CUresult handle_cuPointerSetAttribute(CUresult (*real)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr), const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
+CUresult handle_cuMemGetHandleForAddressRange(CUresult (*real)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags), void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
+CUresult handle_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *pHandle, CUdeviceptr dptr), CUipcMemHandle *pHandle, CUdeviceptr dptr);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define CACHE_DECAY_MS 2000
 
-static weir_route_options options = {
+static reroute_options options = {
     .mode = WEIR_STRICT, .keep_bytes = UINT64_MAX, .decay_ms = CACHE_DECAY_MS};
 static const char *tool; /* because of which all is observed only, NULL: none */
 
@@ -20,7 +20,7 @@ static void read_fill(void)
 {
   bool zero = process_flag_option("WEIR_ZERO"), poison = process_flag_option("WEIR_POISON");
   if (zero && poison) {
-    weir_say("WEIR_ZERO and WEIR_POISON exclude each other; neither is used.");
+    log_message("WEIR_ZERO and WEIR_POISON exclude each other; neither is used.");
     unsetenv("WEIR_ZERO");
     unsetenv("WEIR_POISON");
     return;
@@ -31,13 +31,13 @@ static void read_fill(void)
 /* What is said of a bad line names file, line and what was expected; the program goes on. */
 static void read_rules(void)
 {
-  static weir_rules rules;
+  static rule_list rules;
   char path[PATH_MAX];
   const char *text = getenv("WEIR_RULES");
 
   if (!text || !*text) return;
-  if (weir_rules_read(&rules, text)) {
-    weir_say("%s; no rules are used.", weir_error_message());
+  if (rule_list_read(&rules, text)) {
+    log_message("%s; no rules are used.", weir_error_message());
     unsetenv("WEIR_RULES");
     return;
   }
@@ -52,18 +52,18 @@ static void read_options(void)
   const char *text;
   unsigned choice;
 
-  if (process_choice_option(&choice, "WEIR_MODE", modes)) options.mode = (enum weir_mode)choice;
+  if (process_choice_option(&choice, "WEIR_MODE", modes)) options.mode = (enum process_mode)choice;
   if (process_choice_option(&choice, "WEIR_STAGING", uses))
-    options.stage.use = (enum weir_stage_use)choice;
+    options.stage.use = (enum staging_use)choice;
   read_fill();
   read_rules();
   if ((text = getenv("WEIR_CACHE_LIMIT")))
     process_bad_option("WEIR_CACHE_LIMIT",
-                       weir_option_size(&options.keep_bytes, "WEIR_CACHE_LIMIT", text, 0));
+                       option_size(&options.keep_bytes, "WEIR_CACHE_LIMIT", text, 0));
   if ((text = getenv("WEIR_CACHE_DECAY_MS")))
     process_bad_option(
         "WEIR_CACHE_DECAY_MS",
-        weir_option_number(&options.decay_ms, "WEIR_CACHE_DECAY_MS", text, 0, UINT32_MAX));
+        option_number(&options.decay_ms, "WEIR_CACHE_DECAY_MS", text, 0, UINT32_MAX));
 }
 
 /* ---- the rerouter's part (process/part.h) -----------------------------------------------------
@@ -73,8 +73,8 @@ static void read_options(void)
 static void start(void)
 {
   read_options();
-  if (options.mode != WEIR_OBSERVE && (tool = weir_tool_at_start())) options.mode = WEIR_OBSERVE;
-  weir_route_start(&options);
+  if (options.mode != WEIR_OBSERVE && (tool = tool_at_start())) options.mode = WEIR_OBSERVE;
+  reroute_start(&options);
 }
 
 /* Who looks at memory wants to know the pattern. */
@@ -82,18 +82,18 @@ static void first_event(void)
 {
   char text[128];
 
-  if (tool) weir_tool_say(tool);
-  if (weir_fill_use != WEIR_FILL_POISON) return;
+  if (tool) tool_report(tool);
+  if (fill_in_use != WEIR_FILL_POISON) return;
   (void)snprintf(text, sizeof text,
                  "poison: fresh and recycled device memory repeats the word 0x%016llx",
-                 (unsigned long long)weir_fill_pattern());
+                 (unsigned long long)fill_pattern());
   weir_note(text);
 }
 
 static const process_part part = {.start = start,
                                   .first_event = first_event,
-                                  .thread_ends = weir_poison_flush,
-                                  .forked = weir_route_forked,
-                                  .unrecorded = weir_route_end,
-                                  .unloaded = weir_rules_forget};
+                                  .thread_ends = poison_flush,
+                                  .forked = reroute_forked,
+                                  .unrecorded = reroute_end,
+                                  .unloaded = reroute_rules_forget};
 PROCESS_PART(part);

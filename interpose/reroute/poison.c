@@ -16,7 +16,7 @@
 enum { LATER = 64, WORD = 8, CHUNK = 4096 };
 
 typedef struct later { /* a copy that was not complete */
-  weir_poison_copy copy;
+  poison_copy copy;
   const weir_thread *owner; /* NULL: free */
   CUevent done;             /* of the driver's; owned */
   unsigned number;          /* of the context */
@@ -40,7 +40,7 @@ typedef struct search {
 static void search_words(search *s, const uint64_t *word, size_t count, uint64_t address)
 {
   for (size_t i = 0; i < count; i++) {
-    if (word[i] != weir_fill_pattern()) {
+    if (word[i] != fill_pattern()) {
       s->run = 0;
       continue;
     }
@@ -72,7 +72,7 @@ static void search_row(search *s, uint64_t device, uint64_t host, uint64_t width
   }
 }
 
-static bool search_copy(search *s, const weir_poison_copy *c)
+static bool search_copy(search *s, const poison_copy *c)
 {
   *s = (search){0};
   for (uint64_t row = 0; row < c->rows; row++)
@@ -88,15 +88,15 @@ static uint64_t base_of(uint64_t address)
 }
 
 /* `stack` 0: here. `driver`: it may be asked. */
-static void report(const weir_poison_copy *c, uint32_t stack, bool driver)
+static void report(const poison_copy *c, uint32_t stack, bool driver)
 {
   search s;
   if (!search_copy(&s, c)) return;
   uint64_t base = driver ? base_of(s.first) : c->device;
-  weir_stats_unwritten(base, s.first - base, s.bytes, stack);
+  cache_event_unwritten(base, s.first - base, s.bytes, stack);
 }
 
-void weir_poison_look(const weir_poison_copy *copy)
+void poison_check(const poison_copy *copy)
 {
   int saved = errno;
   report(copy, 0, true);
@@ -112,14 +112,14 @@ static void drop(later *l)
   *l = (later){0};
 }
 
-static uint64_t span(const weir_poison_copy *c)
+static uint64_t span(const poison_copy *c)
 {
   return (c->rows - 1) * c->host_pitch + c->width;
 }
 
 /* What a newer copy writes over is no older copy's any more. A place for one: of all, if need be,
  * the one that has waited longest. */
-static later *place_for(const weir_poison_copy *c)
+static later *place_for(const poison_copy *c)
 {
   later *found = NULL;
   for (int i = 0; i < LATER; i++) {
@@ -135,21 +135,21 @@ static later *place_for(const weir_poison_copy *c)
   return found;
 }
 
-void weir_poison_look_later(const weir_poison_copy *copy, CUstream stream)
+void poison_check_later(const poison_copy *copy, CUstream stream)
 {
   PFN_cuEventCreate_v2000 create = WEIR_HELPER(cuEventCreate);
   PFN_cuEventRecord_v2000 record = WEIR_HELPER(cuEventRecord);
-  weir_thread *t = &weir_self;
+  weir_thread *t = &thread_self;
   later l = {.copy = *copy, .owner = t, .number = t->last_context_number};
   int saved = errno;
-  if (!create || !record || !weir_step_begin()) return;
+  if (!create || !record || !capture_step_begin()) return;
   CUresult r = create(&l.done, CU_EVENT_DISABLE_TIMING);
   bool made = r == CUDA_SUCCESS;
   if (made) r = record(l.done, stream);
-  weir_step_end();
+  capture_step_end();
   if (!made) return;
   if (r == CUDA_SUCCESS) {
-    if (weir_thread_ready(t)) l.stack = weir_stack_capture(&t->stacks, &t->writer);
+    if (thread_ready(t)) l.stack = stack_capture(&t->stacks, &t->writer);
     pthread_mutex_lock(&lock);
     *place_for(copy) = l;
     pthread_mutex_unlock(&lock);
@@ -162,9 +162,9 @@ void weir_poison_look_later(const weir_poison_copy *copy, CUstream stream)
 static bool complete(CUevent event)
 {
   PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery);
-  if (!query || !weir_step_begin()) return false;
+  if (!query || !capture_step_begin()) return false;
   CUresult r = query(event);
-  weir_step_end();
+  capture_step_end();
   return r != CUDA_ERROR_NOT_READY;
 }
 
@@ -176,7 +176,7 @@ static bool take_one(later *out, bool end)
   pthread_mutex_lock(&lock);
   for (int i = 0; i < LATER && !found; i++) {
     later *l = &laters[i];
-    if (l->owner != &weir_self) continue;
+    if (l->owner != &thread_self) continue;
     found = end || complete(l->done);
     if (!found) continue;
     *out = *l;
@@ -201,11 +201,11 @@ static void drop_left(void)
   pthread_mutex_unlock(&lock);
 }
 
-void weir_poison_poll(void)
+void poison_poll(void)
 {
   int saved = errno;
   later l;
-  if (weir_capture_live()) return;
+  if (capture_live()) return;
   if (atomic_load_explicit(&left, memory_order_relaxed)) drop_left();
   while (take_one(&l, false)) {
     report(&l.copy, l.stack, true);
@@ -214,17 +214,17 @@ void weir_poison_poll(void)
   errno = saved;
 }
 
-void weir_poison_flush(void)
+void poison_flush(void)
 {
   int saved = errno;
   later l;
-  if (weir_fill_use != WEIR_FILL_POISON) return;
+  if (fill_in_use != WEIR_FILL_POISON) return;
   while (take_one(&l, true))
     report(&l.copy, l.stack, false);
   errno = saved;
 }
 
-void weir_poison_context_gone(unsigned number)
+void poison_context_gone(unsigned number)
 {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < LATER; i++)

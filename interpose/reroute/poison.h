@@ -18,20 +18,20 @@
 #include <stdint.h>
 #include "interpose/record/cuda_headers.h"
 
-typedef struct weir_poison_copy {    /* from a device to the host */
+typedef struct poison_copy {         /* from a device to the host */
   uint64_t device, host;             /* addresses */
   uint64_t device_pitch, host_pitch; /* bytes from row to row; rows 1: not looked at */
   uint64_t width, rows;              /* bytes, count */
-} weir_poison_copy;
+} poison_copy;
 
 /* Looks at a copy that has succeeded. `stream`: it is complete only when this one is. */
-void weir_poison_look(const weir_poison_copy *copy);
-void weir_poison_look_later(const weir_poison_copy *copy, CUstream stream);
+void poison_check(const poison_copy *copy);
+void poison_check_later(const poison_copy *copy, CUstream stream);
 
 /* Looks at those of the calling thread's copies that are complete by now. */
-void weir_poison_poll(void);
+void poison_poll(void);
 /* Looks at all of them as they are; calls no CUDA. At the end of the thread or process. */
-void weir_poison_flush(void);
-void weir_poison_context_gone(unsigned number);
+void poison_flush(void);
+void poison_context_gone(unsigned number);
 
 #endif

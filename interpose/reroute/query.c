@@ -5,38 +5,38 @@
 #include "interpose/record/stats.h"
 #include "interpose/reroute/within.h"
 
-weir_routed weir_route_look(uint64_t address)
+reroute_address reroute_find_block(uint64_t address)
 {
   PFN_cuMemGetAddressRange_v3020 ask = WEIR_HELPER(cuMemGetAddressRange_v2);
-  weir_whole_block b = weir_whole_find(address);
+  block_cache_block b = block_cache_find(address);
   CUdeviceptr base = 0;
-  if (b.state == WEIR_WHOLE_NONE) {
+  if (b.state == BLOCK_CACHE_NONE) {
     if (!ask || ask(&base, NULL, address) != CUDA_SUCCESS || !base || base == address)
-      return (weir_routed){.what = WEIR_ROUTED_NOT};
-    b = weir_whole_find(base);
+      return (reroute_address){.what = WEIR_ROUTED_NOT};
+    b = block_cache_find(base);
   }
-  if (b.state == WEIR_WHOLE_NONE) return (weir_routed){.what = WEIR_ROUTED_NOT};
+  if (b.state == BLOCK_CACHE_NONE) return (reroute_address){.what = WEIR_ROUTED_NOT};
   /* Past what the program asked for there is nothing that it could know of. */
-  bool live = b.state == WEIR_WHOLE_LIVE && address - b.address < b.requested;
-  return (weir_routed){live ? WEIR_ROUTED_LIVE : WEIR_ROUTED_CACHED, b.address, b.requested,
-                       b.why == WEIR_WHOLE_HIT ? b.serial : 0};
+  bool live = b.state == BLOCK_CACHE_LIVE && address - b.address < b.requested;
+  return (reroute_address){live ? WEIR_ROUTED_LIVE : WEIR_ROUTED_CACHED, b.address, b.requested,
+                           b.why == BLOCK_CACHE_HIT ? b.serial : 0};
 }
 
-void weir_route_taint(uint64_t address, weir_reason why)
+void reroute_taint(uint64_t address, reroute_reason why)
 {
-  weir_routed r = weir_route_look(address);
-  if (r.what != WEIR_ROUTED_LIVE || !weir_whole_forget(r.base)) return;
-  weir_block b = weir_block_take(r.base);
-  weir_stats_tainted(r.base, b.bytes, why);
+  reroute_address r = reroute_find_block(address);
+  if (r.what != WEIR_ROUTED_LIVE || !block_cache_forget(r.base)) return;
+  weir_block b = pointer_block_remove(r.base);
+  cache_event_tainted(r.base, b.bytes, why);
   b.bytes = r.requested;
-  weir_block_add(b);
+  pointer_block_add(b);
 }
 
 /* `ptr`, or where it is in memory that the program has freed an address that is nobody's. */
-static CUdeviceptr as_seen(CUdeviceptr ptr, weir_routed *what)
+static CUdeviceptr as_seen(CUdeviceptr ptr, reroute_address *what)
 {
-  *what = weir_route_look(ptr);
-  return what->what == WEIR_ROUTED_CACHED ? (CUdeviceptr)WEIR_NOBODYS : ptr;
+  *what = reroute_find_block(ptr);
+  return what->what == WEIR_ROUTED_CACHED ? (CUdeviceptr)WEIR_FREED_ADDRESS : ptr;
 }
 
 /* ---- how much is free -------------------------------------------------------------------------
@@ -74,13 +74,13 @@ static bool page_add(const room *r, uint64_t page)
 
 static bool in_room(const room *r, const weir_block *b)
 {
-  return weir_tag_mem(b->tag) == WEIR_MEM_DEVICE && weir_tag_device(b->tag) == r->device &&
+  return block_tag_mem(b->tag) == WEIR_MEM_DEVICE && block_tag_device(b->tag) == r->device &&
          !(b->tag & WEIR_TAG_POOL) && b->bytes;
 }
 
-static bool is_cached(const weir_whole_block *b)
+static bool is_cached(const block_cache_block *b)
 {
-  return b->state == WEIR_WHOLE_WAITING || b->state == WEIR_WHOLE_IDLE;
+  return b->state == BLOCK_CACHE_WAITING || b->state == BLOCK_CACHE_IDLE;
 }
 
 /* First look: blocks with pages of their own; how many others there are. */
@@ -88,50 +88,50 @@ static void room_of_large(void *context, weir_block b)
 {
   room *r = context;
   if (!in_room(r, &b)) return;
-  if (b.bytes <= WEIR_WHOLE_PAGE / 2) {
+  if (b.bytes <= BLOCK_CACHE_PAGE / 2) {
     r->smaller++;
     return;
   }
-  const weir_whole_block known = weir_whole_find(b.start);
+  const block_cache_block known = block_cache_find(b.start);
   if (is_cached(&known)) r->cached += known.bytes;
 }
 
 static void room_of_small(void *context, weir_block b)
 {
   room *r = context;
-  if (!in_room(r, &b) || b.bytes > WEIR_WHOLE_PAGE / 2) return;
-  const weir_whole_block known = weir_whole_find(b.start);
+  if (!in_room(r, &b) || b.bytes > BLOCK_CACHE_PAGE / 2) return;
+  const block_cache_block known = block_cache_find(b.start);
   if (is_cached(&known) == r->counting_live) return;
-  for (uint64_t page = b.start / WEIR_WHOLE_PAGE; page <= (b.start + b.bytes - 1) / WEIR_WHOLE_PAGE;
-       page++)
-    if (page_add(r, page) && !r->counting_live) r->cached += WEIR_WHOLE_PAGE;
+  for (uint64_t page = b.start / BLOCK_CACHE_PAGE;
+       page <= (b.start + b.bytes - 1) / BLOCK_CACHE_PAGE; page++)
+    if (page_add(r, page) && !r->counting_live) r->cached += BLOCK_CACHE_PAGE;
 }
 
 /* Bytes of the device that would be free if nothing were cached. */
 static uint64_t room_cached(unsigned device)
 {
   room r = {.device = device, .counting_live = true};
-  weir_blocks_each(room_of_large, &r);
+  pointer_blocks_each(room_of_large, &r);
   if (!r.smaller) return r.cached;
   uint64_t slots = UINT64_C(4) << (64 - __builtin_clzll(r.smaller));
-  r.pages = weir_pages(slots * sizeof *r.pages);
+  r.pages = pages_alloc(slots * sizeof *r.pages);
   r.mask = slots - 1;
   if (!r.pages) return r.cached;
-  weir_blocks_each(room_of_small, &r);
+  pointer_blocks_each(room_of_small, &r);
   r.counting_live = false;
-  weir_blocks_each(room_of_small, &r);
+  pointer_blocks_each(room_of_small, &r);
   (void)munmap(r.pages, slots * sizeof *r.pages);
   return r.cached;
 }
 
-CUresult weir_s_cuMemGetInfo_v2(CUresult (*real)(size_t *, size_t *), size_t *free_bytes,
+CUresult handle_cuMemGetInfo_v2(CUresult (*real)(size_t *, size_t *), size_t *free_bytes,
                                 size_t *total_bytes)
 {
   size_t total = 0, free_now = 0;
   CUresult r = real(&free_now, &total);
   if (r != CUDA_SUCCESS || !free_bytes || !total_bytes) return real(free_bytes, total_bytes);
-  weir_context_refresh(&weir_self);
-  free_now += room_cached(weir_self.last_device);
+  context_refresh(&thread_self);
+  free_now += room_cached(thread_self.last_device);
   *free_bytes = free_now < total ? free_now : total;
   *total_bytes = total;
   return r;
@@ -139,10 +139,10 @@ CUresult weir_s_cuMemGetInfo_v2(CUresult (*real)(size_t *, size_t *), size_t *fr
 
 /* ---- what an address is ---------------------------------------------------------------------- */
 
-CUresult weir_s_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *, size_t *, CUdeviceptr),
+CUresult handle_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *, size_t *, CUdeviceptr),
                                         CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
-  weir_routed what;
+  reroute_address what;
   CUresult r = real(base, bytes, as_seen(ptr, &what));
   if (r == CUDA_SUCCESS && bytes && what.what == WEIR_ROUTED_LIVE) *bytes = what.requested;
   return r;
@@ -152,31 +152,31 @@ CUresult weir_s_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *, size_t *
  * buffer's id is "guaranteed to be unique within the process", and caches of registrations go by
  * it; the driver's is one for all that we make of its memory, so the allocation's number is above
  * it. */
-static void adjust(const weir_routed *what, CUpointer_attribute attribute, void *data,
+static void adjust(const reroute_address *what, CUpointer_attribute attribute, void *data,
                    CUdeviceptr ptr)
 {
   if (what->what != WEIR_ROUTED_LIVE) return;
   if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE && data) *(size_t *)data = what->requested;
   if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID && data)
     *(unsigned long long *)data ^= what->again << 32;
-  if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) weir_route_taint(ptr, WEIR_WHY_TOKEN);
+  if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) reroute_taint(ptr, WEIR_WHY_TOKEN);
 }
 
-CUresult weir_s_cuPointerGetAttribute(CUresult (*real)(void *, CUpointer_attribute, CUdeviceptr),
+CUresult handle_cuPointerGetAttribute(CUresult (*real)(void *, CUpointer_attribute, CUdeviceptr),
                                       void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  weir_routed what;
+  reroute_address what;
   CUresult r = real(data, attribute, as_seen(ptr, &what));
   if (r == CUDA_SUCCESS) adjust(&what, attribute, data, ptr);
   return r;
 }
 
-CUresult weir_s_cuPointerGetAttributes(CUresult (*real)(unsigned, CUpointer_attribute *, void **,
+CUresult handle_cuPointerGetAttributes(CUresult (*real)(unsigned, CUpointer_attribute *, void **,
                                                         CUdeviceptr),
                                        unsigned count, CUpointer_attribute *attributes, void **data,
                                        CUdeviceptr ptr)
 {
-  weir_routed what;
+  reroute_address what;
   CUresult r = real(count, attributes, data, as_seen(ptr, &what));
   for (unsigned i = 0; r == CUDA_SUCCESS && i < count; i++)
     adjust(&what, attributes[i], data[i], ptr);
@@ -186,32 +186,32 @@ CUresult weir_s_cuPointerGetAttributes(CUresult (*real)(unsigned, CUpointer_attr
 /* What follows makes memory known outside of the program's own allocations. */
 
 CUresult
-weir_s_cuPointerSetAttribute(CUresult (*real)(const void *, CUpointer_attribute, CUdeviceptr),
+handle_cuPointerSetAttribute(CUresult (*real)(const void *, CUpointer_attribute, CUdeviceptr),
                              const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  weir_routed what;
+  reroute_address what;
   CUresult r = real(value, attribute, as_seen(ptr, &what));
-  if (r == CUDA_SUCCESS && what.what == WEIR_ROUTED_LIVE) weir_route_taint(ptr, WEIR_WHY_ATTRIBUTE);
+  if (r == CUDA_SUCCESS && what.what == WEIR_ROUTED_LIVE) reroute_taint(ptr, WEIR_WHY_ATTRIBUTE);
   return r;
 }
 
-CUresult weir_s_cuMemGetHandleForAddressRange(CUresult (*real)(void *, CUdeviceptr, size_t,
+CUresult handle_cuMemGetHandleForAddressRange(CUresult (*real)(void *, CUdeviceptr, size_t,
                                                                CUmemRangeHandleType,
                                                                unsigned long long),
                                               void *handle, CUdeviceptr ptr, size_t bytes,
                                               CUmemRangeHandleType type, unsigned long long flags)
 {
-  weir_routed what;
+  reroute_address what;
   CUresult r = real(handle, as_seen(ptr, &what), bytes, type, flags);
-  if (r == CUDA_SUCCESS) weir_route_taint(ptr, WEIR_WHY_HANDLE);
+  if (r == CUDA_SUCCESS) reroute_taint(ptr, WEIR_WHY_HANDLE);
   return r;
 }
 
-CUresult weir_s_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *, CUdeviceptr),
+CUresult handle_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *, CUdeviceptr),
                                   CUipcMemHandle *handle, CUdeviceptr ptr)
 {
-  weir_routed what;
+  reroute_address what;
   CUresult r = real(handle, as_seen(ptr, &what));
-  if (r == CUDA_SUCCESS) weir_route_taint(ptr, WEIR_WHY_IPC);
+  if (r == CUDA_SUCCESS) reroute_taint(ptr, WEIR_WHY_IPC);
   return r;
 }

@@ -1,8 +1,8 @@
 /* reroute.h: strict and relaxed: memory of the program out of our caches.
  *
- * A routed row's wrapper calls its handler (weir_r_NAME) instead of the original, which the handler
+ * A routed row's wrapper calls its handler (reroute_NAME) instead of the original, which the handler
  * gets and calls wherever it has nothing better: what we can't do exactly as the driver does, the
- * driver does. Pure questions whose answer depends on what is cached (weir_s_NAME) record no event.
+ * driver does. Pure questions whose answer depends on what is cached (handle_NAME) record no event.
  *
  * Every pointer the program holds is the start of one real allocation. A block in a cache is real
  * memory that the program believes freed, so that questions about it get the answer the driver has
@@ -22,86 +22,86 @@
 #include "interpose/reroute/fill.h"
 #include "interpose/staging/staging.h"
 
-typedef struct weir_route_options {
-  enum weir_mode mode;
+typedef struct reroute_options {
+  enum process_mode mode;
   uint64_t
       keep_bytes; /* most cached bytes of a context; UINT64_MAX: min(10 % of the device, 4 GiB) */
   uint64_t decay_ms;
-  const weir_rules *rules; /* borrowed for the start only; NULL: none */
-  weir_filling fill;       /* of blocks (fill.h) */
-  weir_stage_options stage;
-} weir_route_options;
+  const rule_list *rules; /* borrowed for the start only; NULL: none */
+  fill_kind fill;         /* of blocks (fill.h) */
+  staging_choice stage;
+} reroute_options;
 
-void weir_route_start(const weir_route_options *options);
+void reroute_start(const reroute_options *options);
 /* The original has handed this address out: no cache has it, whatever its records say. A context
  * that is destroyed takes its memory with it, and its caches' records go a moment later. */
-void weir_route_handed_out(uint64_t address);
+void reroute_address_handed_out(uint64_t address);
 
 /* Nothing is routed or filled any more: where nothing is recorded, since what is not recorded is
  * not seen: contexts that end, captures, peer access. */
-void weir_route_end(void);
+void reroute_end(void);
 /* In a fork's child: the same, unless the parent had no context. Then there is nothing that the
  * child lost, and all of CUDA may be ahead of it (a server that forks its workers first). */
-void weir_route_forked(void);
+void reroute_forked(void);
 
 /* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True:
  * the device has no memory and caches, this thread or another by them, have given some back since
  * this thread last asked, so that the call is worth another try; and so is each that fails then. */
-bool weir_route_failed(int error);
+bool reroute_should_retry(int error);
 
 /* Such another try has succeeded. */
-void weir_route_error_gone(int bank);
+void reroute_retry_succeeded(int bank);
 
 /* The same look at an error, for a call that is not tried again. */
-void weir_route_saw(int error);
+void reroute_note_error(int error);
 
 /* All that is cached goes back. True as above. */
-bool weir_route_relieve(void);
+bool reroute_release_cached(void);
 
 /* The context, or all of a device's, is gone and its memory with it. */
-void weir_route_context_gone(unsigned number);
+void reroute_context_gone(unsigned number);
 /* Peer access was enabled: from now on no free of device memory is kept. */
-void weir_route_peers(void);
+void reroute_peers_enabled(void);
 /* A graph was made of work that may use any live block: none of these is cached from now on.
  * `tell`: the trace, too. */
-void weir_route_taint_all(bool tell);
+void reroute_taint_all(bool tell);
 
 /* ---- handlers and questions --------------------------------------------------------------------
  *
- * weir_r_NAME(call, real, arguments...) does the call in place of the original, `real`; weir_s_NAME
+ * reroute_NAME(call, real, arguments...) does the call in place of the original, `real`; handle_NAME
  * answers a question (query.c). Their prototypes are made from hooks.tsv. */
 #include "interpose/reroute/handlers.gen.h"
 
 /* Does a copy in place of the original; false: the original has to. */
-bool reroute_copy(weir_call *c, const copy_args *a);
+bool reroute_copy(hook_call *c, const copy_args *a);
 
 /* After a copy, whoever has done it. */
-void reroute_look_at_copy(const weir_call *c, const copy_args *a);
-static inline void reroute_copied(const weir_call *c, const copy_args *a, int error)
+void reroute_look_at_copy(const hook_call *c, const copy_args *a);
+static inline void reroute_copied(const hook_call *c, const copy_args *a, int error)
 {
-  if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0) && !error) reroute_look_at_copy(c, a);
+  if (__builtin_expect(fill_in_use == WEIR_FILL_POISON, 0) && !error) reroute_look_at_copy(c, a);
 }
 
 /* ---- within (defined in cache.c and query.c) ------------------------------------------------- */
 
 /* What no allocation of the program can be: asked about, the driver says what it says of memory
  * that was freed. */
-#define WEIR_NOBODYS ((uint64_t)16)
+#define WEIR_FREED_ADDRESS ((uint64_t)16)
 
-typedef struct weir_routed { /* what an address is */
+typedef struct reroute_address { /* what an address is */
   enum { WEIR_ROUTED_NOT, WEIR_ROUTED_LIVE, WEIR_ROUTED_CACHED } what;
   uint64_t base, requested; /* LIVE: start and bytes that the program knows of */
   uint64_t again;           /* LIVE, and its memory was another block's before: the allocation's
                                number, from 1; else 0 */
-} weir_routed;
+} reroute_address;
 
 /* Any address, also inside a block. Asks the driver; not for hot paths. */
-weir_routed weir_route_look(uint64_t address);
+reroute_address reroute_find_block(uint64_t address);
 /* The live block's memory has been shared: its free shall be a real one. */
-void weir_route_taint(uint64_t address, weir_reason why);
+void reroute_taint(uint64_t address, reroute_reason why);
 /* A capture is live or a context has an error that stays: everything is the driver's. */
-bool weir_route_hands_off(void);
+bool reroute_hands_off(void);
 /* A debugger is at work, now that the program makes use of the device: all is the driver's. */
-bool weir_route_watched(void);
+bool reroute_is_watched(void);
 
 #endif

@@ -21,16 +21,16 @@
 
 enum { BOUNDS = 2 * WEIR_RULES_MAX + 1 };
 
-bool weir_rules_have[WEIR_RULE_KINDS];
+bool reroute_rules_have[WEIR_RULE_KINDS];
 
-static weir_rules rules;
+static rule_list rules;
 static uint64_t kinds[WEIR_RULE_KINDS]; /* rules of each */
 static uint64_t sited;                  /* rules that name a module or a function */
 static uint64_t bounds[BOUNDS];         /* ascending, the first 0 */
 static uint64_t fitting[BOUNDS];        /* rules that fit sizes from this bound to the next */
 static unsigned bound_count;
 
-static weir_table sites; /* call site, with the generation: rules with a place that fit it */
+static hash_table sites; /* call site, with the generation: rules with a place that fit it */
 static _Atomic uint64_t generation;
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -61,18 +61,18 @@ static void compile_sizes(void)
   }
 }
 
-void weir_rules_start(const weir_rules *from)
+void reroute_rules_start(const rule_list *from)
 {
   rules = *from;
   for (unsigned i = 0; i < rules.count; i++) {
-    const weir_rule *r = &rules.rule[i];
+    const rule_entry *r = &rules.rule[i];
     bool alloc = r->action == WEIR_RULE_PASSTHROUGH || r->action == WEIR_RULE_CACHE;
     kinds[alloc ? WEIR_RULES_ALLOC : WEIR_RULES_COPY] |= UINT64_C(1) << i;
     if (*r->module || *r->function) sited |= UINT64_C(1) << i;
   }
   compile_sizes();
   for (int i = 0; i < WEIR_RULE_KINDS; i++)
-    weir_rules_have[i] = kinds[i] != 0;
+    reroute_rules_have[i] = kinds[i] != 0;
 }
 
 static uint64_t fits_size(uint64_t bytes)
@@ -98,8 +98,8 @@ typedef struct place { /* of a call site */
 /* False: it is in no object, or in none whose file can be named. */
 static bool find_object(place *p)
 {
-  weir_object o;
-  if (!weir_object_at(&o, (const void *)p->address)) return false;
+  elf_object o;
+  if (!elf_object_at(&o, (const void *)p->address)) return false;
   p->base = o.base;
   size_t n = o.path ? strlen(o.path) : 0;
   if (n && n < sizeof p->path) memcpy(p->path, o.path, n + 1);
@@ -194,7 +194,7 @@ static uint64_t find_out(const void *site)
   bool asked = false;
   if (!find_object(&p)) return 0;
   for (unsigned i = 0; i < rules.count; i++) {
-    const weir_rule *r = &rules.rule[i];
+    const rule_entry *r = &rules.rule[i];
     uint64_t bit = UINT64_C(1) << i;
     if (!(sited & bit) || (*r->module && !is_module(p.path, r->module))) continue;
     if (*r->function && !asked) functions = in_function(&p);
@@ -210,20 +210,20 @@ static uint64_t fits_site(const void *site)
   uint64_t now = atomic_load_explicit(&generation, memory_order_relaxed);
   uint64_t key = (uint64_t)(uintptr_t)site ^ now << 48;
   if (!site) return 0;
-  weir_entry *e = weir_table_find(&sites, key);
+  weir_entry *e = hash_table_find(&sites, key);
   if (e && atomic_load_explicit(&e->y, memory_order_acquire))
     return atomic_load_explicit(&e->x, memory_order_relaxed);
   uint64_t fits = find_out(site);
-  (void)weir_table_put(&sites, key, fits, 1);
+  (void)hash_table_put(&sites, key, fits, 1);
   return fits;
 }
 
-void weir_rules_forget(void)
+void reroute_rules_forget(void)
 {
   atomic_fetch_add(&generation, 1);
 }
 
-weir_rule_action weir_rules_decide(weir_rule_kind kind, const void *site, uint64_t bytes)
+rule_action reroute_rules_match(reroute_rule_kind kind, const void *site, uint64_t bytes)
 {
   uint64_t fits = fits_size(bytes) & kinds[kind];
   /* Of the first that needs no site on, none needs to be asked for. */

@@ -11,22 +11,27 @@
 #include <stdint.h>
 #include "core/base/rules.h"
 
-typedef enum weir_rule_kind { WEIR_RULES_ALLOC, WEIR_RULES_COPY, WEIR_RULE_KINDS } weir_rule_kind;
+typedef enum reroute_rule_kind {
+  WEIR_RULES_ALLOC,
+  WEIR_RULES_COPY,
+  WEIR_RULE_KINDS
+} reroute_rule_kind;
 
-extern bool weir_rules_have[WEIR_RULE_KINDS]; /* set at start: there is a rule of the kind */
+extern bool reroute_rules_have[WEIR_RULE_KINDS]; /* set at start: there is a rule of the kind */
 
-void weir_rules_start(const weir_rules *rules);
+void reroute_rules_start(const rule_list *rules);
 
 /* What the first rule that fits says; NONE: none does. */
-weir_rule_action weir_rules_decide(weir_rule_kind kind, const void *site, uint64_t bytes);
+rule_action reroute_rules_match(reroute_rule_kind kind, const void *site, uint64_t bytes);
 
-static inline weir_rule_action weir_rules_ask(weir_rule_kind kind, const void *site, uint64_t bytes)
+static inline rule_action reroute_rules_action(reroute_rule_kind kind, const void *site,
+                                               uint64_t bytes)
 {
-  return __builtin_expect(weir_rules_have[kind], 0) ? weir_rules_decide(kind, site, bytes)
-                                                    : WEIR_RULE_NONE;
+  return __builtin_expect(reroute_rules_have[kind], 0) ? reroute_rules_match(kind, site, bytes)
+                                                       : WEIR_RULE_NONE;
 }
 
 /* Objects have gone, and addresses may mean others from now on. */
-void weir_rules_forget(void);
+void reroute_rules_forget(void);
 
 #endif

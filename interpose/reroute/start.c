@@ -8,28 +8,28 @@
 #include "interpose/reroute/within.h"
 #include "interpose/staging/staging.h"
 
-void weir_route_start(const weir_route_options *o)
+void reroute_start(const reroute_options *o)
 {
-  static const record_subscriber us = {.allocated = weir_route_handed_out,
-                                       .context_gone = weir_route_context_gone,
-                                       .peers_enabled = weir_route_peers,
-                                       .graph_made = weir_route_taint_all,
-                                       .shared = weir_route_taint};
-  weir_caches_start(o->keep_bytes, o->decay_ms);
-  weir_stage_start(&o->stage);
-  if (o->rules) weir_rules_start(o->rules);
-  weir_fill_start(o->mode == WEIR_OBSERVE ? WEIR_FILL_NONE : o->fill);
+  static const record_subscriber us = {.allocated = reroute_address_handed_out,
+                                       .context_gone = reroute_context_gone,
+                                       .peers_enabled = reroute_peers_enabled,
+                                       .graph_made = reroute_taint_all,
+                                       .shared = reroute_taint};
+  context_caches_start(o->keep_bytes, o->decay_ms);
+  staging_start(&o->stage);
+  if (o->rules) reroute_rules_start(o->rules);
+  fill_start(o->mode == WEIR_OBSERVE ? WEIR_FILL_NONE : o->fill);
   record_subscribe(&us);
-  atomic_store(&weir_mode, (uint8_t)o->mode);
+  atomic_store(&process_mode, (uint8_t)o->mode);
 }
 
-void weir_route_end(void)
+void reroute_end(void)
 {
-  atomic_store(&weir_mode, WEIR_OBSERVE);
-  weir_fill_start(WEIR_FILL_NONE);
+  atomic_store(&process_mode, WEIR_OBSERVE);
+  fill_start(WEIR_FILL_NONE);
 }
 
-void weir_route_forked(void)
+void reroute_forked(void)
 {
-  if (weir_context_any()) weir_route_end();
+  if (context_any()) reroute_end();
 }

@@ -3,7 +3,7 @@
  * Everything is guarded by one lock, which is never held across a call that takes or gives memory:
  * such a call may take a millisecond, and a thread that needs no memory shall not wait for it. The
  * event calls are made under it: they only look. Nothing here waits for the device; who must, does
- * it outside and says so (weir_whole_complete). The lock is biased (core/base/bias.h): a thread
+ * it outside and says so (block_cache_complete). The lock is biased (core/base/bias.h): a thread
  * that allocates alone takes it with two plain stores.
  *
  * A block is a record, and a record is one cache line. Records are numbered, live in one array that
@@ -28,9 +28,9 @@ typedef uint32_t rec_id; /* 0: none */
 #define HOT static inline __attribute__((always_inline)) /* on the way of a hit */
 
 enum {
-  SMALL_LIMIT = WEIR_WHOLE_PAGE / 2, /* bytes; up to here sizes are exact to SMALL_UNIT */
+  SMALL_LIMIT = BLOCK_CACHE_PAGE / 2, /* bytes; up to here sizes are exact to SMALL_UNIT */
   SMALL_UNIT = 512,
-  LARGE_UNIT = WEIR_WHOLE_PAGE, /* the driver's */
+  LARGE_UNIT = BLOCK_CACHE_PAGE, /* the driver's */
   SMALL_BINS = SMALL_LIMIT / SMALL_UNIT,
   LARGE_BINS = 4096, /* above, all sizes share the last */
   BINS = SMALL_BINS + LARGE_BINS + 1,
@@ -39,13 +39,13 @@ enum {
   STREAMS = 1024, /* a cache can tell apart at once */
 };
 
-enum { REC_SPARE = 8, REC_USE = 9 }; /* beside weir_whole_state */
+enum { REC_SPARE = 8, REC_USE = 9 }; /* beside block_cache_state */
 
 typedef struct rec { /* one cache line */
   uint64_t address;
   uint64_t bytes;
   uint64_t serial; /* LIVE; cached: the clock at the free; a use: the epoch */
-  weir_whole *cache;
+  block_cache *cache;
   union {
     uint64_t requested; /* LIVE: bytes */
     struct {
@@ -58,7 +58,7 @@ typedef struct rec { /* one cache line */
   uint32_t bin;      /* of its size */
   uint16_t stream;   /* a use: number in the cache */
   uint8_t state;
-  uint8_t why; /* LIVE: weir_whole_why */
+  uint8_t why; /* LIVE: block_cache_reason */
 } rec;
 
 _Static_assert(sizeof(rec) == 64, "a block's record is one cache line");
@@ -74,10 +74,10 @@ typedef struct stream {
   void *marker;     /* the backend's event, NULL: none yet */
 } stream;
 
-struct weir_whole { /* what a hit touches comes first */
+struct block_cache { /* what a hit touches comes first */
   const weir_backend *backend;
-  weir_whole_options options;
-  weir_whole_stats stats;
+  block_cache_options options;
+  block_cache_counters stats;
   uint64_t clock;        /* frees so far */
   rec_id newest, oldest; /* idle */
   rec_id waiting;        /* newest first */
@@ -86,21 +86,21 @@ struct weir_whole { /* what a hit touches comes first */
   rec_id bins[BINS];     /* idle, newest first */
   uint32_t in_bin[BINS]; /* waiting blocks of the bin's sizes */
   uint32_t given[BINS];  /* blocks given back that no miss was blamed on yet */
-  uint8_t why[BINS];     /* weir_whole_why of the last one given back; FIRST: none ever made */
+  uint8_t why[BINS];     /* block_cache_reason of the last one given back; FIRST: none ever made */
   stream streams[STREAMS];
 };
 
-static weir_bias lock = WEIR_BIAS_INITIALIZER;
+static biased_lock lock = WEIR_BIAS_INITIALIZER;
 
-HOT void let_lock_go(weir_bias *const *held)
+HOT void let_lock_go(biased_lock *const *held)
 {
-  weir_bias_unlock(*held);
+  bias_unlock(*held);
 }
 
 /* The lock, until the function returns. */
 #define HOLD_LOCK                                                                                  \
-  weir_bias *const held __attribute__((cleanup(let_lock_go))) = &lock;                             \
-  weir_bias_lock(held)
+  biased_lock *const held __attribute__((cleanup(let_lock_go))) = &lock;                           \
+  bias_lock(held)
 
 static rec *recs;
 static uint32_t recs_end = 1, recs_committed;
@@ -113,13 +113,13 @@ static uint64_t serial;
 static _Atomic uint64_t given_so_far; /* blocks, by all caches */
 static _Atomic uint32_t giving;       /* blocks that the device is asked to take back */
 static struct {
-  uint64_t ticks; /* weir_ticks() when `ms` was read, or a little earlier */
+  uint64_t ticks; /* clock_ticks() when `ms` was read, or a little earlier */
   uint32_t ms;    /* the time last read: all times here come from it, so that none is ahead */
 } clock_read;
 
 __attribute__((noinline)) static uint32_t time_now(void)
 {
-  return clock_read.ms = weir_clock_coarse_ms();
+  return clock_read.ms = clock_coarse_ms();
 }
 
 /* The time by ticks that the caller has read anyhow (0: none). How long a tick is need not be
@@ -145,7 +145,7 @@ static rec_id rec_new(void)
   if (id) {
     spare = recs[id].next;
   } else {
-    if (!recs && !(recs = weir_pages_reserve((uint64_t)RECORDS * sizeof *recs))) return 0;
+    if (!recs && !(recs = pages_reserve((uint64_t)RECORDS * sizeof *recs))) return 0;
     if (recs_end >= recs_committed) {
       if (recs_committed + COMMIT > RECORDS ||
           mprotect(recs + recs_committed, COMMIT * sizeof *recs, PROT_READ | PROT_WRITE))
@@ -196,7 +196,7 @@ static bool map_ensure(void)
 {
   if (map.slots && 2 * (map.count + 1) <= map.mask + 1) return true;
   uint32_t old = map.slots ? map.mask + 1 : 0, room = old ? 2 * old : 4096;
-  rec_id *was = map.slots, *slots = weir_pages(room * sizeof *slots);
+  rec_id *was = map.slots, *slots = pages_alloc(room * sizeof *slots);
   if (!slots) return false;
   map.slots = slots;
   map.mask = room - 1;
@@ -252,10 +252,10 @@ HOT void pull(rec_id *head, rec_id id)
   if (r->next) recs[r->next].prev = r->prev;
 }
 
-HOT void idle_in(weir_whole *w, rec_id id, uint32_t now)
+HOT void idle_in(block_cache *w, rec_id id, uint32_t now)
 {
   rec *r = &recs[id];
-  r->state = WEIR_WHOLE_IDLE;
+  r->state = BLOCK_CACHE_IDLE;
   r->when = now;
   push(&w->bins[r->bin], id);
   r->newer = 0;
@@ -266,7 +266,7 @@ HOT void idle_in(weir_whole *w, rec_id id, uint32_t now)
   w->stats.idle_bytes += r->bytes;
 }
 
-HOT void idle_out(weir_whole *w, rec_id id)
+HOT void idle_out(block_cache *w, rec_id id)
 {
   rec *r = &recs[id];
   pull(&w->bins[r->bin], id);
@@ -276,9 +276,9 @@ HOT void idle_out(weir_whole *w, rec_id id)
   w->stats.idle_bytes -= r->bytes;
 }
 
-static void waiting_in(weir_whole *w, rec_id id)
+static void waiting_in(block_cache *w, rec_id id)
 {
-  recs[id].state = WEIR_WHOLE_WAITING;
+  recs[id].state = BLOCK_CACHE_WAITING;
   push(&w->waiting, id);
   w->in_bin[recs[id].bin]++;
   w->stats.waiting++;
@@ -286,7 +286,7 @@ static void waiting_in(weir_whole *w, rec_id id)
 }
 
 /* An ended stream that nothing waits for and whose work is complete is forgotten. */
-static void let_go(weir_whole *w, stream *s)
+static void let_go(block_cache *w, stream *s)
 {
   if (!s->ended || s->uses || s->marked > s->done) return;
   if (s->marker) (void)w->backend->event_destroy(w->backend->self, s->marker);
@@ -294,7 +294,7 @@ static void let_go(weir_whole *w, stream *s)
   w->ended--;
 }
 
-static void uses_drop(weir_whole *w, rec_id id)
+static void uses_drop(block_cache *w, rec_id id)
 {
   for (rec_id u = recs[id].uses, next; u; u = next) {
     next = recs[u].next;
@@ -306,7 +306,7 @@ static void uses_drop(weir_whole *w, rec_id id)
   recs[id].uses = 0;
 }
 
-static void waiting_out(weir_whole *w, rec_id id)
+static void waiting_out(block_cache *w, rec_id id)
 {
   pull(&w->waiting, id);
   uses_drop(w, id);
@@ -318,10 +318,10 @@ static void waiting_out(weir_whole *w, rec_id id)
 /* Out of whatever list its state puts it in, and no more known. */
 static void vanish(rec_id id)
 {
-  weir_whole *w = recs[id].cache;
-  if (recs[id].state == WEIR_WHOLE_IDLE) idle_out(w, id);
-  if (recs[id].state == WEIR_WHOLE_WAITING) waiting_out(w, id);
-  if (recs[id].state == WEIR_WHOLE_LIVE) {
+  block_cache *w = recs[id].cache;
+  if (recs[id].state == BLOCK_CACHE_IDLE) idle_out(w, id);
+  if (recs[id].state == BLOCK_CACHE_WAITING) waiting_out(w, id);
+  if (recs[id].state == BLOCK_CACHE_LIVE) {
     w->stats.live--;
     w->stats.live_bytes -= recs[id].bytes;
   }
@@ -331,7 +331,7 @@ static void vanish(rec_id id)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-static stream *stream_known(weir_whole *w, void *handle)
+static stream *stream_known(block_cache *w, void *handle)
 {
   for (unsigned i = 0; i < w->stream_count; i++) {
     stream *s = &w->streams[i];
@@ -341,7 +341,7 @@ static stream *stream_known(weir_whole *w, void *handle)
 }
 
 /* The same, or a slot for it; NULL: all are taken. */
-static stream *stream_of(weir_whole *w, void *handle)
+static stream *stream_of(block_cache *w, void *handle)
 {
   stream *none = stream_known(w, handle);
   if (none) return none;
@@ -352,13 +352,13 @@ static stream *stream_of(weir_whole *w, void *handle)
   return none;
 }
 
-static bool capturing(const weir_whole *w, const stream *s)
+static bool capturing(const block_cache *w, const stream *s)
 {
   const weir_backend *b = w->backend;
   return b->stream_capturing && b->stream_capturing(b->self, s->handle);
 }
 
-static weir_status mark(weir_whole *w, stream *s)
+static weir_status mark(block_cache *w, stream *s)
 {
   const weir_backend *b = w->backend;
   weir_status st = WEIR_OK;
@@ -370,7 +370,7 @@ static weir_status mark(weir_whole *w, stream *s)
 }
 
 /* Brings `done` up to date; marks what no marker covers yet. */
-static void ask(weir_whole *w, stream *s)
+static void ask(block_cache *w, stream *s)
 {
   const weir_backend *b = w->backend;
   for (int i = 0; i < 2; i++) {
@@ -383,7 +383,7 @@ static void ask(weir_whole *w, stream *s)
   }
 }
 
-static bool over(const weir_whole *w, rec_id id)
+static bool over(const block_cache *w, rec_id id)
 {
   for (rec_id u = recs[id].uses; u; u = recs[u].next)
     if (recs[u].serial > w->streams[recs[u].stream].done) return false;
@@ -391,7 +391,7 @@ static bool over(const weir_whole *w, rec_id id)
 }
 
 /* Waiting blocks whose work is complete become idle. */
-static void settle(weir_whole *w)
+static void settle(block_cache *w)
 {
   uint32_t now = time_now();
   for (rec_id id = w->waiting, next; id; id = next) {
@@ -402,7 +402,7 @@ static void settle(weir_whole *w)
   }
 }
 
-static void poll(weir_whole *w)
+static void poll(block_cache *w)
 {
   if (!w->waiting) return;
   for (unsigned i = 0; i < w->stream_count; i++)
@@ -414,28 +414,28 @@ static void poll(weir_whole *w)
 
 /* A block goes back. The lock is let go for the call: the block is in no list then, and the index
  * forgets it before the device can hand out its address again. */
-static weir_status give(weir_whole *w, rec_id id, weir_whole_why why)
+static weir_status give(block_cache *w, rec_id id, block_cache_reason why)
 {
   const weir_backend *b = w->backend;
-  weir_whole_given g = {recs[id].address, recs[id].bytes, 0, why};
+  block_cache_freed g = {recs[id].address, recs[id].bytes, 0, why};
   unsigned bin = bin_of(g.bytes);
   vanish(id);
   w->given[bin]++;
   w->why[bin] = (uint8_t)why;
   atomic_fetch_add(&giving, 1);
-  weir_bias_unlock(&lock);
-  g.start = weir_ticks();
+  bias_unlock(&lock);
+  g.start = clock_ticks();
   weir_status st = b->source.segment_free(b->self, g.address, g.bytes);
   atomic_fetch_add(&given_so_far, 1);
   atomic_fetch_sub(&giving, 1);
   if (w->options.on_given) w->options.on_given(b->self, &g);
-  weir_bias_lock(&lock);
+  bias_lock(&lock);
   w->stats.device_frees++;
   w->stats.given_back += g.bytes;
   return st;
 }
 
-static weir_status trim(weir_whole *w, uint64_t keep, weir_whole_why why)
+static weir_status trim(block_cache *w, uint64_t keep, block_cache_reason why)
 {
   weir_status st = WEIR_OK;
   while (!st && w->oldest && w->stats.idle_bytes > keep)
@@ -443,26 +443,26 @@ static weir_status trim(weir_whole *w, uint64_t keep, weir_whole_why why)
   return st;
 }
 
-HOT bool aged(const weir_whole *w, uint32_t now)
+HOT bool aged(const block_cache *w, uint32_t now)
 {
   return w->oldest && w->options.decay_ms &&
          now - recs[w->oldest].when >= (uint32_t)w->options.decay_ms;
 }
 
-__attribute__((noinline)) static void give_some(weir_whole *w, uint32_t now)
+__attribute__((noinline)) static void give_some(block_cache *w, uint32_t now)
 {
   uint64_t most = w->options.keep_bytes;
   if (w->stats.idle_bytes + w->stats.waiting_bytes > most) {
     poll(w);
     (void)trim(w, w->stats.waiting_bytes < most ? most - w->stats.waiting_bytes : 0,
-               WEIR_WHOLE_LIMIT);
+               BLOCK_CACHE_LIMIT);
   }
   while (aged(w, now))
-    if (give(w, w->oldest, WEIR_WHOLE_DECAY)) return;
+    if (give(w, w->oldest, BLOCK_CACHE_DECAY)) return;
 }
 
 /* What is cached keeps below the bound, as far as it is complete, and what is old goes. */
-HOT void decay(weir_whole *w, uint32_t now)
+HOT void decay(block_cache *w, uint32_t now)
 {
   if (w->stats.idle_bytes + w->stats.waiting_bytes > w->options.keep_bytes || aged(w, now))
     give_some(w, now);
@@ -470,16 +470,16 @@ HOT void decay(weir_whole *w, uint32_t now)
 
 /* ---- blocks out and in ----------------------------------------------------------------------- */
 
-HOT void live_in(weir_whole *w, rec_id id, uint64_t requested)
+HOT void live_in(block_cache *w, rec_id id, uint64_t requested)
 {
-  recs[id].state = WEIR_WHOLE_LIVE;
+  recs[id].state = BLOCK_CACHE_LIVE;
   recs[id].requested = requested;
   recs[id].serial = ++serial;
   w->stats.live++;
   w->stats.live_bytes += recs[id].bytes;
 }
 
-HOT rec_id find_idle(const weir_whole *w, unsigned bin, uint64_t bytes)
+HOT rec_id find_idle(const block_cache *w, unsigned bin, uint64_t bytes)
 {
   rec_id id = w->bins[bin];
   while (id && recs[id].bytes != bytes) /* only in the last bin */
@@ -488,37 +488,37 @@ HOT rec_id find_idle(const weir_whole *w, unsigned bin, uint64_t bytes)
 }
 
 /* New memory. Lock held, let go for the calls to the device. */
-static weir_status from_device(weir_whole *w, uint64_t bytes, uint64_t *address)
+static weir_status from_device(block_cache *w, uint64_t bytes, uint64_t *address)
 {
   const weir_backend *b = w->backend;
   for (int tries = 0;; tries++) {
-    weir_bias_unlock(&lock);
+    bias_unlock(&lock);
     weir_status st = b->source.segment_alloc(b->self, bytes, address);
-    weir_bias_lock(&lock);
+    bias_lock(&lock);
     w->stats.device_allocs++;
     if (st != WEIR_EOOM || tries) return st;
     poll(w);
-    (void)trim(w, 0, WEIR_WHOLE_TRIM);
+    (void)trim(w, 0, BLOCK_CACHE_TRIM);
   }
 }
 
 /* Why a block of this size had to be made; each block given back is blamed once. */
-static weir_whole_why missed(weir_whole *w, uint64_t bytes)
+static block_cache_reason missed(block_cache *w, uint64_t bytes)
 {
   unsigned bin = bin_of(bytes);
-  weir_whole_why last = (weir_whole_why)w->why[bin];
-  if (w->in_bin[bin]) return WEIR_WHOLE_WAITED_FOR;
+  block_cache_reason last = (block_cache_reason)w->why[bin];
+  if (w->in_bin[bin]) return BLOCK_CACHE_WAITED_FOR;
   if (w->given[bin]) {
     w->given[bin]--;
     return last;
   }
-  if (last) return WEIR_WHOLE_IN_USE;
-  w->why[bin] = WEIR_WHOLE_FIRST;
-  return WEIR_WHOLE_FIRST;
+  if (last) return BLOCK_CACHE_IN_USE;
+  w->why[bin] = BLOCK_CACHE_FIRST;
+  return BLOCK_CACHE_FIRST;
 }
 
 /* A live block, found by its address from here on; 0: no memory for it. Lock held. */
-static rec_id rec_live(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t address)
+static rec_id rec_live(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t address)
 {
   rec_id id = map_ensure() ? rec_new() : 0;
   if (!id) return 0;
@@ -532,7 +532,7 @@ static rec_id rec_live(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t a
 }
 
 /* Lock held. */
-static weir_status adopt(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t address)
+static weir_status adopt(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t address)
 {
   /* The device gives an address that we have: it was freed behind our back. */
   rec_id id = map_find(address);
@@ -544,7 +544,7 @@ static weir_status adopt(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t
   return WEIR_OK;
 }
 
-static weir_status miss(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *address)
+static weir_status miss(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t *address)
 {
   weir_status st = from_device(w, bytes, address);
   if (st) return st;
@@ -554,7 +554,7 @@ static weir_status miss(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t 
 }
 
 /* Lock held. */
-HOT bool reuse(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *address)
+HOT bool reuse(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t *address)
 {
   unsigned bin = bin_of(bytes);
   rec_id id = find_idle(w, bin, bytes);
@@ -565,7 +565,7 @@ HOT bool reuse(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *address)
   if (!id) return false;
   idle_out(w, id);
   live_in(w, id, asked);
-  recs[id].why = WEIR_WHOLE_HIT;
+  recs[id].why = BLOCK_CACHE_HIT;
   *address = recs[id].address;
   w->stats.hits++;
   return true;
@@ -576,7 +576,7 @@ HOT bool sane(uint64_t asked)
   return asked && asked <= UINT64_MAX - LARGE_UNIT;
 }
 
-weir_status weir_whole_malloc(weir_whole *w, uint64_t asked, uint64_t *address, bool *hit)
+weir_status block_cache_malloc(block_cache *w, uint64_t asked, uint64_t *address, bool *hit)
 {
   if (!sane(asked))
     return weir_fail(WEIR_EOOM, "%llu bytes are none a device has", (unsigned long long)asked);
@@ -586,24 +586,24 @@ weir_status weir_whole_malloc(weir_whole *w, uint64_t asked, uint64_t *address, 
   return *hit ? WEIR_OK : miss(w, asked, bytes, address);
 }
 
-bool weir_whole_reuse(weir_whole *w, uint64_t asked, uint64_t *address)
+bool block_cache_reuse(block_cache *w, uint64_t asked, uint64_t *address)
 {
   HOLD_LOCK;
   return sane(asked) && reuse(w, asked, round_up(asked), address);
 }
 
-weir_status weir_whole_adopt(weir_whole *w, uint64_t asked, uint64_t address)
+weir_status block_cache_adopt(block_cache *w, uint64_t asked, uint64_t address)
 {
   HOLD_LOCK;
   return adopt(w, asked, round_up(asked), address);
 }
 
-uint64_t weir_whole_round(uint64_t bytes)
+uint64_t block_cache_round(uint64_t bytes)
 {
   return sane(bytes) ? round_up(bytes) : bytes;
 }
 
-static weir_status use(rec_id id, weir_whole *w, stream *s)
+static weir_status use(rec_id id, block_cache *w, stream *s)
 {
   if (!s)
     return weir_fail(WEIR_ELIMIT, "more than %d streams have work that a cached block waits for",
@@ -621,7 +621,7 @@ static weir_status use(rec_id id, weir_whole *w, stream *s)
 }
 
 /* All uses of a block that is freed, or none: the streams named and those that ended busy. */
-__attribute__((noinline)) static weir_status uses_make(weir_whole *w, rec_id id,
+__attribute__((noinline)) static weir_status uses_make(block_cache *w, rec_id id,
                                                        void *const *streams, unsigned count)
 {
   weir_status st = WEIR_OK;
@@ -649,7 +649,7 @@ static weir_status not_live(uint64_t address)
 /* Lock held. The live block goes into its cache. */
 HOT weir_status put_back(rec_id id, void *const *streams, unsigned count, uint32_t now, bool *full)
 {
-  weir_whole *w = recs[id].cache;
+  block_cache *w = recs[id].cache;
   weir_status st = count || w->ended ? uses_make(w, id, streams, count) : WEIR_OK;
   if (st) return st;
   w->stats.live--;
@@ -668,10 +668,10 @@ HOT weir_status put_back(rec_id id, void *const *streams, unsigned count, uint32
 static rec_id live_at(uint64_t address)
 {
   rec_id id = map_find(address);
-  return id && recs[id].state == WEIR_WHOLE_LIVE ? id : 0;
+  return id && recs[id].state == BLOCK_CACHE_LIVE ? id : 0;
 }
 
-weir_status weir_whole_free(uint64_t address, void *const *streams, unsigned count, bool *full)
+weir_status block_cache_free(uint64_t address, void *const *streams, unsigned count, bool *full)
 {
   HOLD_LOCK;
   rec_id id = live_at(address);
@@ -679,22 +679,22 @@ weir_status weir_whole_free(uint64_t address, void *const *streams, unsigned cou
 }
 
 /* Lock held. */
-HOT bool still(const weir_whole_block *b)
+HOT bool still(const block_cache_block *b)
 {
   const rec *r = &recs[b->record];
-  return b->record && r->state == WEIR_WHOLE_LIVE && r->address == b->address &&
+  return b->record && r->state == BLOCK_CACHE_LIVE && r->address == b->address &&
          r->serial == b->serial;
 }
 
-weir_status weir_whole_release(const weir_whole_block *b, void *const *streams, unsigned count,
-                               uint64_t ticks, bool *full)
+weir_status block_cache_release(const block_cache_block *b, void *const *streams, unsigned count,
+                                uint64_t ticks, bool *full)
 {
   HOLD_LOCK;
   if (!still(b)) return not_live(b->address);
   return put_back(b->record, streams, count, time_at(ticks), full);
 }
 
-bool weir_whole_forget(uint64_t address)
+bool block_cache_forget(uint64_t address)
 {
   HOLD_LOCK;
   rec_id id = live_at(address);
@@ -702,14 +702,14 @@ bool weir_whole_forget(uint64_t address)
   return id != 0;
 }
 
-void weir_whole_disown(uint64_t address)
+void block_cache_forget_stale(uint64_t address)
 {
   HOLD_LOCK;
   rec_id id = map_find(address);
   if (id) vanish(id);
 }
 
-bool weir_whole_part(const weir_whole_block *b)
+bool block_cache_detach(const block_cache_block *b)
 {
   HOLD_LOCK;
   bool live = still(b);
@@ -718,7 +718,7 @@ bool weir_whole_part(const weir_whole_block *b)
 }
 
 /* Without memory for a record the block is the driver's from here on. */
-void weir_whole_stay(weir_whole *w, const weir_whole_block *b)
+void block_cache_reattach(block_cache *w, const block_cache_block *b)
 {
   HOLD_LOCK;
   rec_id id = map_find(b->address) ? 0 : rec_live(w, b->requested, b->bytes, b->address);
@@ -727,23 +727,23 @@ void weir_whole_stay(weir_whole *w, const weir_whole_block *b)
   recs[id].why = (uint8_t)b->why;
 }
 
-weir_whole_block weir_whole_find(uint64_t address)
+block_cache_block block_cache_find(uint64_t address)
 {
   HOLD_LOCK;
   rec_id id = map_find(address);
-  if (!id) return (weir_whole_block){.state = WEIR_WHOLE_NONE};
+  if (!id) return (block_cache_block){.state = BLOCK_CACHE_NONE};
   const rec *r = &recs[id];
-  return (weir_whole_block){(weir_whole_state)r->state,
-                            r->cache->backend,
-                            r->address,
-                            r->state == WEIR_WHOLE_LIVE ? r->requested : 0,
-                            r->bytes,
-                            r->serial,
-                            (weir_whole_why)r->why,
-                            id};
+  return (block_cache_block){(block_cache_state)r->state,
+                             r->cache->backend,
+                             r->address,
+                             r->state == BLOCK_CACHE_LIVE ? r->requested : 0,
+                             r->bytes,
+                             r->serial,
+                             (block_cache_reason)r->why,
+                             id};
 }
 
-uint64_t weir_whole_serial(void)
+uint64_t block_cache_serial(void)
 {
   HOLD_LOCK;
   return serial + 1;
@@ -751,13 +751,13 @@ uint64_t weir_whole_serial(void)
 
 /* ---- what the program did -------------------------------------------------------------------- */
 
-uint64_t weir_whole_clock(weir_whole *w)
+uint64_t block_cache_clock(block_cache *w)
 {
   HOLD_LOCK;
   return w->clock;
 }
 
-void weir_whole_complete(weir_whole *w, uint64_t before)
+void block_cache_complete(block_cache *w, uint64_t before)
 {
   HOLD_LOCK;
   uint32_t now = time_now();
@@ -770,13 +770,13 @@ void weir_whole_complete(weir_whole *w, uint64_t before)
   decay(w, now);
 }
 
-void weir_whole_age(weir_whole *w)
+void block_cache_age(block_cache *w)
 {
   HOLD_LOCK;
   decay(w, time_now());
 }
 
-weir_status weir_whole_stream_ends(weir_whole *w, void *handle, bool busy)
+weir_status block_cache_stream_ends(block_cache *w, void *handle, bool busy)
 {
   HOLD_LOCK;
   stream *s = stream_known(w, handle);
@@ -792,43 +792,43 @@ weir_status weir_whole_stream_ends(weir_whole *w, void *handle, bool busy)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-weir_status weir_whole_trim(weir_whole *w, uint64_t keep)
+weir_status block_cache_trim(block_cache *w, uint64_t keep)
 {
   HOLD_LOCK;
   poll(w);
-  return trim(w, keep, WEIR_WHOLE_TRIM);
+  return trim(w, keep, BLOCK_CACHE_TRIM);
 }
 
-weir_status weir_whole_trim_waiting(weir_whole *w)
+weir_status block_cache_trim_waiting(block_cache *w)
 {
   HOLD_LOCK;
   weir_status st = WEIR_OK;
   while (!st && w->waiting)
-    st = give(w, w->waiting, WEIR_WHOLE_TRIM);
+    st = give(w, w->waiting, BLOCK_CACHE_TRIM);
   return st;
 }
 
-uint64_t weir_whole_given_so_far(void)
+uint64_t block_cache_free_count(void)
 {
   return atomic_load(&given_so_far);
 }
 
-bool weir_whole_giving(void)
+bool block_cache_is_freeing(void)
 {
   return atomic_load(&giving) != 0;
 }
 
-void weir_whole_get_stats(weir_whole *w, weir_whole_stats *out)
+void block_cache_get_stats(block_cache *w, block_cache_counters *out)
 {
   HOLD_LOCK;
   poll(w);
   *out = w->stats;
 }
 
-weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
-                            const weir_whole_options *options)
+weir_status block_cache_open(block_cache **out, const weir_backend *backend,
+                             const block_cache_options *options)
 {
-  weir_whole *w = weir_pages(sizeof *w);
+  block_cache *w = pages_alloc(sizeof *w);
   if (!w) return no_memory();
   w->backend = backend;
   w->options = *options;
@@ -836,15 +836,15 @@ weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
   return WEIR_OK;
 }
 
-void weir_whole_abandon(weir_whole *w)
+void block_cache_abandon(block_cache *w)
 {
-  weir_bias_lock(&lock);
+  bias_lock(&lock);
   for (rec_id id = 1; id < recs_end; id++)
-    if (recs[id].cache == w && recs[id].state <= WEIR_WHOLE_IDLE && recs[id].state) {
+    if (recs[id].cache == w && recs[id].state <= BLOCK_CACHE_IDLE && recs[id].state) {
       for (unsigned i = 0; i < w->stream_count; i++)
         w->streams[i].marker = NULL; /* gone with the context */
       vanish(id);
     }
-  weir_bias_unlock(&lock);
+  bias_unlock(&lock);
   (void)munmap(w, sizeof *w);
 }

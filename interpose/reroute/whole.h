@@ -20,54 +20,54 @@
 #include "core/backend/backend.h"
 
 /* Blocks above half of it are whole pages of the device, and those up to it share some. */
-#define WEIR_WHOLE_PAGE (UINT64_C(2) << 20)
+#define BLOCK_CACHE_PAGE (UINT64_C(2) << 20)
 
-typedef struct weir_whole weir_whole; /* one device context's cache */
+typedef struct block_cache block_cache; /* one device context's cache */
 
-typedef enum weir_whole_why { /* why a block's memory was new, or why it was given back */
-                              WEIR_WHOLE_HIT = 0,    /* it was not */
-                              WEIR_WHOLE_FIRST,      /* no block of its size was ever there */
-                              WEIR_WHOLE_IN_USE,     /* all of its size were live */
-                              WEIR_WHOLE_WAITED_FOR, /* one of its size was waiting */
-                              WEIR_WHOLE_LIMIT, /* one was given back: more was cached than may be
+typedef enum block_cache_reason { /* why a block's memory was new, or why it was given back */
+                                  BLOCK_CACHE_HIT = 0,    /* it was not */
+                                  BLOCK_CACHE_FIRST,      /* no block of its size was ever there */
+                                  BLOCK_CACHE_IN_USE,     /* all of its size were live */
+                                  BLOCK_CACHE_WAITED_FOR, /* one of its size was waiting */
+                                  BLOCK_CACHE_LIMIT, /* one was given back: more was cached than may be
                                                    kept */
-                              WEIR_WHOLE_DECAY, /* one was given back: it had been idle for too long
+                                  BLOCK_CACHE_DECAY, /* one was given back: it had been idle for too long
                                                  */
-                              WEIR_WHOLE_TRIM   /* one was given back: for lack of memory */
-} weir_whole_why;
+                                  BLOCK_CACHE_TRIM /* one was given back: for lack of memory */
+} block_cache_reason;
 
-typedef struct weir_whole_given { /* a block that went back to the device */
+typedef struct block_cache_freed { /* a block that went back to the device */
   uint64_t address, bytes;
-  uint64_t start; /* weir_ticks() ahead of the device's free */
-  weir_whole_why why;
-} weir_whole_given;
+  uint64_t start; /* clock_ticks() ahead of the device's free */
+  block_cache_reason why;
+} block_cache_freed;
 
-typedef struct weir_whole_options {
+typedef struct block_cache_options {
   uint64_t keep_bytes; /* most bytes cached; 0: none */
   uint64_t decay_ms;   /* idle memory older than this is given back; 0: never */
   /* Told of each block after it went back, with the backend's self, no lock held; NULL: nobody. */
-  void (*on_given)(void *self, const weir_whole_given *given);
-} weir_whole_options;
+  void (*on_given)(void *self, const block_cache_freed *given);
+} block_cache_options;
 
-typedef enum weir_whole_state {
-  WEIR_WHOLE_NONE = 0, /* not of a cache */
-  WEIR_WHOLE_LIVE,
-  WEIR_WHOLE_WAITING,
-  WEIR_WHOLE_IDLE
-} weir_whole_state;
+typedef enum block_cache_state {
+  BLOCK_CACHE_NONE = 0, /* not of a cache */
+  BLOCK_CACHE_LIVE,
+  BLOCK_CACHE_WAITING,
+  BLOCK_CACHE_IDLE
+} block_cache_state;
 
-typedef struct weir_whole_block {
-  weir_whole_state state;
+typedef struct block_cache_block {
+  block_cache_state state;
   const weir_backend *backend; /* of its cache; borrowed, outlives the cache */
   uint64_t address;            /* start */
   uint64_t requested;          /* bytes the program asked for; LIVE */
   uint64_t bytes;              /* bytes it has */
   uint64_t serial;             /* of the allocation, from 1, over all caches; LIVE */
-  weir_whole_why why;          /* LIVE: why this allocation's memory was new */
+  block_cache_reason why;      /* LIVE: why this allocation's memory was new */
   uint32_t record;             /* the cache's own word for it */
-} weir_whole_block;
+} block_cache_block;
 
-typedef struct weir_whole_stats {
+typedef struct block_cache_counters {
   uint64_t hits, misses;                /* allocations from the cache, and from the device */
   uint64_t live_bytes;                  /* bytes of live blocks */
   uint64_t idle_bytes;                  /* complete and cached */
@@ -75,69 +75,69 @@ typedef struct weir_whole_stats {
   uint64_t live, idle, waiting;         /* blocks */
   uint64_t given_back;                  /* bytes given back by decay, the bound and trims */
   uint64_t device_allocs, device_frees; /* calls */
-} weir_whole_stats;
+} block_cache_counters;
 
-/* A cache over `backend` (borrowed; who still has a weir_whole_block may look at it). Errors:
+/* A cache over `backend` (borrowed; who still has a block_cache_block may look at it). Errors:
  * ENOMEM, and what the backend says. */
-weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
-                            const weir_whole_options *options);
+weir_status block_cache_open(block_cache **out, const weir_backend *backend,
+                             const block_cache_options *options);
 /* The context is gone and its memory with it: the records are dropped, the device is not called. */
-void weir_whole_abandon(weir_whole *cache);
+void block_cache_abandon(block_cache *cache);
 
 /* A block of at least `bytes`, idle or new. *hit: it was in the cache. Errors: EOOM once nothing
  * idle is left to give back (the caller may wait for what is waiting and try again), and what the
  * backend says. */
-weir_status weir_whole_malloc(weir_whole *cache, uint64_t bytes, uint64_t *address, bool *hit);
+weir_status block_cache_malloc(block_cache *cache, uint64_t bytes, uint64_t *address, bool *hit);
 /* The two halves of it, for memory that the caller gets in its own way: an idle block, or false;
- * and new memory of weir_whole_round(`asked`) bytes at `address`, live from here on. Errors:
+ * and new memory of block_cache_round(`asked`) bytes at `address`, live from here on. Errors:
  * ENOMEM. */
-bool weir_whole_reuse(weir_whole *cache, uint64_t asked, uint64_t *address);
-weir_status weir_whole_adopt(weir_whole *cache, uint64_t asked, uint64_t address);
-uint64_t weir_whole_round(uint64_t bytes);
+bool block_cache_reuse(block_cache *cache, uint64_t asked, uint64_t *address);
+weir_status block_cache_adopt(block_cache *cache, uint64_t asked, uint64_t address);
+uint64_t block_cache_round(uint64_t bytes);
 /* Into the cache; not handed out again before the work now in each of the `count` streams is
  * complete. *full: more is waiting than may be kept, so that the caller should wait for the device
- * and say weir_whole_complete(). Errors: EINVAL (not live), ENOMEM, ELIMIT: nothing has changed. */
-weir_status weir_whole_free(uint64_t address, void *const *streams, unsigned count, bool *full);
-/* The same for a block that weir_whole_find() has just found LIVE, at weir_ticks() `now` (0: not
+ * and say block_cache_complete(). Errors: EINVAL (not live), ENOMEM, ELIMIT: nothing has changed. */
+weir_status block_cache_free(uint64_t address, void *const *streams, unsigned count, bool *full);
+/* The same for a block that block_cache_find() has just found LIVE, at clock_ticks() `now` (0: not
  * read): nothing is looked up, and hardly ever a clock. EINVAL too when it is not that allocation
  * any more. */
-weir_status weir_whole_release(const weir_whole_block *block, void *const *streams, unsigned count,
-                               uint64_t now, bool *full);
+weir_status block_cache_release(const block_cache_block *block, void *const *streams,
+                                unsigned count, uint64_t now, bool *full);
 /* The program or the driver freed the block, or will: its record is dropped. False: not live. */
-bool weir_whole_forget(uint64_t address);
+bool block_cache_forget(uint64_t address);
 /* The device has handed the address out past the caches: whatever record there is of it is of
  * memory that went with its context, and is dropped. */
-void weir_whole_disown(uint64_t address);
+void block_cache_forget_stale(uint64_t address);
 /* The same for a block that was found LIVE, ahead of a free by the driver, which may hand its
  * address out again at once; and its record again, where that free has failed. */
-bool weir_whole_part(const weir_whole_block *block);
-void weir_whole_stay(weir_whole *cache, const weir_whole_block *block);
+bool block_cache_detach(const block_cache_block *block);
+void block_cache_reattach(block_cache *cache, const block_cache_block *block);
 
 /* The block that starts at `address`; state NONE when there is none. */
-weir_whole_block weir_whole_find(uint64_t address);
+block_cache_block block_cache_find(uint64_t address);
 /* The serial that the next allocation gets. */
-uint64_t weir_whole_serial(void);
+uint64_t block_cache_serial(void);
 
 /* All work of all streams is complete: waiting blocks are idle from here on. `before` is what
- * weir_whole_clock() said ahead of the wait: frees after it are left waiting. */
-uint64_t weir_whole_clock(weir_whole *cache);
-void weir_whole_complete(weir_whole *cache, uint64_t before);
+ * block_cache_clock() said ahead of the wait: frees after it are left waiting. */
+uint64_t block_cache_clock(block_cache *cache);
+void block_cache_complete(block_cache *cache, uint64_t before);
 /* The program has waited for the device: what has been idle for too long goes back now. It also
  * does in a free, and never in an allocation: the device's own free may wait for work that the
  * program does not wait for there. */
-void weir_whole_age(weir_whole *cache);
+void block_cache_age(block_cache *cache);
 /* The stream is about to end and its handle may come to mean another. `busy`: it may have work,
  * which is marked now, as it cannot be later, and which all frees to come wait for as well. */
-weir_status weir_whole_stream_ends(weir_whole *cache, void *stream, bool busy);
+weir_status block_cache_stream_ends(block_cache *cache, void *stream, bool busy);
 
 /* Idle memory goes back until at most `keep` bytes of it are left. */
-weir_status weir_whole_trim(weir_whole *cache, uint64_t keep);
+weir_status block_cache_trim(block_cache *cache, uint64_t keep);
 /* What is waiting goes back as well, and the device's free waits for the work. */
-weir_status weir_whole_trim_waiting(weir_whole *cache);
+weir_status block_cache_trim_waiting(block_cache *cache);
 /* Blocks that all caches have given back so far. */
-uint64_t weir_whole_given_so_far(void);
+uint64_t block_cache_free_count(void);
 /* A block is in no cache any more, and the device's free of it has not returned. */
-bool weir_whole_giving(void);
-void weir_whole_get_stats(weir_whole *cache, weir_whole_stats *out);
+bool block_cache_is_freeing(void);
+void block_cache_get_stats(block_cache *cache, block_cache_counters *out);
 
 #endif

@@ -14,7 +14,7 @@
 
 /* Page-locked memory is got by four functions with three flags; what one of them gave is handed out
  * by the same with the same flags only. */
-enum weir_host_kind {
+enum host_kind {
   WEIR_HOST_RT_PLAIN,
   WEIR_HOST_RT_FLAGS,
   WEIR_HOST_PLAIN,
@@ -23,126 +23,126 @@ enum weir_host_kind {
 };
 enum { WEIR_CACHES = 256, WEIR_HOST_VALUES = 8, WEIR_HOSTS = WEIR_HOST_KINDS * WEIR_HOST_VALUES };
 
-typedef struct weir_cache {
-  weir_route_device device;
-  weir_whole *whole; /* NULL: none yet */
-} weir_cache;
+typedef struct context_cache {
+  reroute_device device;
+  block_cache *whole; /* NULL: none yet */
+} context_cache;
 
-extern weir_cache weir_caches[WEIR_CACHES]; /* device memory, by number of context */
-extern weir_cache weir_host_caches[WEIR_CACHES][WEIR_HOSTS];
-extern _Atomic uint64_t weir_tainted; /* blocks with a serial up to this are never cached */
-extern _Atomic bool weir_peers;       /* kernels of one device may touch memory of another */
+extern context_cache context_caches[WEIR_CACHES]; /* device memory, by number of context */
+extern context_cache host_caches[WEIR_CACHES][WEIR_HOSTS];
+extern _Atomic uint64_t tainted_serial;  /* blocks with a serial up to this are never cached */
+extern _Atomic bool peer_access_enabled; /* kernels of one device may touch memory of another */
 
 /* Most bytes that a context keeps (UINT64_MAX: min(10 % of the device, 4 GiB)), and how long. */
-void weir_caches_start(uint64_t keep_bytes, uint64_t decay_ms);
+void context_caches_start(uint64_t keep_bytes, uint64_t decay_ms);
 
 /* The thread's context has none of that kind yet; false: none can be had. */
-bool weir_cache_make(weir_cache *k, const weir_thread *t, int host);
+bool context_cache_make(context_cache *k, const weir_thread *t, int host);
 
 /* The cache of the thread's context (`host`: of page-locked memory got in that way, -1: of device
  * memory); NULL: none can be had. */
-WEIR_INLINE weir_cache *weir_cache_for(int host)
+WEIR_INLINE context_cache *context_cache_for(int host)
 {
-  weir_thread *t = &weir_self;
-  weir_context_refresh(t);
+  weir_thread *t = &thread_self;
+  context_refresh(t);
   unsigned n = t->last_context_number;
   if (__builtin_expect(!n || n >= WEIR_CACHES - 1, 0)) return NULL;
-  weir_cache *k = host < 0 ? &weir_caches[n] : &weir_host_caches[n][host];
+  context_cache *k = host < 0 ? &context_caches[n] : &host_caches[n][host];
   if (__builtin_expect(__atomic_load_n(&k->whole, __ATOMIC_ACQUIRE) != NULL, 1)) return k;
-  return weir_cache_make(k, t, host) ? k : NULL;
+  return context_cache_make(k, t, host) ? k : NULL;
 }
 
-WEIR_INLINE weir_cache *weir_cache_here(void)
+WEIR_INLINE context_cache *context_cache_here(void)
 {
-  return weir_cache_for(-1);
+  return context_cache_for(-1);
 }
 
 /* Whose block it is, NULL: nobody's. A cache's device is its first member. */
-WEIR_INLINE weir_cache *weir_cache_of(const weir_whole_block *b)
+WEIR_INLINE context_cache *context_cache_of(const block_cache_block *b)
 {
-  return b->state == WEIR_WHOLE_NONE ? NULL : b->backend->self;
+  return b->state == BLOCK_CACHE_NONE ? NULL : b->backend->self;
 }
 
 /* What the pointer map says of a cache's memory. */
-WEIR_INLINE weir_tag weir_cache_tag(const weir_cache *k)
+WEIR_INLINE block_tag context_cache_tag(const context_cache *k)
 {
-  return weir_tag_make(k->device.host ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
-                       (unsigned)k->device.backend.index, k->device.number);
+  return block_tag_make(k->device.host ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
+                        (unsigned)k->device.backend.index, k->device.number);
 }
 
 /* Work that is pending in other contexts may use the cache's memory, and a free here waits for its
  * own context only: device memory once peer access was enabled, page-locked memory, which every
  * device can reach, once there are two. Copies from one to the other are seen block by block. */
-WEIR_INLINE bool weir_cache_reached(const weir_cache *k)
+WEIR_INLINE bool context_cache_reached(const context_cache *k)
 {
-  return k->device.host ? weir_many_devices()
-                        : atomic_load_explicit(&weir_peers, memory_order_relaxed);
+  return k->device.host ? context_many_devices()
+                        : atomic_load_explicit(&peer_access_enabled, memory_order_relaxed);
 }
 
 /* The program has waited for the context: what its caches have had for too long goes back. */
-void weir_caches_age(unsigned number);
+void context_caches_age(unsigned number);
 
 /* A stream of the context, with work under way or not, is about to end: all caches of the context
  * mark it. */
-weir_status weir_caches_stream_ends(unsigned number, void *stream, bool busy);
+weir_status context_caches_stream_ends(unsigned number, void *stream, bool busy);
 
 /* ---- waiting for the device (cache.c) -------------------------------------------------------- */
 
 /* What was freed before a wait for a context began, for all caches of the context. */
-typedef struct weir_moment {
+typedef struct wait_mark {
   unsigned number;
   uint32_t age, made; /* made: bitmap of `host` */
   uint64_t clock, host[WEIR_HOSTS];
-} weir_moment;
+} wait_mark;
 
 /* Around a wait for a context, where anything waits in its caches. */
-void weir_moment_begin(weir_moment *m, unsigned number);
-void weir_moment_over(const weir_moment *m);
+void wait_mark_begin(wait_mark *m, unsigned number);
+void wait_mark_end(const wait_mark *m);
 
 /* Waits for all work of the cache's context and tells the caches, where anything in them waits; the
  * driver's answer. */
-CUresult weir_cache_wait(const weir_cache *k);
+CUresult context_cache_wait(const context_cache *k);
 
 /* ---- allocations and frees (alloc.c) --------------------------------------------------------- */
 
 /* A call is left to the driver: why; false. */
-WEIR_INLINE bool weir_left(weir_call *c, weir_reason why)
+WEIR_INLINE bool leave_to_original(hook_call *c, reroute_reason why)
 {
   c->why = (uint8_t)why;
   return false;
 }
 
 /* Why the hands are off. */
-weir_reason weir_hands_off_why(void);
+reroute_reason hands_off_reason(void);
 /* Why a block that was got just now had to be. */
-uint8_t weir_why_missed(uint64_t address);
+uint8_t block_miss_reason(uint64_t address);
 
 /* A runtime before 12 makes the device that was chosen current at its next call only. */
-bool weir_old_runtime_is_elsewhere(void);
-WEIR_INLINE bool weir_runtime_is_elsewhere(const weir_call *c)
+bool old_runtime_is_elsewhere(void);
+WEIR_INLINE bool runtime_is_elsewhere(const hook_call *c)
 {
-  return c->bank == WEIR_BANK_RT11 && weir_old_runtime_is_elsewhere();
+  return c->bank == WEIR_BANK_RT11 && old_runtime_is_elsewhere();
 }
 
 /* An allocation by the original that has failed for want of memory is made again for as long as
  * caches have given some back. */
 #define WEIR_WITH_RELIEF(c, r, call)                                                               \
-  for ((r) = (call); (r) != 0 && weir_route_failed((int)(r));)                                     \
-    if (((r) = (call)) == 0) weir_route_error_gone((c)->bank)
+  for ((r) = (call); (r) != 0 && reroute_should_retry((int)(r));)                                  \
+    if (((r) = (call)) == 0) reroute_retry_succeeded((c)->bank)
 
-typedef enum weir_fate {
-  WEIR_FATE_KEPT,    /* in the cache: the program's free has succeeded */
-  WEIR_FATE_REAL,    /* the original frees it */
-  WEIR_FATE_FOREIGN, /* not ours */
-  WEIR_FATE_TWICE    /* the program has freed it before */
-} weir_fate;
+typedef enum free_outcome {
+  FREE_KEPT,    /* in the cache: the program's free has succeeded */
+  FREE_REAL,    /* the original frees it */
+  FREE_FOREIGN, /* not ours */
+  FREE_TWICE    /* the program has freed it before */
+} free_outcome;
 
 /* A free of device memory, or of page-locked memory (`host`): into the cache it is of. *b: what was
  * found at the address. */
-weir_fate weir_keep(weir_call *c, uint64_t address, bool host, weir_whole_block *b);
+free_outcome free_to_cache(hook_call *c, uint64_t address, bool host, block_cache_block *b);
 /* What the original is given. */
-uint64_t weir_to_free(weir_fate f, uint64_t address);
+uint64_t free_address(free_outcome f, uint64_t address);
 /* Whether it did. */
-void weir_freed(weir_fate f, const weir_whole_block *b, int error);
+void free_finished(free_outcome f, const block_cache_block *b, int error);
 
 #endif

@@ -36,7 +36,7 @@ enum verdict { UNKNOWN, TRYING, WORTH, NOT_WORTH };
 static ring rings[RINGS][2];               /* by number of context; to the device, from it */
 static _Atomic uint8_t verdicts[RINGS][2]; /* by device; enum verdict */
 
-void weir_stage_start(const weir_stage_options *o)
+void staging_start(const staging_choice *o)
 {
   staging_options = *o;
 }
@@ -60,7 +60,7 @@ static unsigned copy_threads(void)
 
 static bool driver_has_all(void)
 {
-  static const enum weir_helper needed[] = {
+  static const enum driver_helper needed[] = {
       WEIR_H_cuMemHostAlloc,       WEIR_H_cuMemFreeHost,      WEIR_H_cuMemcpyHtoDAsync_v2,
       WEIR_H_cuMemcpyDtoHAsync_v2, WEIR_H_cuMemcpy2DAsync_v2, WEIR_H_cuEventCreate,
       WEIR_H_cuEventRecord,        WEIR_H_cuEventSynchronize, WEIR_H_cuEventDestroy_v2};
@@ -96,10 +96,10 @@ static bool ring_make(ring *g)
   return g->made = true;
 }
 
-void weir_stage_context_gone(unsigned number)
+void staging_context_gone(unsigned number)
 {
   if (number >= RINGS) return;
-  weir_stage_peer_context_gone(number);
+  staging_peer_context_gone(number);
   for (int d = 0; d < 2; d++) {
     ring *g = &rings[number][d];
     memset(g->slots, 0, sizeof g->slots);
@@ -114,19 +114,19 @@ typedef struct piece {
   size_t offset, bytes; /* of one in one dimension, and packed bytes in the slot */
 } piece;
 
-static bool flat(const weir_stage_copy *c)
+static bool flat(const staging_copy *c)
 {
   return c->rows == 1;
 }
 
-static size_t piece_count(const weir_stage_copy *c)
+static size_t piece_count(const staging_copy *c)
 {
   if (flat(c)) return (c->width + SLOT_BYTES - 1) / SLOT_BYTES;
   size_t fit = SLOT_BYTES / c->width;
   return (c->rows + fit - 1) / fit;
 }
 
-static piece piece_at(const weir_stage_copy *c, size_t i)
+static piece piece_at(const staging_copy *c, size_t i)
 {
   if (flat(c)) {
     size_t at = i * SLOT_BYTES, n = c->width - at;
@@ -138,12 +138,12 @@ static piece piece_at(const weir_stage_copy *c, size_t i)
 }
 
 /* Between the program's memory and the slot. */
-static void move(const weir_stage_copy *c, const piece *p, char *memory)
+static void move(const staging_copy *c, const piece *p, char *memory)
 {
   if (flat(c)) {
     char *host = c->host + p->offset;
-    weir_stage_memcpy(c->to_device ? memory : host, c->to_device ? host : memory, p->bytes,
-                      copy_threads());
+    staging_memcpy(c->to_device ? memory : host, c->to_device ? host : memory, p->bytes,
+                   copy_threads());
     return;
   }
   for (size_t i = 0; i < p->rows; i++) {
@@ -152,7 +152,7 @@ static void move(const weir_stage_copy *c, const piece *p, char *memory)
   }
 }
 
-static CUresult submit_rows(const weir_stage_copy *c, const piece *p, char *memory)
+static CUresult submit_rows(const staging_copy *c, const piece *p, char *memory)
 {
   CUdeviceptr device = c->device + p->row * c->device_pitch;
   CUDA_MEMCPY2D d = {.WidthInBytes = c->width, .Height = p->rows};
@@ -167,7 +167,7 @@ static CUresult submit_rows(const weir_stage_copy *c, const piece *p, char *memo
 }
 
 /* Between the slot and the device, and the event behind it. */
-static CUresult submit(const weir_stage_copy *c, const piece *p, slot *s)
+static CUresult submit(const staging_copy *c, const piece *p, slot *s)
 {
   CUresult r;
   if (!flat(c))
@@ -187,7 +187,7 @@ static CUresult submit(const weir_stage_copy *c, const piece *p, slot *s)
   return r;
 }
 
-static CUresult to_device(ring *g, const weir_stage_copy *c)
+static CUresult to_device(ring *g, const staging_copy *c)
 {
   size_t n = piece_count(c);
   CUresult r = CUDA_SUCCESS;
@@ -202,7 +202,7 @@ static CUresult to_device(ring *g, const weir_stage_copy *c)
   return r;
 }
 
-static CUresult from_device(ring *g, const weir_stage_copy *c)
+static CUresult from_device(ring *g, const staging_copy *c)
 {
   size_t n = piece_count(c), sent = 0;
   CUresult r = CUDA_SUCCESS;
@@ -220,7 +220,7 @@ static CUresult from_device(ring *g, const weir_stage_copy *c)
 
 /* Whether all slots are over, or under way in the copy's own stream, for which it has to wait
  * anyway. Another stream may be held up by something that only this thread can do. */
-static bool ready(ring *g, const weir_stage_copy *c)
+static bool ready(ring *g, const staging_copy *c)
 {
   PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery);
   for (int i = 0; i < SLOTS; i++) {
@@ -233,7 +233,7 @@ static bool ready(ring *g, const weir_stage_copy *c)
 }
 
 /* False: the ring is taken or cannot be had. */
-static bool run(const weir_stage_copy *c, unsigned number, CUresult *result)
+static bool run(const staging_copy *c, unsigned number, CUresult *result)
 {
   ring *g = &rings[number][!c->to_device];
   if (atomic_exchange_explicit(&g->taken, true, memory_order_acquire)) return false;
@@ -246,13 +246,13 @@ static bool run(const weir_stage_copy *c, unsigned number, CUresult *result)
 /* ---- is it worth it? ------------------------------------------------------------------------- */
 
 typedef struct trial { /* a copy that is measured */
-  weir_stage_copy copy;
+  staging_copy copy;
   unsigned number, device; /* of the context */
 } trial;
 
 static bool by_driver(void *of)
 {
-  const weir_stage_copy *c = &((const trial *)of)->copy;
+  const staging_copy *c = &((const trial *)of)->copy;
   CUresult r = c->to_device
                    ? WEIR_HELPER(cuMemcpyHtoDAsync_v2)(c->device, c->host, c->width, c->stream)
                    : WEIR_HELPER(cuMemcpyDtoHAsync_v2)(c->host, c->device, c->width, c->stream);
@@ -268,12 +268,12 @@ static bool by_us(void *of)
 
 static unsigned measure_on(trial *t, char *host)
 {
-  weir_trial device;
-  if (!weir_trial_get(&device, t->device, TRIAL_BYTES, t->copy.stream)) return 0;
+  staging_trial device;
+  if (!staging_trial_alloc(&device, t->device, TRIAL_BYTES, t->copy.stream)) return 0;
   t->copy.host = host;
   t->copy.device = device.at;
   unsigned percent = staging_race(by_driver, by_us, t);
-  weir_trial_give(&device, t->copy.stream);
+  staging_trial_free(&device, t->copy.stream);
   return percent;
 }
 
@@ -299,7 +299,7 @@ static unsigned measure(void *of)
 
 static bool is_worth(unsigned number, unsigned device, bool to)
 {
-  char key[WEIR_VERDICT_KEY];
+  char key[CALIBRATION_KEY_ROOM];
   _Atomic uint8_t *v = &verdicts[device][!to];
   uint8_t now = atomic_load_explicit(v, memory_order_acquire);
   if (staging_options.use != WEIR_STAGE_AUTO) return staging_options.use == WEIR_STAGE_ON;
@@ -308,7 +308,7 @@ static bool is_worth(unsigned number, unsigned device, bool to)
   trial t = {.number = number,
              .device = device,
              .copy = {.to_device = to, .wait = true, .width = TRIAL_BYTES, .rows = 1}};
-  const staging_question q = {.key = weir_verdict_key(key, device, copy_threads()) ? key : NULL,
+  const staging_question q = {.key = calibration_key(key, device, copy_threads()) ? key : NULL,
                               .which = !to,
                               .device = device,
                               .kind = to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH,
@@ -320,14 +320,14 @@ static bool is_worth(unsigned number, unsigned device, bool to)
   return worth;
 }
 
-bool weir_stage(const weir_stage_copy *c, unsigned number, unsigned device, CUresult *result)
+bool staging_run(const staging_copy *c, unsigned number, unsigned device, CUresult *result)
 {
   if ((staging_options.use == WEIR_STAGE_OFF && !c->always) || c->width == 0 || c->rows == 0)
     return false;
   if (!flat(c) && c->width > SLOT_BYTES) return false;
   if (!number || number >= RINGS - 1 || device >= RINGS || !driver_has_all()) return false;
-  weir_relaxed mode = weir_relax();
+  capture_relaxed mode = capture_relax();
   bool staged = (c->always || is_worth(number, device, c->to_device)) && run(c, number, result);
-  weir_relax_end(&mode);
+  capture_relax_end(&mode);
   return staged;
 }

@@ -71,7 +71,7 @@ static _Atomic bool surplus;                             /* there is a pair that
 
 static bool driver_has_all(void)
 {
-  static const enum weir_helper needed[] = {
+  static const enum driver_helper needed[] = {
       WEIR_H_cuMemHostAlloc,       WEIR_H_cuMemFreeHost,         WEIR_H_cuMemcpyHtoDAsync_v2,
       WEIR_H_cuMemcpyDtoHAsync_v2, WEIR_H_cuEventCreate,         WEIR_H_cuEventRecord,
       WEIR_H_cuEventQuery,         WEIR_H_cuEventDestroy_v2,     WEIR_H_cuStreamCreate,
@@ -168,7 +168,7 @@ static void unmake(pair *p)
   for (int i = 0; i < 2; i++) {
     half *h = &p->half[i];
     (void)IN(h->context, end_half(h));
-    weir_work_forget_stream(h->number, (uint64_t)(uintptr_t)h->stream);
+    work_forget_stream(h->number, (uint64_t)(uintptr_t)h->stream);
     *h = (half){.number = h->number, .context = h->context};
   }
   p->made = false;
@@ -214,8 +214,8 @@ static pair *pair_of(unsigned src, unsigned dst)
     if (h[SOURCE].number == src && h[DESTINATION].number == dst) return &pairs[i];
     if (!none && !h[SOURCE].number) none = &pairs[i];
   }
-  CUcontext from = (CUcontext)(uintptr_t)weir_context_handle(src);
-  CUcontext to = (CUcontext)(uintptr_t)weir_context_handle(dst);
+  CUcontext from = (CUcontext)(uintptr_t)context_handle(src);
+  CUcontext to = (CUcontext)(uintptr_t)context_handle(dst);
   if (!none || !from || !to) return NULL;
   *none = (pair){.half = {{.number = src, .context = from}, {.number = dst, .context = to}}};
   return none;
@@ -223,7 +223,7 @@ static pair *pair_of(unsigned src, unsigned dst)
 
 /* The page-locked memory went with its context, or is lost with it where that was another's: what
  * is in use on the other side cannot be waited for here. */
-void weir_stage_peer_context_gone(unsigned number)
+void staging_peer_context_gone(unsigned number)
 {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < PAIRS; i++)
@@ -245,7 +245,7 @@ static CUresult move(const pair *p, int which, int i, CUdeviceptr at, size_t byt
   return r == CUDA_SUCCESS ? record(p->half[which].passed[i], stream) : r;
 }
 
-static CUresult piece(const pair *p, const weir_stage_peers *c, size_t i)
+static CUresult piece(const pair *p, const staging_peer_copy *c, size_t i)
 {
   size_t at = i * p->slot_bytes, left = c->bytes - at;
   size_t n = left < p->slot_bytes ? left : p->slot_bytes;
@@ -260,7 +260,7 @@ static CUcontext context_of(CUstream stream)
 {
   CUcontext of = NULL;
   if ((uint64_t)(uintptr_t)stream <= WEIR_STREAM_PER_THREAD)
-    return (CUcontext)(uintptr_t)weir_self.last_context;
+    return (CUcontext)(uintptr_t)thread_self.last_context;
   CUresult r = WEIR_HELPER(cuStreamGetCtx)(stream, &of);
   return r == CUDA_SUCCESS ? of : NULL;
 }
@@ -272,7 +272,7 @@ static CUresult event_in(CUstream stream, CUevent *made)
 }
 
 /* Behind what the program's stream has now; nothing is queued yet. */
-static CUresult follow(const pair *p, const weir_stage_peers *c)
+static CUresult follow(const pair *p, const staging_peer_copy *c)
 {
   CUcontext of = context_of(c->stream);
   CUevent before = NULL;
@@ -285,7 +285,7 @@ static CUresult follow(const pair *p, const weir_stage_peers *c)
 
 /* The program's stream goes on after what was queued, all of the copy or, after an error, a part of
  * it, which the driver's own copy must not run beside. */
-static CUresult join(const pair *p, const weir_stage_peers *c)
+static CUresult join(const pair *p, const staging_peer_copy *c)
 {
   const half *in = &p->half[DESTINATION];
   CUresult r = record(in->last, in->stream);
@@ -295,7 +295,7 @@ static CUresult join(const pair *p, const weir_stage_peers *c)
   return r;
 }
 
-static CUresult send(pair *p, const weir_stage_peers *c)
+static CUresult send(pair *p, const staging_peer_copy *c)
 {
   CUresult r = CUDA_SUCCESS;
   size_t n = pieces(p, c->bytes);
@@ -303,9 +303,9 @@ static CUresult send(pair *p, const weir_stage_peers *c)
     r = piece(p, c, i);
   bool named = c->stream != CU_STREAM_PER_THREAD; /* of each thread another */
   p->programs = named ? c->stream : NULL;
-  p->programs_context = weir_self.last_context_number;
+  p->programs_context = thread_self.last_context_number;
   for (int i = 0; i < 2; i++)
-    weir_work_note(p->half[i].number, (uint64_t)(uintptr_t)p->half[i].stream);
+    work_note(p->half[i].number, (uint64_t)(uintptr_t)p->half[i].stream);
   CUresult joined = join(p, c);
   return r == CUDA_SUCCESS ? joined : r;
 }
@@ -316,20 +316,20 @@ static bool is_idle(const pair *p)
 }
 
 /* The latest copy came in this stream. */
-static bool in_line(const pair *p, const weir_stage_peers *c)
+static bool in_line(const pair *p, const staging_peer_copy *c)
 {
   return p->programs == c->stream &&
-         (c->stream != CU_STREAM_LEGACY || p->programs_context == weir_self.last_context_number);
+         (c->stream != CU_STREAM_LEGACY || p->programs_context == thread_self.last_context_number);
 }
 
-static bool has_ends(const weir_stage_peers *c)
+static bool has_ends(const staging_peer_copy *c)
 {
   return c->blocking || c->stream == CU_STREAM_LEGACY;
 }
 
 /* Bytes at `at`, by the function that gives the program's call its order. Between devices none
  * waits on the host. */
-static CUresult copy_end_bytes(const pair *p, const weir_stage_peers *c, size_t at)
+static CUresult copy_end_bytes(const pair *p, const staging_peer_copy *c, size_t at)
 {
   CUdeviceptr dst = c->dst + at, src = c->src + at;
   if (!c->named) return WEIR_HELPER(cuMemcpyDtoDAsync_v2)(dst, src, ENDS_BYTES, c->stream);
@@ -342,12 +342,12 @@ static CUresult copy_end_bytes(const pair *p, const weir_stage_peers *c, size_t 
 }
 
 /* False: the driver's. Lock held. */
-static bool run(pair *p, const weir_stage_peers *c, CUresult *result)
+static bool run(pair *p, const staging_peer_copy *c, CUresult *result)
 {
   bool idle = is_idle(p);
   if (!idle && !in_line(p, c)) return false;
   if (!make_for(p, c->bytes, idle)) return false;
-  weir_stage_peers middle = *c;
+  staging_peer_copy middle = *c;
   size_t tail = c->bytes - ENDS_BYTES;
   if (has_ends(c)) {
     middle.dst += ENDS_BYTES, middle.src += ENDS_BYTES, middle.bytes = tail - ENDS_BYTES;
@@ -363,9 +363,9 @@ static bool run(pair *p, const weir_stage_peers *c, CUresult *result)
 
 typedef struct trial { /* a copy that is measured, and the pair */
   pair *of;
-  weir_stage_peers copy;
-  CUstream stream[2];   /* of each half's context, that waits for no other */
-  weir_trial memory[2]; /* of each half's device */
+  staging_peer_copy copy;
+  CUstream stream[2];      /* of each half's context, that waits for no other */
+  staging_trial memory[2]; /* of each half's device */
 } trial;
 
 static bool over(const trial *t, CUresult r)
@@ -376,7 +376,7 @@ static bool over(const trial *t, CUresult r)
 static bool by_driver(void *of)
 {
   const trial *t = of;
-  const weir_stage_peers *c = &t->copy;
+  const staging_peer_copy *c = &t->copy;
   return over(t, WEIR_HELPER(cuMemcpyPeerAsync)(c->dst, t->of->half[DESTINATION].context, c->src,
                                                 t->of->half[SOURCE].context, c->bytes, c->stream));
 }
@@ -392,28 +392,28 @@ static bool by_us(void *of)
 static CUresult trial_begin(trial *t, int i)
 {
   CUcontext context = t->of->half[i].context;
-  unsigned device = weir_context_device((uint64_t)(uintptr_t)context);
+  unsigned device = context_device((uint64_t)(uintptr_t)context);
   CUresult r = WEIR_HELPER(cuStreamCreate)(&t->stream[i], CU_STREAM_NON_BLOCKING);
   if (r != CUDA_SUCCESS) return r;
-  if (weir_trial_get(&t->memory[i], device, TRIAL_BYTES, t->stream[i])) return CUDA_SUCCESS;
+  if (staging_trial_alloc(&t->memory[i], device, TRIAL_BYTES, t->stream[i])) return CUDA_SUCCESS;
   (void)WEIR_HELPER(cuStreamDestroy_v2)(t->stream[i]);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult trial_end(trial *t, int i)
 {
-  weir_trial_give(&t->memory[i], t->stream[i]);
+  staging_trial_free(&t->memory[i], t->stream[i]);
   return WEIR_HELPER(cuStreamDestroy_v2)(t->stream[i]);
 }
 
 static CUresult trial_race(trial *t, unsigned *percent)
 {
-  t->copy = (weir_stage_peers){.dst = t->memory[DESTINATION].at,
-                               .src = t->memory[SOURCE].at,
-                               .bytes = TRIAL_BYTES,
-                               .src_context = t->of->half[SOURCE].number,
-                               .dst_context = t->of->half[DESTINATION].number,
-                               .stream = t->stream[DESTINATION]};
+  t->copy = (staging_peer_copy){.dst = t->memory[DESTINATION].at,
+                                .src = t->memory[SOURCE].at,
+                                .bytes = TRIAL_BYTES,
+                                .src_context = t->of->half[SOURCE].number,
+                                .dst_context = t->of->half[DESTINATION].number,
+                                .stream = t->stream[DESTINATION]};
   *percent = staging_race(by_driver, by_us, t);
   if (t->of->programs == t->copy.stream) t->of->programs = NULL; /* its handle may be anybody's */
   return CUDA_SUCCESS;
@@ -435,12 +435,12 @@ static unsigned measure(void *of)
 
 static bool is_worth(pair *p)
 {
-  char key[WEIR_VERDICT_KEY];
+  char key[CALIBRATION_KEY_ROOM];
   if (p->asked || staging_options.use == WEIR_STAGE_ON)
     return p->worth || staging_options.use == WEIR_STAGE_ON;
-  unsigned from = weir_context_device(weir_context_handle(p->half[SOURCE].number));
-  unsigned to = weir_context_device(weir_context_handle(p->half[DESTINATION].number));
-  const staging_question q = {.key = weir_verdict_key_peers(key, from, to) ? key : NULL,
+  unsigned from = context_device(context_handle(p->half[SOURCE].number));
+  unsigned to = context_device(context_handle(p->half[DESTINATION].number));
+  const staging_question q = {.key = calibration_key_peers(key, from, to) ? key : NULL,
                               .device = to,
                               .kind = WEIR_COPY_PTOP,
                               .bytes = TRIAL_BYTES,
@@ -454,39 +454,39 @@ static bool is_worth(pair *p)
 
 /* 32 MiB that nobody needs go back when the program has waited anyway: who gives page-locked memory
  * back may have to wait, too. */
-void weir_stage_peer_waited(void)
+void staging_peer_waited(void)
 {
   if (!atomic_load_explicit(&surplus, memory_order_relaxed) || pthread_mutex_trylock(&lock)) return;
   atomic_store(&surplus, false);
-  weir_relaxed mode = weir_relax();
+  capture_relaxed mode = capture_relax();
   for (int i = 0; i < PAIRS; i++) {
     pair *p = &pairs[i];
     if (!p->asked || p->worth || !p->made) continue;
     unmake(p);
     p->failed = true;
   }
-  weir_relax_end(&mode);
+  capture_relax_end(&mode);
   pthread_mutex_unlock(&lock);
 }
 
 /* Neither device reaches the other's memory. */
-static bool apart(const pair *p, const weir_stage_peers *c)
+static bool apart(const pair *p, const staging_peer_copy *c)
 {
   return IN(p->half[DESTINATION].context, out_of_reach(c->src)) == CUDA_SUCCESS &&
          IN(p->half[SOURCE].context, out_of_reach(c->dst)) == CUDA_SUCCESS;
 }
 
-bool weir_stage_peer(const weir_stage_peers *c, CUresult *result)
+bool staging_run_peers(const staging_peer_copy *c, CUresult *result)
 {
   bool staged = false;
-  weir_relaxed mode;
+  capture_relaxed mode;
   if (staging_options.use == WEIR_STAGE_OFF || !driver_has_all()) return false;
   if (c->bytes < (has_ends(c) ? (size_t)ENDS_MIN : WEIR_STAGE_MIN)) return false;
   if (pthread_mutex_trylock(&lock)) return false;
   pair *p = pair_of(c->src_context, c->dst_context);
-  mode = weir_relax();
+  mode = capture_relax();
   if (p && !p->failed && apart(p, c) && is_worth(p)) staged = run(p, c, result);
-  weir_relax_end(&mode);
+  capture_relax_end(&mode);
   pthread_mutex_unlock(&lock);
   return staged;
 }

@@ -16,14 +16,14 @@
 
 #define WEIR_STAGE_MIN ((size_t)1 << 20) /* bytes; smaller copies are the driver's */
 
-enum weir_stage_use { WEIR_STAGE_AUTO, WEIR_STAGE_OFF, WEIR_STAGE_ON };
+enum staging_use { WEIR_STAGE_AUTO, WEIR_STAGE_OFF, WEIR_STAGE_ON };
 
-typedef struct weir_stage_options {
-  enum weir_stage_use use; /* ON: without measuring */
-  unsigned threads;        /* that copy on the host; 0: min(4, processors) */
-} weir_stage_options;
+typedef struct staging_choice {
+  enum staging_use use; /* ON: without measuring */
+  unsigned threads;     /* that copy on the host; 0: min(4, processors) */
+} staging_choice;
 
-typedef struct weir_stage_copy {
+typedef struct staging_copy {
   bool to_device;
   bool always;     /* whatever was measured or is the default */
   bool wait;       /* to_device: until the device has the data */
@@ -33,46 +33,46 @@ typedef struct weir_stage_copy {
   CUdeviceptr device;
   size_t device_pitch;
   size_t width, rows; /* bytes; rows 1: a copy in one dimension */
-} weir_stage_copy;
+} staging_copy;
 
-extern weir_stage_options staging_options;
-void weir_stage_start(const weir_stage_options *options);
+extern staging_choice staging_options;
+void staging_start(const staging_choice *options);
 
 /* Does the copy in the thread's current context (`number`, `device`: of it). False: it is the
  * driver's, nothing has happened. *result: the driver's answer. */
-bool weir_stage(const weir_stage_copy *copy, unsigned number, unsigned device, CUresult *result);
+bool staging_run(const staging_copy *copy, unsigned number, unsigned device, CUresult *result);
 
 /* A copy between the memories of two contexts on devices of which neither may access the other's:
  * out of one and into the other by way of the ring, both at once, as work of `stream`
  * (peer.c). */
-typedef struct weir_stage_peers {
+typedef struct staging_peer_copy {
   CUdeviceptr dst, src;
   unsigned dst_context, src_context; /* numbers */
   size_t bytes;
   CUstream stream; /* the program's; CU_STREAM_LEGACY or _PER_THREAD for the default ones */
   bool blocking;   /* the program's call is the synchronous form */
   bool named;      /* it names both contexts or devices: cuMemcpyPeer and its kin */
-} weir_stage_peers;
+} staging_peer_copy;
 
 /* False: it is the driver's, nothing has happened. *result: the driver's answer. */
-bool weir_stage_peer(const weir_stage_peers *copy, CUresult *result);
-void weir_stage_peer_context_gone(unsigned number);
+bool staging_run_peers(const staging_peer_copy *copy, CUresult *result);
+void staging_peer_context_gone(unsigned number);
 /* The program has waited for a context. */
-void weir_stage_peer_waited(void);
+void staging_peer_waited(void);
 
 /* The context is gone and with it the ring's memory and events. */
-void weir_stage_context_gone(unsigned number);
+void staging_context_gone(unsigned number);
 
 /* Device memory to measure with (trial.c), in the thread's context and ready in any stream
  * of it: got and given back in `stream`, which has no other work, and without waiting for any
  * other. False: there is none. */
-typedef struct weir_trial {
+typedef struct staging_trial {
   CUdeviceptr at;
   CUmemoryPool pool; /* that it is from; owned */
-} weir_trial;
+} staging_trial;
 
-bool weir_trial_get(weir_trial *t, unsigned device, size_t bytes, CUstream stream);
-void weir_trial_give(weir_trial *t, CUstream stream);
+bool staging_trial_alloc(staging_trial *t, unsigned device, size_t bytes, CUstream stream);
+void staging_trial_free(staging_trial *t, CUstream stream);
 
 /* The quickest of some copies by the driver, in percent of that of ours, one and the other in turn;
  * 0: one failed. Each is called with `of`, does the copy and waits for its end. */
@@ -82,7 +82,7 @@ typedef struct staging_question {
   const char *key;             /* of what is remembered (verdict.h); NULL: nothing can be */
   int which;                   /* of the two numbers there */
   unsigned device;             /* for the trace, as: */
-  weir_copy_kind kind;         /* and */
+  copy_kind kind;              /* and */
   size_t bytes;                /* of a copy that is measured */
   unsigned (*measure)(void *); /* percent as above, of: */
   void *of;
@@ -92,6 +92,6 @@ typedef struct staging_question {
 bool staging_is_worth(const staging_question *q);
 
 /* memcpy by several threads (threads.c); alone where they are busy or can't be had. */
-void weir_stage_memcpy(void *dst, const void *src, size_t bytes, unsigned threads);
+void staging_memcpy(void *dst, const void *src, size_t bytes, unsigned threads);
 
 #endif

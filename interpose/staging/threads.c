@@ -72,7 +72,7 @@ static void hire(unsigned helpers)
   pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
-void weir_stage_memcpy(void *dst, const void *src, size_t bytes, unsigned threads)
+void staging_memcpy(void *dst, const void *src, size_t bytes, unsigned threads)
 {
   if (threads > HELPERS_MOST + 1) threads = HELPERS_MOST + 1;
   if (threads < 2 || bytes < 2 * SHARE_LEAST || pthread_mutex_trylock(&crew.owner)) {

@@ -11,34 +11,34 @@
 
 enum { TRIALS = 3, WINS_PERCENT = 120 };
 
-weir_stage_options staging_options;
+staging_choice staging_options;
 
 static void destroy(CUmemoryPool pool)
 {
   (void)WEIR_HELPER(cuMemPoolDestroy)(pool);
 }
 
-bool weir_trial_get(weir_trial *t, unsigned device, size_t bytes, CUstream stream)
+bool staging_trial_alloc(staging_trial *t, unsigned device, size_t bytes, CUstream stream)
 {
   PFN_cuMemPoolCreate_v11020 create = WEIR_HELPER(cuMemPoolCreate);
   PFN_cuMemAllocFromPoolAsync_v11020 get = WEIR_HELPER(cuMemAllocFromPoolAsync);
   PFN_cuStreamSynchronize_v2000 wait = WEIR_HELPER(cuStreamSynchronize);
   CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                           .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)device}};
-  *t = (weir_trial){0};
+  *t = (staging_trial){0};
   if (!create || !get || !wait || !WEIR_HELPER(cuMemFreeAsync) || !WEIR_HELPER(cuMemPoolDestroy))
     return false;
   if (create(&t->pool, &props) != CUDA_SUCCESS) return false;
   if (get(&t->at, bytes, t->pool, stream) == CUDA_SUCCESS) {
     if (wait(stream) == CUDA_SUCCESS) return true;
-    weir_trial_give(t, stream);
+    staging_trial_free(t, stream);
     return false;
   }
   destroy(t->pool);
   return false;
 }
 
-void weir_trial_give(weir_trial *t, CUstream stream)
+void staging_trial_free(staging_trial *t, CUstream stream)
 {
   (void)WEIR_HELPER(cuMemFreeAsync)(t->at, stream);
   (void)WEIR_HELPER(cuStreamSynchronize)(stream);
@@ -49,11 +49,11 @@ unsigned staging_race(bool (*driver)(void *), bool (*ours)(void *), void *of)
 {
   uint64_t best[2] = {UINT64_MAX, UINT64_MAX};
   for (int i = 0; i < TRIALS; i++) {
-    uint64_t start = weir_ticks();
+    uint64_t start = clock_ticks();
     if (!driver(of)) return 0;
-    uint64_t middle = weir_ticks();
+    uint64_t middle = clock_ticks();
     if (!ours(of)) return 0;
-    uint64_t end = weir_ticks();
+    uint64_t end = clock_ticks();
     if (middle - start < best[0]) best[0] = middle - start;
     if (end - middle < best[1]) best[1] = end - middle;
   }
@@ -62,11 +62,11 @@ unsigned staging_race(bool (*driver)(void *), bool (*ours)(void *), void *of)
 
 bool staging_is_worth(const staging_question *q)
 {
-  uint64_t start = weir_ticks();
-  unsigned percent = q->key ? weir_verdict_read(q->key, q->which) : 0;
+  uint64_t start = clock_ticks();
+  unsigned percent = q->key ? calibration_read(q->key, q->which) : 0;
   bool known = percent != 0;
   if (!known && (percent = q->measure(q->of)) && q->key)
-    weir_verdict_write(q->key, q->which, percent);
-  weir_stats_staging(start, q->device, q->kind, percent, known ? 0 : q->bytes);
+    calibration_write(q->key, q->which, percent);
+  cache_event_staging(start, q->device, q->kind, percent, known ? 0 : q->bytes);
   return percent >= WINS_PERCENT;
 }

@@ -24,16 +24,16 @@ static bool name_of(char name[128], unsigned device)
   return ask && ask(name, 127, (CUdevice)device) == CUDA_SUCCESS;
 }
 
-bool weir_verdict_key(char key[WEIR_VERDICT_KEY], unsigned device, unsigned threads)
+bool calibration_key(char key[CALIBRATION_KEY_ROOM], unsigned device, unsigned threads)
 {
   char name[128] = "";
   if (!name_of(name, device)) return false;
-  (void)snprintf(key, WEIR_VERDICT_KEY, "staging-%s-%u", name, threads);
+  (void)snprintf(key, CALIBRATION_KEY_ROOM, "staging-%s-%u", name, threads);
   make_plain(key);
   return true;
 }
 
-bool weir_verdict_key_peers(char key[WEIR_VERDICT_KEY], unsigned from, unsigned to)
+bool calibration_key_peers(char key[CALIBRATION_KEY_ROOM], unsigned from, unsigned to)
 {
   PFN_cuDeviceGetPCIBusId_v4010 ask = WEIR_HELPER(cuDeviceGetPCIBusId);
   char name[2][128] = {"", ""}, bus[2][32] = {"", ""};
@@ -42,7 +42,8 @@ bool weir_verdict_key_peers(char key[WEIR_VERDICT_KEY], unsigned from, unsigned 
     if (!ask || !name_of(name[i], device[i]) ||
         ask(bus[i], sizeof bus[i], (CUdevice)device[i]) != CUDA_SUCCESS)
       return false;
-  (void)snprintf(key, WEIR_VERDICT_KEY, "staging-%s-%s-to-%s-%s", name[0], bus[0], name[1], bus[1]);
+  (void)snprintf(key, CALIBRATION_KEY_ROOM, "staging-%s-%s-to-%s-%s", name[0], bus[0], name[1],
+                 bus[1]);
   make_plain(key);
   return true;
 }
@@ -55,7 +56,7 @@ static bool path_of(char path[PATH_MAX], const char *key, bool make)
   int n = cache && *cache == '/' ? snprintf(folder, sizeof folder, "%s", cache)
           : home && *home == '/' ? snprintf(folder, sizeof folder, "%s/.cache", home)
                                  : -1;
-  if (n < 0 || n > PATH_MAX - 2 * WEIR_VERDICT_KEY) return false;
+  if (n < 0 || n > PATH_MAX - 2 * CALIBRATION_KEY_ROOM) return false;
   if (make) (void)mkdir(folder, 0700);
   n = snprintf(path, PATH_MAX, "%s/weir", folder);
   if (make) (void)mkdir(path, 0700);
@@ -76,14 +77,14 @@ static void read_both(const char *key, unsigned percent[2])
   if (sscanf(text, "%u %u", &percent[0], &percent[1]) != 2) percent[0] = percent[1] = 0;
 }
 
-unsigned weir_verdict_read(const char *key, int which)
+unsigned calibration_read(const char *key, int which)
 {
   unsigned percent[2];
   read_both(key, percent);
   return percent[which];
 }
 
-void weir_verdict_write(const char *key, int which, unsigned value)
+void calibration_write(const char *key, int which, unsigned value)
 {
   char path[PATH_MAX], fresh[PATH_MAX + 16], text[64];
   unsigned percent[2];

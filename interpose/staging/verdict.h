@@ -6,16 +6,16 @@
 
 #include <stdbool.h>
 
-enum { WEIR_VERDICT_KEY = 512 }; /* bytes, its NUL included */
+enum { CALIBRATION_KEY_ROOM = 512 }; /* bytes, its NUL included */
 
 /* A key for a device and as many threads that copy on the host. False: none can be made. */
-bool weir_verdict_key(char key[WEIR_VERDICT_KEY], unsigned device, unsigned threads);
+bool calibration_key(char key[CALIBRATION_KEY_ROOM], unsigned device, unsigned threads);
 
 /* A key for copies from one device to the other, by where they are plugged in. */
-bool weir_verdict_key_peers(char key[WEIR_VERDICT_KEY], unsigned from, unsigned to);
+bool calibration_key_peers(char key[CALIBRATION_KEY_ROOM], unsigned from, unsigned to);
 
 /* 0: not measured. `which`: 0 or 1. */
-unsigned weir_verdict_read(const char *key, int which);
-void weir_verdict_write(const char *key, int which, unsigned percent);
+unsigned calibration_read(const char *key, int which);
+void calibration_write(const char *key, int which, unsigned percent);
 
 #endif

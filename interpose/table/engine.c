@@ -16,7 +16,7 @@
 #include "interpose/record/stats.h"
 #include "interpose/reroute/reroute.h"
 
-_Static_assert(sizeof(weir_call) <= sizeof(weir_notice), "a told call is a call");
+_Static_assert(sizeof(hook_call) <= sizeof(engine_notice), "a told call is a call");
 
 static const struct told_row {
   uint16_t api; /* core/trace/api.def */
@@ -26,52 +26,52 @@ static const struct told_row {
                             [WEIR_NOTICE_PINNED_MALLOC] = {WEIR_API_weir_pinned_malloc, true, true},
                             [WEIR_NOTICE_PINNED_FREE] = {WEIR_API_weir_pinned_free, false, true}};
 
-static bool begin(weir_notice *told)
+static bool begin(engine_notice *told)
 {
-  weir_call *c = (weir_call *)(void *)told->room;
-  weir_thread *t = &weir_self;
-  if (weir_is_within(c, t) || !weir_begin_outermost(c, t, 0, 0, WEIR_BANK_DRIVER)) return false;
-  weir_forward(c);
+  hook_call *c = (hook_call *)(void *)told->room;
+  weir_thread *t = &thread_self;
+  if (call_is_within(c, t) || !call_begin_outermost(c, t, 0, 0, WEIR_BANK_DRIVER)) return false;
+  call_forward(c);
   return true;
 }
 
 /* The block's place is that of the memory it was cut from. */
-static weir_fill fill(const weir_call *c, const weir_block_notice *what, const struct told_row *row)
+static event_fields fill(const hook_call *c, const block_notice *what, const struct told_row *row)
 {
-  weir_tag tag = weir_pointer_tag(what->address);
-  weir_fill e = {.kind = row->alloc ? WEIR_EV_ALLOC : WEIR_EV_FREE,
-                 .flags = c->flags,
-                 .a = what->address,
-                 .bytes = what->bytes,
-                 .stream = row->pinned || !row->alloc ? 0 : what->stream,
-                 .mem = row->pinned ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
-                 .device = WEIR_DEVICE_NONE,
-                 .src_device = WEIR_DEVICE_NONE,
-                 .context = tag ? weir_tag_context(tag) : c->thread->last_context_number};
+  block_tag tag = pointer_tag(what->address);
+  event_fields e = {.kind = row->alloc ? WEIR_EV_ALLOC : WEIR_EV_FREE,
+                    .flags = c->flags,
+                    .a = what->address,
+                    .bytes = what->bytes,
+                    .stream = row->pinned || !row->alloc ? 0 : what->stream,
+                    .mem = row->pinned ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
+                    .device = WEIR_DEVICE_NONE,
+                    .src_device = WEIR_DEVICE_NONE,
+                    .context = tag ? block_tag_context(tag) : c->thread->last_context_number};
   if (!row->pinned)
-    e.device = tag                 ? weir_tag_device(tag)
+    e.device = tag                 ? block_tag_device(tag)
                : what->device >= 0 ? (unsigned)what->device
                                    : c->thread->last_device;
   if (row->alloc && !row->pinned && !e.stream) e.stream = WEIR_STREAM_LEGACY;
   return e;
 }
 
-static void end(weir_notice *told, const weir_block_notice *what)
+static void end(engine_notice *told, const block_notice *what)
 {
-  weir_call *c = (weir_call *)(void *)told->room;
+  hook_call *c = (hook_call *)(void *)told->room;
   const struct told_row *row = &rows[what->api];
-  weir_returned(c, what->status);
+  call_returned(c, what->status);
   c->api = row->api;
-  weir_fill e = fill(c, what, row);
-  weir_commit(c, &e);
-  weir_leave(c);
+  event_fields e = fill(c, what, row);
+  event_commit(c, &e);
+  call_leave(c);
 }
 
 static bool hush(const void *scope)
 {
-  weir_thread *t = &weir_self;
+  weir_thread *t = &thread_self;
   if (t->depth) return false;
-  (void)weir_thread_ready(t);
+  (void)thread_ready(t);
   t->depth = 1;
   t->outermost = (uintptr_t)scope;
   t->hushed = true;
@@ -80,51 +80,51 @@ static bool hush(const void *scope)
 
 static void unhush(void)
 {
-  weir_self.hushed = false;
-  weir_self.depth = 0;
+  thread_self.hushed = false;
+  thread_self.depth = 0;
 }
 
 static bool relieve(void)
 {
-  return weir_mode_now() != WEIR_OBSERVE && weir_route_relieve();
+  return process_mode_now() != WEIR_OBSERVE && reroute_release_cached();
 }
 
-static void mapped(uint64_t address, uint64_t bytes, weir_mem mem, int device)
+static void mapped(uint64_t address, uint64_t bytes, memory_kind mem, int device)
 {
-  weir_thread *t = &weir_self;
-  bool here = t->epoch == atomic_load_explicit(&weir_process_epoch, memory_order_relaxed);
+  weir_thread *t = &thread_self;
+  bool here = t->epoch == atomic_load_explicit(&process_epoch, memory_order_relaxed);
   unsigned context = 0;
-  if (here && atomic_load(&weir_recording)) {
-    weir_context_refresh(t);
+  if (here && atomic_load(&process_recording)) {
+    context_refresh(t);
     context = t->last_context_number;
   }
-  weir_block_add((weir_block){address, bytes, weir_tag_make(mem, (unsigned)device, context)});
+  pointer_block_add((weir_block){address, bytes, block_tag_make(mem, (unsigned)device, context)});
 }
 
 static void unmapped(uint64_t address)
 {
-  (void)weir_block_take(address);
+  (void)pointer_block_remove(address);
 }
 
-static void reserved(int device, weir_mem mem, uint64_t bytes)
+static void reserved(int device, memory_kind mem, uint64_t bytes)
 {
-  weir_stats_reserved((unsigned)device, mem, bytes);
+  cache_event_reserved((unsigned)device, mem, bytes);
 }
 
 /* A fact of a tensor is no event: it is written wherever the thread is, within a call or not. */
-static void tensor(const weir_tensor_notice *what)
+static void tensor(const tensor_notice *what)
 {
-  weir_thread *t = &weir_self;
-  if (!weir_thread_ready(t)) return;
+  weir_thread *t = &thread_self;
+  if (!thread_ready(t)) return;
   int kept = errno;
-  weir_trace_event head = {.start = weir_ticks()};
-  (void)weir_tensor_record(&t->writer, &head, what);
+  trace_event head = {.start = clock_ticks()};
+  (void)tensor_record(&t->writer, &head, what);
   errno = kept;
 }
 
-const weir_listener *weir_note_engine(uint32_t version)
+const engine_listener *weir_note_engine(uint32_t version)
 {
-  static const weir_listener listener = {begin,  end,      hush,     unhush, relieve,
-                                         mapped, unmapped, reserved, tensor};
+  static const engine_listener listener = {begin,  end,      hush,     unhush, relieve,
+                                           mapped, unmapped, reserved, tensor};
   return version == WEIR_LISTENER_VERSION && !getauxval(AT_SECURE) ? &listener : NULL;
 }

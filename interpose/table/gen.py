@@ -85,9 +85,9 @@ COPIES = {
 }
 # At any depth of calls: who is told ahead of the real function (None: nobody), and of what it said.
 INFORMED = {
-    'cuInit': (None, 'weir_driver_initialised((uint32_t)r)'),
-    'capture_begin': ('weir_capture_begins', 'weir_capture_begun(counted, (uint32_t)r)'),
-    'capture_end': ('weir_capture_ends', 'weir_capture_ended(counted, OWNER, (uint32_t)r, STREAM)'),
+    'cuInit': (None, 'driver_initialised((uint32_t)r)'),
+    'capture_begin': ('capture_begins', 'capture_begun(counted, (uint32_t)r)'),
+    'capture_end': ('capture_ends', 'capture_ended(counted, OWNER, (uint32_t)r, STREAM)'),
 }
 
 # Functions of libweir's own that tell what they did (core/trace/listener.h): in the trace, not wrapped.
@@ -267,7 +267,7 @@ def decoded(row, symbol, names):
 def call(row, names):
     if row['extractor'] in COPIES:
         return 'record_copy(c, &copy);'
-    return f"weir_x_{row['extractor']}({', '.join(['c'] + arguments(row, names, EXTRACTORS[row['extractor']]))});"
+    return f"extract_{row['extractor']}({', '.join(['c'] + arguments(row, names, EXTRACTORS[row['extractor']]))});"
 
 
 def header(name, what, text):
@@ -280,11 +280,11 @@ def emit_extractors():
     out = []
     for name, specs in EXTRACTORS.items():
         roles = [spec.partition('=')[0] for spec in specs.split()]
-        params = ['weir_call *c'] + [f'{TYPES[r[1:]]}{r[1:]}' if r[0] == '!' else f'weir_word {r}' for r in roles]
-        out.append(f"void weir_x_{name}({', '.join(params)});\n")
+        params = ['hook_call *c'] + [f'{TYPES[r[1:]]}{r[1:]}' if r[0] == '!' else f'extract_word {r}' for r in roles]
+        out.append(f"void extract_{name}({', '.join(params)});\n")
     for name in dict.fromkeys(BEFORE.values()):
         roles = [r for r in EXTRACTORS[name].split() if r in BEFORE_ROLES]
-        out.append(f"void weir_x_{name}_before({', '.join(['weir_call *c'] + ['weir_word ' + r for r in roles])});\n")
+        out.append(f"void extract_{name}_before({', '.join(['hook_call *c'] + ['extract_word ' + r for r in roles])});\n")
     return ''.join(out)
 
 
@@ -292,7 +292,7 @@ def before(row, names):
     if not row['before']:
         return ''
     args = ['c'] + [value(row['roles'][r], False, names) for r in BEFORE_ROLES if r in row['roles']]
-    return f"  weir_x_{BEFORE[row['extractor']]}_before({', '.join(args)});\n"
+    return f"  extract_{BEFORE[row['extractor']]}_before({', '.join(args)});\n"
 
 
 def flags_of(row, symbol):
@@ -315,7 +315,7 @@ def routed(row, params, handler):
     own = [cast(p, h) for p, h in zip(params, handler['params'])]
     real = 'real' if row['layer'] == handler['layer'] else f"(CUresult (*)({plist(handler['params'])}))(uintptr_t)real"
     ret = '' if row['layer'] == 'driver' else '(cudaError_t)'
-    return f"{ret}weir_r_{row['route']}({', '.join(['c', real] + own)})"
+    return f"{ret}reroute_{row['route']}({', '.join(['c', real] + own)})"
 
 
 def body(row, symbol, api, params, row_expr, bank_expr, handlers):
@@ -324,36 +324,36 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     args = ', '.join(names)
     ret = 'CUresult' if row['layer'] == 'driver' else 'cudaError_t'
     void = symbol == '__cudaRegisterFunction'
-    out = [f"  fn_{symbol} real = (fn_{symbol})(uintptr_t)weir_real({row_expr});",
+    out = [f"  fn_{symbol} real = (fn_{symbol})(uintptr_t)hook_original({row_expr});",
            '  if (__builtin_expect(!real, 0)) return' + (';' if void else f" ({ret})WEIR_NOT_FOUND;")]
     if row['category'] == 'CONTEXT':
-        out.append('  weir_self.context_trust = 0;')
+        out.append('  thread_self.context_trust = 0;')
     if row['extractor'] == '-':
         handler = re.sub(r'_pts[z]$|_ptds$', '', symbol)
         ptds = 'true' if symbol != handler else 'false'
         if symbol in QUESTIONS:
-            out.append(f'  return weir_mode_now() != WEIR_OBSERVE ? weir_s_{symbol}(real, {args}) : real({args});')
+            out.append(f'  return process_mode_now() != WEIR_OBSERVE ? handle_{symbol}(real, {args}) : real({args});')
         else:
-            out.append(f"  {'' if void else 'return '}weir_s_{handler}({bank_expr}, {ptds}, real, {args});")
+            out.append(f"  {'' if void else 'return '}handle_{handler}({bank_expr}, {ptds}, real, {args});")
         return '\n'.join(out) + '\n'
     around = INFORMED.get(row['extractor']) or INFORMED.get(symbol)
     if around and around[0]:
         out.append(f'  bool counted = {around[0]}();')
-    enter = f"weir_enter(c, {api}, {flags_of(row, symbol)}, {bank_expr})"
-    out.append('  weir_call call, *c = &call;')
+    enter = f"call_enter(c, {api}, {flags_of(row, symbol)}, {bank_expr})"
+    out.append('  hook_call call, *c = &call;')
     go, again = f'real({args})', ''
     copied = ''
     if row['route']:
         out.append('  c->site = __builtin_return_address(0);')
-        again = '  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);'
+        again = '  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);'
     if row['route'] == 'copy':
         go = f'rerouted && reroute_copy(c, &copy) ? ({ret})0 : {go}'
         copied = '  if (rerouted) reroute_copied(c, &copy, (int)r);'
     elif row['route']:
-        go = f"weir_mode_now() != WEIR_OBSERVE ? {routed(row, params, handlers[row['route']])} : {go}"
+        go = f"process_mode_now() != WEIR_OBSERVE ? {routed(row, params, handlers[row['route']])} : {go}"
     else:
-        again = (f'  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))\n'
-                 f'    if (!(r = real({args}))) weir_route_error_gone({bank_expr});')
+        again = (f'  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))\n'
+                 f'    if (!(r = real({args}))) reroute_retry_succeeded({bank_expr});')
     if around:
         stream = row['roles'].get('stream')
         told = around[1].replace('STREAM', value(stream, False, names) if stream else '')
@@ -363,15 +363,15 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
         out.append(f'  if (!{enter}) return real({args});')
     b = before(row, names)
     if b and row['route']:
-        b = '  if (weir_mode_now() == WEIR_OBSERVE) ' + b.strip()
+        b = '  if (process_mode_now() == WEIR_OBSERVE) ' + b.strip()
     if b:
         out.append(b.rstrip('\n'))
     if row['extractor'] in COPIES:
         out.append(decoded(row, symbol, names))
     if copied:
-        out.append('  bool rerouted = weir_mode_now() != WEIR_OBSERVE;')
-    out += ['  weir_forward(c);', f'  {ret} r = {go};'] + [line for line in (copied, again) if line]
-    out += ['  weir_returned(c, (uint32_t)r);', '  ' + call(row, names), '  weir_leave(c);', '  return r;']
+        out.append('  bool rerouted = process_mode_now() != WEIR_OBSERVE;')
+    out += ['  call_forward(c);', f'  {ret} r = {go};'] + [line for line in (copied, again) if line]
+    out += ['  call_returned(c, (uint32_t)r);', '  ' + call(row, names), '  call_leave(c);', '  return r;']
     return '\n'.join(out) + '\n'
 
 
@@ -466,7 +466,7 @@ class Generator:
     def emit_c(self):
         out = ['/* hooks.gen.c: generated by interpose/table/gen.py from hooks.tsv and CUDA\'s headers, do not edit.\n'
                ' * One wrapper a row; wrap.h says what each line of it does. */\n',
-               '#include "interpose/table/wrap.h"\n', '\n_Atomic(void *) weir_reals[WEIR_ROWS];\n\n']
+               '#include "interpose/table/wrap.h"\n', '\n_Atomic(void *) hook_originals[WEIR_ROWS];\n\n']
         done = set()
         for index, (_, symbol, row) in enumerate(self.entries):
             key = (symbol, tuple(row['banks']), row['layer'])
@@ -475,11 +475,11 @@ class Generator:
             done.add(key)
             out.append(self.wrapper_driver(row, symbol, index) if row['layer'] == 'driver'
                        else self.wrapper_runtime(row, symbol))
-        out.append('#define FN(wrapper) (__extension__(void *)(wrapper))\nconst weir_row weir_rows[] = {\n')
+        out.append('#define FN(wrapper) (__extension__(void *)(wrapper))\nconst hook_row hook_rows[] = {\n')
         for i, (bank, symbol, row) in enumerate(self.entries):
             w = f'w_{symbol}' if bank == 0 else f'w{10 + bank}_{symbol}'
-            out.append(f'  {{"{symbol}", FN({w}), &weir_reals[{i}], {self.number[symbol]}, {bank}}},\n')
-        out.append('};\nconst uint32_t weir_row_count = WEIR_ROWS;\n\n')
+            out.append(f'  {{"{symbol}", FN({w}), &hook_originals[{i}], {self.number[symbol]}, {bank}}},\n')
+        out.append('};\nconst uint32_t hook_row_count = WEIR_ROWS;\n\n')
         out.append(self.emit_names())
         out.append(self.emit_versions())
         return ''.join(out)
@@ -500,7 +500,7 @@ class Generator:
         for name in names:
             r = [self.index.get((b, name), -1) + 1 for b in range(4)]
             out.append(f'  {{"{name}", {self.number[name]}, {{{r[0]}, {r[1]}, {r[2]}, {r[3]}}}}},\n')
-        out.append(f'}};\nconst uint16_t weir_name_slots[{size}] = {{\n')
+        out.append(f'}};\nconst uint16_t hook_name_slots[{size}] = {{\n')
         for at in range(0, size, 16):
             out.append('  ' + ', '.join(str(slots.get(at + i, 0)) for i in range(16)) + ',\n')
         out.append('};\n\n')
@@ -513,15 +513,15 @@ class Generator:
                 row = self.index.get((0, symbol), -1)
                 lines.append((base, int(per_thread), version, row, self.number[symbol]))
         lines.sort()
-        out = ['const weir_abi weir_abis[] = {\n']
+        out = ['const hook_abi hook_abis[] = {\n']
         out += [f'  {{"{b}", {v}, {p}, {r}, {n}}},\n' for b, p, v, r, n in lines]
-        out.append('};\nconst uint32_t weir_abi_count = sizeof weir_abis / sizeof *weir_abis;\n')
+        out.append('};\nconst uint32_t hook_abi_count = sizeof hook_abis / sizeof *hook_abis;\n')
         return ''.join(out)
 
     def emit_h(self):
         newest = max(v for abis in self.abi.values() for v, _, _ in abis)
         out = [f'#define WEIR_GEN_CUDA {self.version} /* CUDA_VERSION of the headers it was made from */\n'
-               f'#define WEIR_ROWS {len(self.entries)} /* rows of weir_rows[] */\n'
+               f'#define WEIR_ROWS {len(self.entries)} /* rows of hook_rows[] */\n'
                f'#define WEIR_ABI_NEWEST {newest} /* highest version any driver function here has */\n\n'
                + ''.join(f'#define WEIR_API_{n} {self.number[n]}\n' for n, _ in ENGINE) +
                '\n/* X(symbol): what libcuda.so.1 exports. */\n#define WEIR_DRIVER_SYMBOLS(X) \\\n']
@@ -533,9 +533,9 @@ class Generator:
 
     def emit_handlers(self):
         out = []
-        of = [(f'weir_r_{n}', h['layer'], 'weir_call *c, ', h['params'])
+        of = [(f'reroute_{n}', h['layer'], 'hook_call *c, ', h['params'])
               for n, h in self.handlers.items() if n != 'copy']
-        of += [(f'weir_s_{s}', 'driver', '', self.params(r, s)) for _, s, r in self.entries if s in QUESTIONS]
+        of += [(f'handle_{s}', 'driver', '', self.params(r, s)) for _, s, r in self.entries if s in QUESTIONS]
         for name, layer, first, params in of:
             ret = 'CUresult' if layer == 'driver' else 'cudaError_t'
             own = ''.join(', ' + p for p, _ in params)
@@ -546,7 +546,7 @@ class Generator:
         """Prototypes of what takes the place of the look-ups of that category, which record nothing."""
         out = {}
         for _, symbol, row in self.entries:
-            name = 'weir_s_' + re.sub(r'_ptsz$|_ptds$', '', symbol)
+            name = 'handle_' + re.sub(r'_ptsz$|_ptds$', '', symbol)
             if row['extractor'] != '-' or symbol in QUESTIONS or row['category'] != category or name in out:
                 continue
             params = self.params(row, symbol)

@@ -2,22 +2,22 @@
  * One wrapper a row; wrap.h says what each line of it does. */
 #include "interpose/table/wrap.h"
 
-_Atomic(void *) weir_reals[WEIR_ROWS];
+_Atomic(void *) hook_originals[WEIR_ROWS];
 
 typedef CUresult (*fn_cuMemAlloc)(CUdeviceptr_v1 *dptr, unsigned int bytesize);
 static CUresult w_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
 {
-  fn_cuMemAlloc real = (fn_cuMemAlloc)(uintptr_t)weir_real(0);
+  fn_cuMemAlloc real = (fn_cuMemAlloc)(uintptr_t)hook_original(0);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 15, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 15, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
+  call_forward(c);
   CUresult r = real(dptr, bytesize);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dptr, bytesize))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr, bytesize))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAlloc, PFN_cuMemAlloc_v2000), "cuMemAlloc");
@@ -26,17 +26,17 @@ WEIR_EXPORT(w_cuMemAlloc, cuMemAlloc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAlloc_v2)(CUdeviceptr *dptr, size_t bytesize);
 static CUresult w_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
-  fn_cuMemAlloc_v2 real = (fn_cuMemAlloc_v2)(uintptr_t)weir_real(1);
+  fn_cuMemAlloc_v2 real = (fn_cuMemAlloc_v2)(uintptr_t)hook_original(1);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 16, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAlloc(c, real, dptr, bytesize) : real(dptr, bytesize);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
-  weir_leave(c);
+  if (!call_enter(c, 16, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemAlloc(c, real, dptr, bytesize) : real(dptr, bytesize);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAlloc_v2, PFN_cuMemAlloc_v3020), "cuMemAlloc_v2");
@@ -45,17 +45,17 @@ WEIR_EXPORT(w_cuMemAlloc_v2, cuMemAlloc_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocPitch)(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes);
 static CUresult w_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height, unsigned int ElementSizeBytes)
 {
-  fn_cuMemAllocPitch real = (fn_cuMemAllocPitch)(uintptr_t)weir_real(2);
+  fn_cuMemAllocPitch real = (fn_cuMemAllocPitch)(uintptr_t)hook_original(2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 17, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 17, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  call_forward(c);
   CUresult r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAllocPitch, PFN_cuMemAllocPitch_v2000), "cuMemAllocPitch");
@@ -64,17 +64,17 @@ WEIR_EXPORT(w_cuMemAllocPitch, cuMemAllocPitch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocPitch_v2)(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes);
 static CUresult w_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes)
 {
-  fn_cuMemAllocPitch_v2 real = (fn_cuMemAllocPitch_v2)(uintptr_t)weir_real(3);
+  fn_cuMemAllocPitch_v2 real = (fn_cuMemAllocPitch_v2)(uintptr_t)hook_original(3);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 18, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes) : real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
-  weir_leave(c);
+  if (!call_enter(c, 18, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes) : real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAllocPitch_v2, PFN_cuMemAllocPitch_v3020), "cuMemAllocPitch_v2");
@@ -83,17 +83,17 @@ WEIR_EXPORT(w_cuMemAllocPitch_v2, cuMemAllocPitch_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocManaged)(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
 static CUresult w_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
-  fn_cuMemAllocManaged real = (fn_cuMemAllocManaged)(uintptr_t)weir_real(4);
+  fn_cuMemAllocManaged real = (fn_cuMemAllocManaged)(uintptr_t)hook_original(4);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 56, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 56, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize, flags);
+  call_forward(c);
   CUresult r = real(dptr, bytesize, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dptr, bytesize, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_MANAGED));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr, bytesize, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_MANAGED));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAllocManaged, PFN_cuMemAllocManaged_v6000), "cuMemAllocManaged");
@@ -102,17 +102,17 @@ WEIR_EXPORT(w_cuMemAllocManaged, cuMemAllocManaged, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocAsync)(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 static CUresult w_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
-  fn_cuMemAllocAsync real = (fn_cuMemAllocAsync)(uintptr_t)weir_real(5);
+  fn_cuMemAllocAsync real = (fn_cuMemAllocAsync)(uintptr_t)hook_original(5);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 97, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 97, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
+  call_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dptr, bytesize, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr, bytesize, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAllocAsync, PFN_cuMemAllocAsync_v11020), "cuMemAllocAsync");
@@ -121,17 +121,17 @@ WEIR_EXPORT(w_cuMemAllocAsync, cuMemAllocAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocAsync_ptsz)(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 static CUresult w_cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
-  fn_cuMemAllocAsync_ptsz real = (fn_cuMemAllocAsync_ptsz)(uintptr_t)weir_real(6);
+  fn_cuMemAllocAsync_ptsz real = (fn_cuMemAllocAsync_ptsz)(uintptr_t)hook_original(6);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 98, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 98, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
+  call_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dptr, bytesize, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr, bytesize, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAllocAsync_ptsz, PFN_cuMemAllocAsync_v11020_ptsz), "cuMemAllocAsync_ptsz");
@@ -140,17 +140,17 @@ WEIR_EXPORT(w_cuMemAllocAsync_ptsz, cuMemAllocAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocFromPoolAsync)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
 static CUresult w_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
-  fn_cuMemAllocFromPoolAsync real = (fn_cuMemAllocFromPoolAsync)(uintptr_t)weir_real(7);
+  fn_cuMemAllocFromPoolAsync real = (fn_cuMemAllocFromPoolAsync)(uintptr_t)hook_original(7);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 99, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 99, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
+  call_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dptr, bytesize, pool, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr, bytesize, pool, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAllocFromPoolAsync, PFN_cuMemAllocFromPoolAsync_v11020), "cuMemAllocFromPoolAsync");
@@ -159,17 +159,17 @@ WEIR_EXPORT(w_cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemAllocFromPoolAsync_ptsz)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
 static CUresult w_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
-  fn_cuMemAllocFromPoolAsync_ptsz real = (fn_cuMemAllocFromPoolAsync_ptsz)(uintptr_t)weir_real(8);
+  fn_cuMemAllocFromPoolAsync_ptsz real = (fn_cuMemAllocFromPoolAsync_ptsz)(uintptr_t)hook_original(8);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 100, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 100, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
+  call_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dptr, bytesize, pool, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr, bytesize, pool, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAllocFromPoolAsync_ptsz, PFN_cuMemAllocFromPoolAsync_v11020_ptsz), "cuMemAllocFromPoolAsync_ptsz");
@@ -178,18 +178,18 @@ WEIR_EXPORT(w_cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync_ptsz, WEIR_N
 typedef CUresult (*fn_cuMemFree)(CUdeviceptr_v1 dptr);
 static CUresult w_cuMemFree(CUdeviceptr_v1 dptr)
 {
-  fn_cuMemFree real = (fn_cuMemFree)(uintptr_t)weir_real(9);
+  fn_cuMemFree real = (fn_cuMemFree)(uintptr_t)hook_original(9);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 19, 0, WEIR_BANK_DRIVER)) return real(dptr);
-  weir_x_free_before(c, W(dptr));
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 19, 0, WEIR_BANK_DRIVER)) return real(dptr);
+  extract_free_before(c, W(dptr));
+  call_forward(c);
   CUresult r = real(dptr);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dptr))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(dptr), W(WEIR_MEM_UNKNOWN));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_free(c, W(dptr), W(WEIR_MEM_UNKNOWN));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemFree, PFN_cuMemFree_v2000), "cuMemFree");
@@ -198,18 +198,18 @@ WEIR_EXPORT(w_cuMemFree, cuMemFree, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFree_v2)(CUdeviceptr dptr);
 static CUresult w_cuMemFree_v2(CUdeviceptr dptr)
 {
-  fn_cuMemFree_v2 real = (fn_cuMemFree_v2)(uintptr_t)weir_real(10);
+  fn_cuMemFree_v2 real = (fn_cuMemFree_v2)(uintptr_t)hook_original(10);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 20, 0, WEIR_BANK_DRIVER)) return real(dptr);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(dptr));
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFree(c, real, dptr) : real(dptr);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(dptr), W(WEIR_MEM_UNKNOWN));
-  weir_leave(c);
+  if (!call_enter(c, 20, 0, WEIR_BANK_DRIVER)) return real(dptr);
+  if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(dptr));
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemFree(c, real, dptr) : real(dptr);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_free(c, W(dptr), W(WEIR_MEM_UNKNOWN));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemFree_v2, PFN_cuMemFree_v3020), "cuMemFree_v2");
@@ -218,18 +218,18 @@ WEIR_EXPORT(w_cuMemFree_v2, cuMemFree_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFreeAsync)(CUdeviceptr dptr, CUstream hStream);
 static CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
-  fn_cuMemFreeAsync real = (fn_cuMemFreeAsync)(uintptr_t)weir_real(11);
+  fn_cuMemFreeAsync real = (fn_cuMemFreeAsync)(uintptr_t)hook_original(11);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(dptr));
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free_async(c, W(dptr), W(hStream));
-  weir_leave(c);
+  if (!call_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
+  if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(dptr));
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_free_async(c, W(dptr), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemFreeAsync, PFN_cuMemFreeAsync_v11020), "cuMemFreeAsync");
@@ -238,18 +238,18 @@ WEIR_EXPORT(w_cuMemFreeAsync, cuMemFreeAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFreeAsync_ptsz)(CUdeviceptr dptr, CUstream hStream);
 static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
-  fn_cuMemFreeAsync_ptsz real = (fn_cuMemFreeAsync_ptsz)(uintptr_t)weir_real(12);
+  fn_cuMemFreeAsync_ptsz real = (fn_cuMemFreeAsync_ptsz)(uintptr_t)hook_original(12);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(dptr));
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free_async(c, W(dptr), W(hStream));
-  weir_leave(c);
+  if (!call_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
+  if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(dptr));
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_free_async(c, W(dptr), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemFreeAsync_ptsz, PFN_cuMemFreeAsync_v11020_ptsz), "cuMemFreeAsync_ptsz");
@@ -258,17 +258,17 @@ WEIR_EXPORT(w_cuMemFreeAsync_ptsz, cuMemFreeAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemCreate)(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags);
 static CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
 {
-  fn_cuMemCreate real = (fn_cuMemCreate)(uintptr_t)weir_real(13);
+  fn_cuMemCreate real = (fn_cuMemCreate)(uintptr_t)hook_original(13);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 119, 0, WEIR_BANK_DRIVER)) return real(handle, size, prop, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 119, 0, WEIR_BANK_DRIVER)) return real(handle, size, prop, flags);
+  call_forward(c);
   CUresult r = real(handle, size, prop, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(handle, size, prop, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, WEIR_OUT(handle), W(0), W(size), W(WEIR_NO_STREAM));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(handle, size, prop, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(handle), W(0), W(size), W(WEIR_NO_STREAM));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemCreate, PFN_cuMemCreate_v10020), "cuMemCreate");
@@ -277,17 +277,17 @@ WEIR_EXPORT(w_cuMemCreate, cuMemCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPoolTrimTo)(CUmemoryPool pool, size_t minBytesToKeep);
 static CUresult w_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
-  fn_cuMemPoolTrimTo real = (fn_cuMemPoolTrimTo)(uintptr_t)weir_real(14);
+  fn_cuMemPoolTrimTo real = (fn_cuMemPoolTrimTo)(uintptr_t)hook_original(14);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 115, 0, WEIR_BANK_DRIVER)) return real(pool, minBytesToKeep);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 115, 0, WEIR_BANK_DRIVER)) return real(pool, minBytesToKeep);
+  call_forward(c);
   CUresult r = real(pool, minBytesToKeep);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pool, minBytesToKeep))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_pool_trim(c, W(pool), W(minBytesToKeep));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pool, minBytesToKeep))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_pool_trim(c, W(pool), W(minBytesToKeep));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemPoolTrimTo, PFN_cuMemPoolTrimTo_v11020), "cuMemPoolTrimTo");
@@ -296,18 +296,18 @@ WEIR_EXPORT(w_cuMemPoolTrimTo, cuMemPoolTrimTo, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPoolDestroy)(CUmemoryPool pool);
 static CUresult w_cuMemPoolDestroy(CUmemoryPool pool)
 {
-  fn_cuMemPoolDestroy real = (fn_cuMemPoolDestroy)(uintptr_t)weir_real(15);
+  fn_cuMemPoolDestroy real = (fn_cuMemPoolDestroy)(uintptr_t)hook_original(15);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 106, 0, WEIR_BANK_DRIVER)) return real(pool);
-  weir_x_pool_destroy_before(c, W(pool));
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 106, 0, WEIR_BANK_DRIVER)) return real(pool);
+  extract_pool_destroy_before(c, W(pool));
+  call_forward(c);
   CUresult r = real(pool);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pool))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_pool_destroy(c, W(pool));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pool))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_pool_destroy(c, W(pool));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020), "cuMemPoolDestroy");
@@ -316,17 +316,17 @@ WEIR_EXPORT(w_cuMemPoolDestroy, cuMemPoolDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool);
 static CUresult w_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
-  fn_cuDeviceSetMemPool real = (fn_cuDeviceSetMemPool)(uintptr_t)weir_real(16);
+  fn_cuDeviceSetMemPool real = (fn_cuDeviceSetMemPool)(uintptr_t)hook_original(16);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 96, 0, WEIR_BANK_DRIVER)) return real(dev, pool);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 96, 0, WEIR_BANK_DRIVER)) return real(dev, pool);
+  call_forward(c);
   CUresult r = real(dev, pool);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dev, pool))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_pool_set(c, W(pool), W(dev));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dev, pool))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_pool_set(c, W(pool), W(dev));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuDeviceSetMemPool, PFN_cuDeviceSetMemPool_v11020), "cuDeviceSetMemPool");
@@ -335,17 +335,17 @@ WEIR_EXPORT(w_cuDeviceSetMemPool, cuDeviceSetMemPool, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemSetMemPool)(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
 static CUresult w_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
-  fn_cuMemSetMemPool real = (fn_cuMemSetMemPool)(uintptr_t)weir_real(17);
+  fn_cuMemSetMemPool real = (fn_cuMemSetMemPool)(uintptr_t)hook_original(17);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 116, 0, WEIR_BANK_DRIVER)) return real(location, type, pool);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 116, 0, WEIR_BANK_DRIVER)) return real(location, type, pool);
+  call_forward(c);
   CUresult r = real(location, type, pool);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(location, type, pool))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_pool_set(c, W(pool), W(WEIR_DEVICE_NONE));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(location, type, pool))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_pool_set(c, W(pool), W(WEIR_DEVICE_NONE));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemSetMemPool, PFN_cuMemSetMemPool_v13000), "cuMemSetMemPool");
@@ -354,17 +354,17 @@ WEIR_EXPORT(w_cuMemSetMemPool, cuMemSetMemPool, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArrayCreate)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray);
 static CUresult w_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
-  fn_cuArrayCreate real = (fn_cuArrayCreate)(uintptr_t)weir_real(18);
+  fn_cuArrayCreate real = (fn_cuArrayCreate)(uintptr_t)hook_original(18);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 12, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 12, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
+  call_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pHandle, pAllocateArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pHandle, pAllocateArray))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(extract_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuArrayCreate, PFN_cuArrayCreate_v2000), "cuArrayCreate");
@@ -373,17 +373,17 @@ WEIR_EXPORT(w_cuArrayCreate, cuArrayCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArrayCreate_v2)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
 static CUresult w_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
 {
-  fn_cuArrayCreate_v2 real = (fn_cuArrayCreate_v2)(uintptr_t)weir_real(19);
+  fn_cuArrayCreate_v2 real = (fn_cuArrayCreate_v2)(uintptr_t)hook_original(19);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 13, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 13, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
+  call_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pHandle, pAllocateArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pHandle, pAllocateArray))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(extract_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuArrayCreate_v2, PFN_cuArrayCreate_v3020), "cuArrayCreate_v2");
@@ -392,17 +392,17 @@ WEIR_EXPORT(w_cuArrayCreate_v2, cuArrayCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArray3DCreate)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray);
 static CUresult w_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
-  fn_cuArray3DCreate real = (fn_cuArray3DCreate)(uintptr_t)weir_real(20);
+  fn_cuArray3DCreate real = (fn_cuArray3DCreate)(uintptr_t)hook_original(20);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 10, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 10, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
+  call_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pHandle, pAllocateArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pHandle, pAllocateArray))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(extract_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuArray3DCreate, PFN_cuArray3DCreate_v2000), "cuArray3DCreate");
@@ -411,17 +411,17 @@ WEIR_EXPORT(w_cuArray3DCreate, cuArray3DCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArray3DCreate_v2)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
 static CUresult w_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
-  fn_cuArray3DCreate_v2 real = (fn_cuArray3DCreate_v2)(uintptr_t)weir_real(21);
+  fn_cuArray3DCreate_v2 real = (fn_cuArray3DCreate_v2)(uintptr_t)hook_original(21);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 11, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 11, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
+  call_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pHandle, pAllocateArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pHandle, pAllocateArray))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(extract_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuArray3DCreate_v2, PFN_cuArray3DCreate_v3020), "cuArray3DCreate_v2");
@@ -430,17 +430,17 @@ WEIR_EXPORT(w_cuArray3DCreate_v2, cuArray3DCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMipmappedArrayCreate)(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels);
 static CUresult w_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
 {
-  fn_cuMipmappedArrayCreate real = (fn_cuMipmappedArrayCreate)(uintptr_t)weir_real(22);
+  fn_cuMipmappedArrayCreate real = (fn_cuMipmappedArrayCreate)(uintptr_t)hook_original(22);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 21, 0, WEIR_BANK_DRIVER)) return real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 21, 0, WEIR_BANK_DRIVER)) return real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
+  call_forward(c);
   CUresult r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_array(c, WEIR_OUT(pHandle), (pMipmappedArrayDesc ? W(weir_format_bytes(pMipmappedArrayDesc->Format, pMipmappedArrayDesc->NumChannels)) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Width) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Height) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Depth) : 0), W(numMipmapLevels), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Flags) : 0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_array(c, WEIR_OUT(pHandle), (pMipmappedArrayDesc ? W(extract_format_bytes(pMipmappedArrayDesc->Format, pMipmappedArrayDesc->NumChannels)) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Width) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Height) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Depth) : 0), W(numMipmapLevels), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Flags) : 0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMipmappedArrayCreate, PFN_cuMipmappedArrayCreate_v5000), "cuMipmappedArrayCreate");
@@ -449,18 +449,18 @@ WEIR_EXPORT(w_cuMipmappedArrayCreate, cuMipmappedArrayCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArrayDestroy)(CUarray hArray);
 static CUresult w_cuArrayDestroy(CUarray hArray)
 {
-  fn_cuArrayDestroy real = (fn_cuArrayDestroy)(uintptr_t)weir_real(23);
+  fn_cuArrayDestroy real = (fn_cuArrayDestroy)(uintptr_t)hook_original(23);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 14, 0, WEIR_BANK_DRIVER)) return real(hArray);
-  weir_x_free_before(c, W(hArray));
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 14, 0, WEIR_BANK_DRIVER)) return real(hArray);
+  extract_free_before(c, W(hArray));
+  call_forward(c);
   CUresult r = real(hArray);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(hArray), W(WEIR_MEM_ARRAY));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hArray))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_free(c, W(hArray), W(WEIR_MEM_ARRAY));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuArrayDestroy, PFN_cuArrayDestroy_v2000), "cuArrayDestroy");
@@ -469,18 +469,18 @@ WEIR_EXPORT(w_cuArrayDestroy, cuArrayDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMipmappedArrayDestroy)(CUmipmappedArray hMipmappedArray);
 static CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
-  fn_cuMipmappedArrayDestroy real = (fn_cuMipmappedArrayDestroy)(uintptr_t)weir_real(24);
+  fn_cuMipmappedArrayDestroy real = (fn_cuMipmappedArrayDestroy)(uintptr_t)hook_original(24);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 22, 0, WEIR_BANK_DRIVER)) return real(hMipmappedArray);
-  weir_x_free_before(c, W(hMipmappedArray));
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 22, 0, WEIR_BANK_DRIVER)) return real(hMipmappedArray);
+  extract_free_before(c, W(hMipmappedArray));
+  call_forward(c);
   CUresult r = real(hMipmappedArray);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hMipmappedArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(hMipmappedArray), W(WEIR_MEM_ARRAY));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hMipmappedArray))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_free(c, W(hMipmappedArray), W(WEIR_MEM_ARRAY));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMipmappedArrayDestroy, PFN_cuMipmappedArrayDestroy_v5000), "cuMipmappedArrayDestroy");
@@ -489,17 +489,17 @@ WEIR_EXPORT(w_cuMipmappedArrayDestroy, cuMipmappedArrayDestroy, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemAllocHost)(void **pp, unsigned int bytesize);
 static CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
 {
-  fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)weir_real(25);
+  fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)hook_original(25);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 30, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 30, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
+  call_forward(c);
   CUresult r = real(pp, bytesize);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pp, bytesize))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pp, bytesize))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAllocHost, PFN_cuMemAllocHost_v2000), "cuMemAllocHost");
@@ -508,17 +508,17 @@ WEIR_EXPORT(w_cuMemAllocHost, cuMemAllocHost, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocHost_v2)(void **pp, size_t bytesize);
 static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
 {
-  fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)weir_real(26);
+  fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)hook_original(26);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 31, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAllocHost(c, real, pp, bytesize) : real(pp, bytesize);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
-  weir_leave(c);
+  if (!call_enter(c, 31, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemAllocHost(c, real, pp, bytesize) : real(pp, bytesize);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAllocHost_v2, PFN_cuMemAllocHost_v3020), "cuMemAllocHost_v2");
@@ -527,17 +527,17 @@ WEIR_EXPORT(w_cuMemAllocHost_v2, cuMemAllocHost_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostAlloc)(void **pp, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)weir_real(27);
+  fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)hook_original(27);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 33, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize, Flags);
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemHostAlloc(c, real, pp, bytesize, Flags) : real(pp, bytesize, Flags);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(Flags));
-  weir_leave(c);
+  if (!call_enter(c, 33, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize, Flags);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemHostAlloc(c, real, pp, bytesize, Flags) : real(pp, bytesize, Flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(Flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemHostAlloc, PFN_cuMemHostAlloc_v2020), "cuMemHostAlloc");
@@ -546,18 +546,18 @@ WEIR_EXPORT(w_cuMemHostAlloc, cuMemHostAlloc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFreeHost)(void *p);
 static CUresult w_cuMemFreeHost(void *p)
 {
-  fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)weir_real(28);
+  fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)hook_original(28);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 32, 0, WEIR_BANK_DRIVER)) return real(p);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(p));
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeHost(c, real, p) : real(p);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(p), W(WEIR_MEM_PINNED));
-  weir_leave(c);
+  if (!call_enter(c, 32, 0, WEIR_BANK_DRIVER)) return real(p);
+  if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(p));
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuMemFreeHost(c, real, p) : real(p);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_free(c, W(p), W(WEIR_MEM_PINNED));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemFreeHost, PFN_cuMemFreeHost_v2000), "cuMemFreeHost");
@@ -566,17 +566,17 @@ WEIR_EXPORT(w_cuMemFreeHost, cuMemFreeHost, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostRegister)(void *p, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)weir_real(29);
+  fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)hook_original(29);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 37, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 37, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
+  call_forward(c);
   CUresult r = real(p, bytesize, Flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p, bytesize, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_host_register(c, W(p), W(bytesize), W(Flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p, bytesize, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_host_register(c, W(p), W(bytesize), W(Flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemHostRegister, PFN_cuMemHostRegister_v4000), "cuMemHostRegister");
@@ -585,17 +585,17 @@ WEIR_EXPORT(w_cuMemHostRegister, cuMemHostRegister, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostRegister_v2)(void *p, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)weir_real(30);
+  fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)hook_original(30);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 38, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 38, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
+  call_forward(c);
   CUresult r = real(p, bytesize, Flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p, bytesize, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_host_register(c, W(p), W(bytesize), W(Flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p, bytesize, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_host_register(c, W(p), W(bytesize), W(Flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemHostRegister_v2, PFN_cuMemHostRegister_v6050), "cuMemHostRegister_v2");
@@ -604,18 +604,18 @@ WEIR_EXPORT(w_cuMemHostRegister_v2, cuMemHostRegister_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostUnregister)(void *p);
 static CUresult w_cuMemHostUnregister(void *p)
 {
-  fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)weir_real(31);
+  fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)hook_original(31);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 39, 0, WEIR_BANK_DRIVER)) return real(p);
-  weir_x_free_before(c, W(p));
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 39, 0, WEIR_BANK_DRIVER)) return real(p);
+  extract_free_before(c, W(p));
+  call_forward(c);
   CUresult r = real(p);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_host_unregister(c, W(p));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_host_unregister(c, W(p));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemHostUnregister, PFN_cuMemHostUnregister_v4000), "cuMemHostUnregister");
@@ -624,17 +624,17 @@ WEIR_EXPORT(w_cuMemHostUnregister, cuMemHostUnregister, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 static CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)weir_real(32);
+  fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)hook_original(32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
+  call_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, dstDevice, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, dstDevice, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync, PFN_cuMemPrefetchAsync_v8000), "cuMemPrefetchAsync");
@@ -643,17 +643,17 @@ WEIR_EXPORT(w_cuMemPrefetchAsync, cuMemPrefetchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync_ptsz)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 static CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)weir_real(33);
+  fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)hook_original(33);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
+  call_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, dstDevice, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, dstDevice, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync_ptsz, PFN_cuMemPrefetchAsync_v8000_ptsz), "cuMemPrefetchAsync_ptsz");
@@ -662,17 +662,17 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 static CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)weir_real(34);
+  fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)hook_original(34);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
+  call_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, location, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(location.id), W(count), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, location, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(location.id), W(count), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync_v2, PFN_cuMemPrefetchAsync_v12020), "cuMemPrefetchAsync_v2");
@@ -681,17 +681,17 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync_v2_ptsz)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 static CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)weir_real(35);
+  fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)hook_original(35);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
+  call_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, location, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(location.id), W(count), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, location, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(location.id), W(count), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync_v2_ptsz, PFN_cuMemPrefetchAsync_v12020_ptsz), "cuMemPrefetchAsync_v2_ptsz");
@@ -700,17 +700,17 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuMemAdvise)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
 static CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
-  fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)weir_real(36);
+  fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)hook_original(36);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
+  call_forward(c);
   CUresult r = real(devPtr, count, advice, device);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, advice, device))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, advice, device))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAdvise, PFN_cuMemAdvise_v8000), "cuMemAdvise");
@@ -719,17 +719,17 @@ WEIR_EXPORT(w_cuMemAdvise, cuMemAdvise, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
 static CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
-  fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)weir_real(37);
+  fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)hook_original(37);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
+  call_forward(c);
   CUresult r = real(devPtr, count, advice, location);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, advice, location))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, advice, location))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemAdvise_v2, PFN_cuMemAdvise_v12020), "cuMemAdvise_v2");
@@ -738,17 +738,17 @@ WEIR_EXPORT(w_cuMemAdvise_v2, cuMemAdvise_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 static CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-  fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)weir_real(38);
+  fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)hook_original(38);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
+  call_forward(c);
   CUresult r = real(hStream, dptr, length, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, dptr, length, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(dptr), W(flags), W(length), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, dptr, length, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(dptr), W(flags), W(length), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamAttachMemAsync, PFN_cuStreamAttachMemAsync_v6000), "cuStreamAttachMemAsync");
@@ -757,17 +757,17 @@ WEIR_EXPORT(w_cuStreamAttachMemAsync, cuStreamAttachMemAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAttachMemAsync_ptsz)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 static CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-  fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)weir_real(39);
+  fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(39);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
+  call_forward(c);
   CUresult r = real(hStream, dptr, length, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, dptr, length, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(dptr), W(flags), W(length), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, dptr, length, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(dptr), W(flags), W(length), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamAttachMemAsync_ptsz, PFN_cuStreamAttachMemAsync_v7000_ptsz), "cuStreamAttachMemAsync_ptsz");
@@ -776,20 +776,20 @@ WEIR_EXPORT(w_cuStreamAttachMemAsync_ptsz, cuStreamAttachMemAsync_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-  fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)weir_real(40);
+  fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)hook_original(40);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
+  if (!call_enter(c, 202, 0, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy, PFN_cuMemcpy_v4000), "cuMemcpy");
@@ -798,20 +798,20 @@ WEIR_EXPORT(w_cuMemcpy, cuMemcpy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy_ptds)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-  fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)weir_real(41);
+  fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)hook_original(41);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
+  if (!call_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy_ptds, PFN_cuMemcpy_v7000_ptds), "cuMemcpy_ptds");
@@ -820,20 +820,20 @@ WEIR_EXPORT(w_cuMemcpy_ptds, cuMemcpy_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)weir_real(42);
+  fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)hook_original(42);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
+  if (!call_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAsync, PFN_cuMemcpyAsync_v4000), "cuMemcpyAsync");
@@ -842,20 +842,20 @@ WEIR_EXPORT(w_cuMemcpyAsync, cuMemcpyAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAsync_ptsz)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)weir_real(43);
+  fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)hook_original(43);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
+  if (!call_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAsync_ptsz, PFN_cuMemcpyAsync_v7000_ptsz), "cuMemcpyAsync_ptsz");
@@ -864,18 +864,18 @@ WEIR_EXPORT(w_cuMemcpyAsync_ptsz, cuMemcpyAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount);
 static CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount)
 {
-  fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)weir_real(44);
+  fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)hook_original(44);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, srcHost, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoD, PFN_cuMemcpyHtoD_v2000), "cuMemcpyHtoD");
@@ -884,20 +884,20 @@ WEIR_EXPORT(w_cuMemcpyHtoD, cuMemcpyHtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)weir_real(45);
+  fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)hook_original(45);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  if (!call_enter(c, 267, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoD_v2, PFN_cuMemcpyHtoD_v3020), "cuMemcpyHtoD_v2");
@@ -906,20 +906,20 @@ WEIR_EXPORT(w_cuMemcpyHtoD_v2, cuMemcpyHtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD_v2_ptds)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)weir_real(46);
+  fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)hook_original(46);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  if (!call_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoD_v2_ptds, PFN_cuMemcpyHtoD_v7000_ptds), "cuMemcpyHtoD_v2_ptds");
@@ -928,18 +928,18 @@ WEIR_EXPORT(w_cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)weir_real(47);
+  fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)hook_original(47);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, srcHost, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoDAsync, PFN_cuMemcpyHtoDAsync_v2000), "cuMemcpyHtoDAsync");
@@ -948,20 +948,20 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync, cuMemcpyHtoDAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)weir_real(48);
+  fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)hook_original(48);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  if (!call_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020), "cuMemcpyHtoDAsync_v2");
@@ -970,20 +970,20 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)weir_real(49);
+  fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)hook_original(49);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  if (!call_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoDAsync_v2_ptsz, PFN_cuMemcpyHtoDAsync_v7000_ptsz), "cuMemcpyHtoDAsync_v2_ptsz");
@@ -992,18 +992,18 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoH)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)weir_real(50);
+  fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)hook_original(50);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstHost, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstHost, srcDevice, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoH, PFN_cuMemcpyDtoH_v2000), "cuMemcpyDtoH");
@@ -1012,20 +1012,20 @@ WEIR_EXPORT(w_cuMemcpyDtoH, cuMemcpyDtoH, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoH_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)weir_real(51);
+  fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)hook_original(51);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  if (!call_enter(c, 255, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoH_v2, PFN_cuMemcpyDtoH_v3020), "cuMemcpyDtoH_v2");
@@ -1034,20 +1034,20 @@ WEIR_EXPORT(w_cuMemcpyDtoH_v2, cuMemcpyDtoH_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoH_v2_ptds)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)weir_real(52);
+  fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)hook_original(52);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  if (!call_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoH_v2_ptds, PFN_cuMemcpyDtoH_v7000_ptds), "cuMemcpyDtoH_v2_ptds");
@@ -1056,18 +1056,18 @@ WEIR_EXPORT(w_cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)weir_real(53);
+  fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)hook_original(53);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstHost, srcDevice, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstHost, srcDevice, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoHAsync, PFN_cuMemcpyDtoHAsync_v2000), "cuMemcpyDtoHAsync");
@@ -1076,20 +1076,20 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync, cuMemcpyDtoHAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)weir_real(54);
+  fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)hook_original(54);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  if (!call_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020), "cuMemcpyDtoHAsync_v2");
@@ -1098,20 +1098,20 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2_ptsz)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)weir_real(55);
+  fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)hook_original(55);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  if (!call_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoHAsync_v2_ptsz, PFN_cuMemcpyDtoHAsync_v7000_ptsz), "cuMemcpyDtoHAsync_v2_ptsz");
@@ -1120,18 +1120,18 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoD)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)weir_real(56);
+  fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)hook_original(56);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, srcDevice, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoD, PFN_cuMemcpyDtoD_v2000), "cuMemcpyDtoD");
@@ -1140,20 +1140,20 @@ WEIR_EXPORT(w_cuMemcpyDtoD, cuMemcpyDtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoD_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)weir_real(57);
+  fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)hook_original(57);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  if (!call_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoD_v2, PFN_cuMemcpyDtoD_v3020), "cuMemcpyDtoD_v2");
@@ -1162,20 +1162,20 @@ WEIR_EXPORT(w_cuMemcpyDtoD_v2, cuMemcpyDtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoD_v2_ptds)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)weir_real(58);
+  fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)hook_original(58);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  if (!call_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoD_v2_ptds, PFN_cuMemcpyDtoD_v7000_ptds), "cuMemcpyDtoD_v2_ptds");
@@ -1184,18 +1184,18 @@ WEIR_EXPORT(w_cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)weir_real(59);
+  fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)hook_original(59);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, srcDevice, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, srcDevice, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoDAsync, PFN_cuMemcpyDtoDAsync_v3000), "cuMemcpyDtoDAsync");
@@ -1204,20 +1204,20 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync, cuMemcpyDtoDAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)weir_real(60);
+  fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)hook_original(60);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  if (!call_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoDAsync_v2, PFN_cuMemcpyDtoDAsync_v3020), "cuMemcpyDtoDAsync_v2");
@@ -1226,20 +1226,20 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)weir_real(61);
+  fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)hook_original(61);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  if (!call_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoDAsync_v2_ptsz, PFN_cuMemcpyDtoDAsync_v7000_ptsz), "cuMemcpyDtoDAsync_v2_ptsz");
@@ -1248,18 +1248,18 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoA)(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)weir_real(62);
+  fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)hook_original(62);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoA, PFN_cuMemcpyDtoA_v2000), "cuMemcpyDtoA");
@@ -1268,18 +1268,18 @@ WEIR_EXPORT(w_cuMemcpyDtoA, cuMemcpyDtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoA_v2)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)weir_real(63);
+  fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)hook_original(63);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoA_v2, PFN_cuMemcpyDtoA_v3020), "cuMemcpyDtoA_v2");
@@ -1288,18 +1288,18 @@ WEIR_EXPORT(w_cuMemcpyDtoA_v2, cuMemcpyDtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)weir_real(64);
+  fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)hook_original(64);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyDtoA_v2_ptds, PFN_cuMemcpyDtoA_v7000_ptds), "cuMemcpyDtoA_v2_ptds");
@@ -1308,18 +1308,18 @@ WEIR_EXPORT(w_cuMemcpyDtoA_v2_ptds, cuMemcpyDtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD)(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)weir_real(65);
+  fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)hook_original(65);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoD, PFN_cuMemcpyAtoD_v2000), "cuMemcpyAtoD");
@@ -1328,18 +1328,18 @@ WEIR_EXPORT(w_cuMemcpyAtoD, cuMemcpyAtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD_v2)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)weir_real(66);
+  fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)hook_original(66);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoD_v2, PFN_cuMemcpyAtoD_v3020), "cuMemcpyAtoD_v2");
@@ -1348,18 +1348,18 @@ WEIR_EXPORT(w_cuMemcpyAtoD_v2, cuMemcpyAtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD_v2_ptds)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)weir_real(67);
+  fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)hook_original(67);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoD_v2_ptds, PFN_cuMemcpyAtoD_v7000_ptds), "cuMemcpyAtoD_v2_ptds");
@@ -1368,18 +1368,18 @@ WEIR_EXPORT(w_cuMemcpyAtoD_v2_ptds, cuMemcpyAtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA)(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)weir_real(68);
+  fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)hook_original(68);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoA, PFN_cuMemcpyAtoA_v2000), "cuMemcpyAtoA");
@@ -1388,18 +1388,18 @@ WEIR_EXPORT(w_cuMemcpyAtoA, cuMemcpyAtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA_v2)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)weir_real(69);
+  fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)hook_original(69);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoA_v2, PFN_cuMemcpyAtoA_v3020), "cuMemcpyAtoA_v2");
@@ -1408,18 +1408,18 @@ WEIR_EXPORT(w_cuMemcpyAtoA_v2, cuMemcpyAtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)weir_real(70);
+  fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)hook_original(70);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoA_v2_ptds, PFN_cuMemcpyAtoA_v7000_ptds), "cuMemcpyAtoA_v2_ptds");
@@ -1428,18 +1428,18 @@ WEIR_EXPORT(w_cuMemcpyAtoA_v2_ptds, cuMemcpyAtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount);
 static CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount)
 {
-  fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)weir_real(71);
+  fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)hook_original(71);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoA, PFN_cuMemcpyHtoA_v2000), "cuMemcpyHtoA");
@@ -1448,18 +1448,18 @@ WEIR_EXPORT(w_cuMemcpyHtoA, cuMemcpyHtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)weir_real(72);
+  fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)hook_original(72);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoA_v2, PFN_cuMemcpyHtoA_v3020), "cuMemcpyHtoA_v2");
@@ -1468,18 +1468,18 @@ WEIR_EXPORT(w_cuMemcpyHtoA_v2, cuMemcpyHtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)weir_real(73);
+  fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)hook_original(73);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoA_v2_ptds, PFN_cuMemcpyHtoA_v7000_ptds), "cuMemcpyHtoA_v2_ptds");
@@ -1488,18 +1488,18 @@ WEIR_EXPORT(w_cuMemcpyHtoA_v2_ptds, cuMemcpyHtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)weir_real(74);
+  fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)hook_original(74);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoAAsync, PFN_cuMemcpyHtoAAsync_v2000), "cuMemcpyHtoAAsync");
@@ -1508,18 +1508,18 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync, cuMemcpyHtoAAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)weir_real(75);
+  fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)hook_original(75);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoAAsync_v2, PFN_cuMemcpyHtoAAsync_v3020), "cuMemcpyHtoAAsync_v2");
@@ -1528,18 +1528,18 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2, cuMemcpyHtoAAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2_ptsz)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)weir_real(76);
+  fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)hook_original(76);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyHtoAAsync_v2_ptsz, PFN_cuMemcpyHtoAAsync_v7000_ptsz), "cuMemcpyHtoAAsync_v2_ptsz");
@@ -1548,18 +1548,18 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2_ptsz, cuMemcpyHtoAAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyAtoH)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)weir_real(77);
+  fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)hook_original(77);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoH, PFN_cuMemcpyAtoH_v2000), "cuMemcpyAtoH");
@@ -1568,18 +1568,18 @@ WEIR_EXPORT(w_cuMemcpyAtoH, cuMemcpyAtoH, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoH_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)weir_real(78);
+  fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)hook_original(78);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoH_v2, PFN_cuMemcpyAtoH_v3020), "cuMemcpyAtoH_v2");
@@ -1588,18 +1588,18 @@ WEIR_EXPORT(w_cuMemcpyAtoH_v2, cuMemcpyAtoH_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoH_v2_ptds)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)weir_real(79);
+  fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)hook_original(79);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoH_v2_ptds, PFN_cuMemcpyAtoH_v7000_ptds), "cuMemcpyAtoH_v2_ptds");
@@ -1608,18 +1608,18 @@ WEIR_EXPORT(w_cuMemcpyAtoH_v2_ptds, cuMemcpyAtoH_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)weir_real(80);
+  fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)hook_original(80);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoHAsync, PFN_cuMemcpyAtoHAsync_v2000), "cuMemcpyAtoHAsync");
@@ -1628,18 +1628,18 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync, cuMemcpyAtoHAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)weir_real(81);
+  fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)hook_original(81);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoHAsync_v2, PFN_cuMemcpyAtoHAsync_v3020), "cuMemcpyAtoHAsync_v2");
@@ -1648,18 +1648,18 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2_ptsz)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)weir_real(82);
+  fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)hook_original(82);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyAtoHAsync_v2_ptsz, PFN_cuMemcpyAtoHAsync_v7000_ptsz), "cuMemcpyAtoHAsync_v2_ptsz");
@@ -1668,18 +1668,18 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2_ptsz, cuMemcpyAtoHAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpy2D)(const CUDA_MEMCPY2D_v1 *pCopy);
 static CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-  fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)weir_real(83);
+  fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)hook_original(83);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy2D, PFN_cuMemcpy2D_v2000), "cuMemcpy2D");
@@ -1688,20 +1688,20 @@ WEIR_EXPORT(w_cuMemcpy2D, cuMemcpy2D, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2D_v2)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)weir_real(84);
+  fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)hook_original(84);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 205, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy2D_v2, PFN_cuMemcpy2D_v3020), "cuMemcpy2D_v2");
@@ -1710,20 +1710,20 @@ WEIR_EXPORT(w_cuMemcpy2D_v2, cuMemcpy2D_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2D_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)weir_real(85);
+  fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)hook_original(85);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy2D_v2_ptds, PFN_cuMemcpy2D_v7000_ptds), "cuMemcpy2D_v2_ptds");
@@ -1732,18 +1732,18 @@ WEIR_EXPORT(w_cuMemcpy2D_v2_ptds, cuMemcpy2D_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned)(const CUDA_MEMCPY2D_v1 *pCopy);
 static CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-  fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)weir_real(86);
+  fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)hook_original(86);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy2DUnaligned, PFN_cuMemcpy2DUnaligned_v2000), "cuMemcpy2DUnaligned");
@@ -1752,20 +1752,20 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned, cuMemcpy2DUnaligned, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)weir_real(87);
+  fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)hook_original(87);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 211, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy2DUnaligned_v2, PFN_cuMemcpy2DUnaligned_v3020), "cuMemcpy2DUnaligned_v2");
@@ -1774,20 +1774,20 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)weir_real(88);
+  fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)hook_original(88);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!call_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy2DUnaligned_v2_ptds, PFN_cuMemcpy2DUnaligned_v7000_ptds), "cuMemcpy2DUnaligned_v2_ptds");
@@ -1796,18 +1796,18 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2DUnaligned_v2_ptds, WEIR_NOD
 typedef CUresult (*fn_cuMemcpy2DAsync)(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)weir_real(89);
+  fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)hook_original(89);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   const copy_args copy = copy_args_2d_v1(pCopy, W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy2DAsync, PFN_cuMemcpy2DAsync_v2000), "cuMemcpy2DAsync");
@@ -1816,20 +1816,20 @@ WEIR_EXPORT(w_cuMemcpy2DAsync, cuMemcpy2DAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)weir_real(90);
+  fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)hook_original(90);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!call_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy2DAsync_v2, PFN_cuMemcpy2DAsync_v3020), "cuMemcpy2DAsync_v2");
@@ -1838,20 +1838,20 @@ WEIR_EXPORT(w_cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DAsync_v2_ptsz)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)weir_real(91);
+  fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)hook_original(91);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!call_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy2DAsync_v2_ptsz, PFN_cuMemcpy2DAsync_v7000_ptsz), "cuMemcpy2DAsync_v2_ptsz");
@@ -1860,18 +1860,18 @@ WEIR_EXPORT(w_cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpy3D)(const CUDA_MEMCPY3D_v1 *pCopy);
 static CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
-  fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)weir_real(92);
+  fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)hook_original(92);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_3d_v1(pCopy, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3D, PFN_cuMemcpy3D_v2000), "cuMemcpy3D");
@@ -1880,18 +1880,18 @@ WEIR_EXPORT(w_cuMemcpy3D, cuMemcpy3D, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3D_v2)(const CUDA_MEMCPY3D *pCopy);
 static CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
-  fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)weir_real(93);
+  fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)hook_original(93);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_3d(pCopy, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3D_v2, PFN_cuMemcpy3D_v3020), "cuMemcpy3D_v2");
@@ -1900,18 +1900,18 @@ WEIR_EXPORT(w_cuMemcpy3D_v2, cuMemcpy3D_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3D_v2_ptds)(const CUDA_MEMCPY3D *pCopy);
 static CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
-  fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)weir_real(94);
+  fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)hook_original(94);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_3d(pCopy, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3D_v2_ptds, PFN_cuMemcpy3D_v7000_ptds), "cuMemcpy3D_v2_ptds");
@@ -1920,18 +1920,18 @@ WEIR_EXPORT(w_cuMemcpy3D_v2_ptds, cuMemcpy3D_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync)(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)weir_real(95);
+  fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)hook_original(95);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   const copy_args copy = copy_args_3d_v1(pCopy, W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DAsync, PFN_cuMemcpy3DAsync_v2000), "cuMemcpy3DAsync");
@@ -1940,18 +1940,18 @@ WEIR_EXPORT(w_cuMemcpy3DAsync, cuMemcpy3DAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)weir_real(96);
+  fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)hook_original(96);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DAsync_v2, PFN_cuMemcpy3DAsync_v3020), "cuMemcpy3DAsync_v2");
@@ -1960,18 +1960,18 @@ WEIR_EXPORT(w_cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync_v2_ptsz)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)weir_real(97);
+  fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)hook_original(97);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DAsync_v2_ptsz, PFN_cuMemcpy3DAsync_v7000_ptsz), "cuMemcpy3DAsync_v2_ptsz");
@@ -1980,20 +1980,20 @@ WEIR_EXPORT(w_cuMemcpy3DAsync_v2_ptsz, cuMemcpy3DAsync_v2_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpyPeer)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-  fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)weir_real(98);
+  fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)hook_original(98);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (!call_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyPeer, PFN_cuMemcpyPeer_v4000), "cuMemcpyPeer");
@@ -2002,20 +2002,20 @@ WEIR_EXPORT(w_cuMemcpyPeer, cuMemcpyPeer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeer_ptds)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-  fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)weir_real(99);
+  fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)hook_original(99);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (!call_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyPeer_ptds, PFN_cuMemcpyPeer_v7000_ptds), "cuMemcpyPeer_ptds");
@@ -2024,20 +2024,20 @@ WEIR_EXPORT(w_cuMemcpyPeer_ptds, cuMemcpyPeer_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeerAsync)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)weir_real(100);
+  fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)hook_original(100);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (!call_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000), "cuMemcpyPeerAsync");
@@ -2046,20 +2046,20 @@ WEIR_EXPORT(w_cuMemcpyPeerAsync, cuMemcpyPeerAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeerAsync_ptsz)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)weir_real(101);
+  fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)hook_original(101);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (!call_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyPeerAsync_ptsz, PFN_cuMemcpyPeerAsync_v7000_ptsz), "cuMemcpyPeerAsync_ptsz");
@@ -2068,18 +2068,18 @@ WEIR_EXPORT(w_cuMemcpyPeerAsync_ptsz, cuMemcpyPeerAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER *pCopy);
 static CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-  fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)weir_real(102);
+  fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)hook_original(102);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DPeer, PFN_cuMemcpy3DPeer_v4000), "cuMemcpy3DPeer");
@@ -2088,18 +2088,18 @@ WEIR_EXPORT(w_cuMemcpy3DPeer, cuMemcpy3DPeer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeer_ptds)(const CUDA_MEMCPY3D_PEER *pCopy);
 static CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-  fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)weir_real(103);
+  fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)hook_original(103);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DPeer_ptds, PFN_cuMemcpy3DPeer_v7000_ptds), "cuMemcpy3DPeer_ptds");
@@ -2108,18 +2108,18 @@ WEIR_EXPORT(w_cuMemcpy3DPeer_ptds, cuMemcpy3DPeer_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)weir_real(104);
+  fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)hook_original(104);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DPeerAsync, PFN_cuMemcpy3DPeerAsync_v4000), "cuMemcpy3DPeerAsync");
@@ -2128,18 +2128,18 @@ WEIR_EXPORT(w_cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeerAsync_ptsz)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)weir_real(105);
+  fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(105);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(pCopy, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pCopy, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DPeerAsync_ptsz, PFN_cuMemcpy3DPeerAsync_v7000_ptsz), "cuMemcpy3DPeerAsync_ptsz");
@@ -2148,17 +2148,17 @@ WEIR_EXPORT(w_cuMemcpy3DPeerAsync_ptsz, cuMemcpy3DPeerAsync_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuMemsetD8)(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N);
 static CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
-  fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)weir_real(106);
+  fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)hook_original(106);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 313, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 313, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
+  call_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, uc, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, uc, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD8, PFN_cuMemsetD8_v2000), "cuMemsetD8");
@@ -2167,17 +2167,17 @@ WEIR_EXPORT(w_cuMemsetD8, cuMemsetD8, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8_v2)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 static CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-  fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)weir_real(107);
+  fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)hook_original(107);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 314, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 314, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
+  call_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, uc, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, uc, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD8_v2, PFN_cuMemsetD8_v3020), "cuMemsetD8_v2");
@@ -2186,17 +2186,17 @@ WEIR_EXPORT(w_cuMemsetD8_v2, cuMemsetD8_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8_v2_ptds)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 static CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-  fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)weir_real(108);
+  fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)hook_original(108);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
+  call_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, uc, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, uc, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD8_v2_ptds, PFN_cuMemsetD8_v7000_ptds), "cuMemsetD8_v2_ptds");
@@ -2205,17 +2205,17 @@ WEIR_EXPORT(w_cuMemsetD8_v2_ptds, cuMemsetD8_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16)(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N);
 static CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
-  fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)weir_real(109);
+  fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)hook_original(109);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 288, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 288, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
+  call_forward(c);
   CUresult r = real(dstDevice, us, N);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, us, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, us, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD16, PFN_cuMemsetD16_v2000), "cuMemsetD16");
@@ -2224,17 +2224,17 @@ WEIR_EXPORT(w_cuMemsetD16, cuMemsetD16, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16_v2)(CUdeviceptr dstDevice, unsigned short us, size_t N);
 static CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-  fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)weir_real(110);
+  fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)hook_original(110);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 289, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 289, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
+  call_forward(c);
   CUresult r = real(dstDevice, us, N);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, us, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, us, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD16_v2, PFN_cuMemsetD16_v3020), "cuMemsetD16_v2");
@@ -2243,17 +2243,17 @@ WEIR_EXPORT(w_cuMemsetD16_v2, cuMemsetD16_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16_v2_ptds)(CUdeviceptr dstDevice, unsigned short us, size_t N);
 static CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-  fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)weir_real(111);
+  fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)hook_original(111);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
+  call_forward(c);
   CUresult r = real(dstDevice, us, N);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, us, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, us, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD16_v2_ptds, PFN_cuMemsetD16_v7000_ptds), "cuMemsetD16_v2_ptds");
@@ -2262,17 +2262,17 @@ WEIR_EXPORT(w_cuMemsetD16_v2_ptds, cuMemsetD16_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32)(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N);
 static CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
-  fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)weir_real(112);
+  fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)hook_original(112);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 308, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 308, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
+  call_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, ui, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, ui, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD32, PFN_cuMemsetD32_v2000), "cuMemsetD32");
@@ -2281,17 +2281,17 @@ WEIR_EXPORT(w_cuMemsetD32, cuMemsetD32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32_v2)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 static CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-  fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)weir_real(113);
+  fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)hook_original(113);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 309, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 309, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
+  call_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, ui, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, ui, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD32_v2, PFN_cuMemsetD32_v3020), "cuMemsetD32_v2");
@@ -2300,17 +2300,17 @@ WEIR_EXPORT(w_cuMemsetD32_v2, cuMemsetD32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32_v2_ptds)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 static CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-  fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)weir_real(114);
+  fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)hook_original(114);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
+  call_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, ui, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, ui, N))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD32_v2_ptds, PFN_cuMemsetD32_v7000_ptds), "cuMemsetD32_v2_ptds");
@@ -2319,17 +2319,17 @@ WEIR_EXPORT(w_cuMemsetD32_v2_ptds, cuMemsetD32_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)weir_real(115);
+  fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)hook_original(115);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 303, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 303, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D8, PFN_cuMemsetD2D8_v2000), "cuMemsetD2D8");
@@ -2338,17 +2338,17 @@ WEIR_EXPORT(w_cuMemsetD2D8, cuMemsetD2D8, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)weir_real(116);
+  fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)hook_original(116);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 304, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 304, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D8_v2, PFN_cuMemsetD2D8_v3020), "cuMemsetD2D8_v2");
@@ -2357,17 +2357,17 @@ WEIR_EXPORT(w_cuMemsetD2D8_v2, cuMemsetD2D8_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)weir_real(117);
+  fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)hook_original(117);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D8_v2_ptds, PFN_cuMemsetD2D8_v7000_ptds), "cuMemsetD2D8_v2_ptds");
@@ -2376,17 +2376,17 @@ WEIR_EXPORT(w_cuMemsetD2D8_v2_ptds, cuMemsetD2D8_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)weir_real(118);
+  fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)hook_original(118);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 293, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 293, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, us, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, us, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D16, PFN_cuMemsetD2D16_v2000), "cuMemsetD2D16");
@@ -2395,17 +2395,17 @@ WEIR_EXPORT(w_cuMemsetD2D16, cuMemsetD2D16, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)weir_real(119);
+  fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)hook_original(119);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 294, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 294, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, us, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, us, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D16_v2, PFN_cuMemsetD2D16_v3020), "cuMemsetD2D16_v2");
@@ -2414,17 +2414,17 @@ WEIR_EXPORT(w_cuMemsetD2D16_v2, cuMemsetD2D16_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)weir_real(120);
+  fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)hook_original(120);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, us, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, us, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D16_v2_ptds, PFN_cuMemsetD2D16_v7000_ptds), "cuMemsetD2D16_v2_ptds");
@@ -2433,17 +2433,17 @@ WEIR_EXPORT(w_cuMemsetD2D16_v2_ptds, cuMemsetD2D16_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)weir_real(121);
+  fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)hook_original(121);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 298, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 298, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D32, PFN_cuMemsetD2D32_v2000), "cuMemsetD2D32");
@@ -2452,17 +2452,17 @@ WEIR_EXPORT(w_cuMemsetD2D32, cuMemsetD2D32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)weir_real(122);
+  fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)hook_original(122);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 299, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 299, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D32_v2, PFN_cuMemsetD2D32_v3020), "cuMemsetD2D32_v2");
@@ -2471,17 +2471,17 @@ WEIR_EXPORT(w_cuMemsetD2D32_v2, cuMemsetD2D32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)weir_real(123);
+  fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)hook_original(123);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D32_v2_ptds, PFN_cuMemsetD2D32_v7000_ptds), "cuMemsetD2D32_v2_ptds");
@@ -2490,17 +2490,17 @@ WEIR_EXPORT(w_cuMemsetD2D32_v2_ptds, cuMemsetD2D32_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8Async)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)weir_real(124);
+  fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)hook_original(124);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, uc, N, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, uc, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, uc, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD8Async, PFN_cuMemsetD8Async_v3020), "cuMemsetD8Async");
@@ -2509,17 +2509,17 @@ WEIR_EXPORT(w_cuMemsetD8Async, cuMemsetD8Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8Async_ptsz)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)weir_real(125);
+  fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)hook_original(125);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, uc, N, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, uc, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, uc, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD8Async_ptsz, PFN_cuMemsetD8Async_v7000_ptsz), "cuMemsetD8Async_ptsz");
@@ -2528,17 +2528,17 @@ WEIR_EXPORT(w_cuMemsetD8Async_ptsz, cuMemsetD8Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16Async)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)weir_real(126);
+  fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)hook_original(126);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, us, N, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, us, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, us, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD16Async, PFN_cuMemsetD16Async_v3020), "cuMemsetD16Async");
@@ -2547,17 +2547,17 @@ WEIR_EXPORT(w_cuMemsetD16Async, cuMemsetD16Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16Async_ptsz)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)weir_real(127);
+  fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)hook_original(127);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, us, N, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, us, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, us, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD16Async_ptsz, PFN_cuMemsetD16Async_v7000_ptsz), "cuMemsetD16Async_ptsz");
@@ -2566,17 +2566,17 @@ WEIR_EXPORT(w_cuMemsetD16Async_ptsz, cuMemsetD16Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32Async)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)weir_real(128);
+  fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)hook_original(128);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, ui, N, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, ui, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, ui, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD32Async, PFN_cuMemsetD32Async_v3020), "cuMemsetD32Async");
@@ -2585,17 +2585,17 @@ WEIR_EXPORT(w_cuMemsetD32Async, cuMemsetD32Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32Async_ptsz)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)weir_real(129);
+  fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)hook_original(129);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, ui, N, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, ui, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, ui, N, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD32Async_ptsz, PFN_cuMemsetD32Async_v7000_ptsz), "cuMemsetD32Async_ptsz");
@@ -2604,17 +2604,17 @@ WEIR_EXPORT(w_cuMemsetD32Async_ptsz, cuMemsetD32Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)weir_real(130);
+  fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)hook_original(130);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, uc, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, uc, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D8Async, PFN_cuMemsetD2D8Async_v3020), "cuMemsetD2D8Async");
@@ -2623,17 +2623,17 @@ WEIR_EXPORT(w_cuMemsetD2D8Async, cuMemsetD2D8Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)weir_real(131);
+  fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)hook_original(131);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, uc, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, uc, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D8Async_ptsz, PFN_cuMemsetD2D8Async_v7000_ptsz), "cuMemsetD2D8Async_ptsz");
@@ -2642,17 +2642,17 @@ WEIR_EXPORT(w_cuMemsetD2D8Async_ptsz, cuMemsetD2D8Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)weir_real(132);
+  fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)hook_original(132);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, us, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, us, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D16Async, PFN_cuMemsetD2D16Async_v3020), "cuMemsetD2D16Async");
@@ -2661,17 +2661,17 @@ WEIR_EXPORT(w_cuMemsetD2D16Async, cuMemsetD2D16Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)weir_real(133);
+  fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)hook_original(133);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, us, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, us, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D16Async_ptsz, PFN_cuMemsetD2D16Async_v7000_ptsz), "cuMemsetD2D16Async_ptsz");
@@ -2680,17 +2680,17 @@ WEIR_EXPORT(w_cuMemsetD2D16Async_ptsz, cuMemsetD2D16Async_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemsetD2D32Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)weir_real(134);
+  fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)hook_original(134);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, ui, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, ui, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D32Async, PFN_cuMemsetD2D32Async_v3020), "cuMemsetD2D32Async");
@@ -2699,17 +2699,17 @@ WEIR_EXPORT(w_cuMemsetD2D32Async, cuMemsetD2D32Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)weir_real(135);
+  fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)hook_original(135);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  call_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dstDevice, dstPitch, ui, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstDevice, dstPitch, ui, Width, Height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemsetD2D32Async_ptsz, PFN_cuMemsetD2D32Async_v7000_ptsz), "cuMemsetD2D32Async_ptsz");
@@ -2718,17 +2718,17 @@ WEIR_EXPORT(w_cuMemsetD2D32Async_ptsz, cuMemsetD2D32Async_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxSynchronize)(void);
 static CUresult w_cuCtxSynchronize(void)
 {
-  fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)weir_real(136);
+  fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)hook_original(136);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 342, 0, WEIR_BANK_DRIVER)) return real();
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync(c, real) : real();
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
-  weir_leave(c);
+  if (!call_enter(c, 342, 0, WEIR_BANK_DRIVER)) return real();
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_sync(c, real) : real();
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxSynchronize, PFN_cuCtxSynchronize_v2000), "cuCtxSynchronize");
@@ -2737,17 +2737,17 @@ WEIR_EXPORT(w_cuCtxSynchronize, cuCtxSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSynchronize_v2)(CUcontext ctx);
 static CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
 {
-  fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)weir_real(137);
+  fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)hook_original(137);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_forward(c);
   CUresult r = real(ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(ctx));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(ctx));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxSynchronize_v2, PFN_cuCtxSynchronize_v13000), "cuCtxSynchronize_v2");
@@ -2756,17 +2756,17 @@ WEIR_EXPORT(w_cuCtxSynchronize_v2, cuCtxSynchronize_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSynchronize)(CUstream hStream);
 static CUresult w_cuStreamSynchronize(CUstream hStream)
 {
-  fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)weir_real(138);
+  fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)hook_original(138);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  call_forward(c);
   CUresult r = real(hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamSynchronize, PFN_cuStreamSynchronize_v2000), "cuStreamSynchronize");
@@ -2775,17 +2775,17 @@ WEIR_EXPORT(w_cuStreamSynchronize, cuStreamSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSynchronize_ptsz)(CUstream hStream);
 static CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
 {
-  fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)weir_real(139);
+  fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)hook_original(139);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
+  call_forward(c);
   CUresult r = real(hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamSynchronize_ptsz, PFN_cuStreamSynchronize_v7000_ptsz), "cuStreamSynchronize_ptsz");
@@ -2794,17 +2794,17 @@ WEIR_EXPORT(w_cuStreamSynchronize_ptsz, cuStreamSynchronize_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamQuery)(CUstream hStream);
 static CUresult w_cuStreamQuery(CUstream hStream)
 {
-  fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)weir_real(140);
+  fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)hook_original(140);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  call_forward(c);
   CUresult r = real(hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamQuery, PFN_cuStreamQuery_v2000), "cuStreamQuery");
@@ -2813,17 +2813,17 @@ WEIR_EXPORT(w_cuStreamQuery, cuStreamQuery, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamQuery_ptsz)(CUstream hStream);
 static CUresult w_cuStreamQuery_ptsz(CUstream hStream)
 {
-  fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)weir_real(141);
+  fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)hook_original(141);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
+  call_forward(c);
   CUresult r = real(hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamQuery_ptsz, PFN_cuStreamQuery_v7000_ptsz), "cuStreamQuery_ptsz");
@@ -2832,17 +2832,17 @@ WEIR_EXPORT(w_cuStreamQuery_ptsz, cuStreamQuery_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 static CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-  fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)weir_real(142);
+  fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)hook_original(142);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
+  call_forward(c);
   CUresult r = real(hStream, hEvent, Flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, hEvent, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, hEvent, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWaitEvent, PFN_cuStreamWaitEvent_v3020), "cuStreamWaitEvent");
@@ -2851,17 +2851,17 @@ WEIR_EXPORT(w_cuStreamWaitEvent, cuStreamWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitEvent_ptsz)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 static CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-  fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)weir_real(143);
+  fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)hook_original(143);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
+  call_forward(c);
   CUresult r = real(hStream, hEvent, Flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, hEvent, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, hEvent, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWaitEvent_ptsz, PFN_cuStreamWaitEvent_v7000_ptsz), "cuStreamWaitEvent_ptsz");
@@ -2870,17 +2870,17 @@ WEIR_EXPORT(w_cuStreamWaitEvent_ptsz, cuStreamWaitEvent_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventSynchronize)(CUevent hEvent);
 static CUresult w_cuEventSynchronize(CUevent hEvent)
 {
-  fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)weir_real(144);
+  fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)hook_original(144);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
+  call_forward(c);
   CUresult r = real(hEvent);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync(c, W(WEIR_SYNC_EVENT), W(hEvent), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync(c, W(WEIR_SYNC_EVENT), W(hEvent), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventSynchronize, PFN_cuEventSynchronize_v2000), "cuEventSynchronize");
@@ -2889,17 +2889,17 @@ WEIR_EXPORT(w_cuEventSynchronize, cuEventSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventQuery)(CUevent hEvent);
 static CUresult w_cuEventQuery(CUevent hEvent)
 {
-  fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)weir_real(145);
+  fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)hook_original(145);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
+  call_forward(c);
   CUresult r = real(hEvent);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync(c, W(WEIR_SYNC_QUERY), W(hEvent), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync(c, W(WEIR_SYNC_QUERY), W(hEvent), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventQuery, PFN_cuEventQuery_v2000), "cuEventQuery");
@@ -2908,17 +2908,17 @@ WEIR_EXPORT(w_cuEventQuery, cuEventQuery, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)weir_real(146);
+  fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)hook_original(146);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32, PFN_cuStreamWaitValue32_v8000), "cuStreamWaitValue32");
@@ -2927,17 +2927,17 @@ WEIR_EXPORT(w_cuStreamWaitValue32, cuStreamWaitValue32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)weir_real(147);
+  fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)hook_original(147);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32_ptsz, PFN_cuStreamWaitValue32_v8000_ptsz), "cuStreamWaitValue32_ptsz");
@@ -2946,17 +2946,17 @@ WEIR_EXPORT(w_cuStreamWaitValue32_ptsz, cuStreamWaitValue32_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamWaitValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)weir_real(148);
+  fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)hook_original(148);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32_v2, PFN_cuStreamWaitValue32_v11070), "cuStreamWaitValue32_v2");
@@ -2965,17 +2965,17 @@ WEIR_EXPORT(w_cuStreamWaitValue32_v2, cuStreamWaitValue32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)weir_real(149);
+  fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)hook_original(149);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32_v2_ptsz, PFN_cuStreamWaitValue32_v11070_ptsz), "cuStreamWaitValue32_v2_ptsz");
@@ -2984,17 +2984,17 @@ WEIR_EXPORT(w_cuStreamWaitValue32_v2_ptsz, cuStreamWaitValue32_v2_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamWaitValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)weir_real(150);
+  fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)hook_original(150);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64, PFN_cuStreamWaitValue64_v9000), "cuStreamWaitValue64");
@@ -3003,17 +3003,17 @@ WEIR_EXPORT(w_cuStreamWaitValue64, cuStreamWaitValue64, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)weir_real(151);
+  fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)hook_original(151);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64_ptsz, PFN_cuStreamWaitValue64_v9000_ptsz), "cuStreamWaitValue64_ptsz");
@@ -3022,17 +3022,17 @@ WEIR_EXPORT(w_cuStreamWaitValue64_ptsz, cuStreamWaitValue64_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamWaitValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)weir_real(152);
+  fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)hook_original(152);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64_v2, PFN_cuStreamWaitValue64_v11070), "cuStreamWaitValue64_v2");
@@ -3041,17 +3041,17 @@ WEIR_EXPORT(w_cuStreamWaitValue64_v2, cuStreamWaitValue64_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)weir_real(153);
+  fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)hook_original(153);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64_v2_ptsz, PFN_cuStreamWaitValue64_v11070_ptsz), "cuStreamWaitValue64_v2_ptsz");
@@ -3060,17 +3060,17 @@ WEIR_EXPORT(w_cuStreamWaitValue64_v2_ptsz, cuStreamWaitValue64_v2_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamWriteValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)weir_real(154);
+  fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)hook_original(154);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32, PFN_cuStreamWriteValue32_v8000), "cuStreamWriteValue32");
@@ -3079,17 +3079,17 @@ WEIR_EXPORT(w_cuStreamWriteValue32, cuStreamWriteValue32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWriteValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)weir_real(155);
+  fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)hook_original(155);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32_ptsz, PFN_cuStreamWriteValue32_v8000_ptsz), "cuStreamWriteValue32_ptsz");
@@ -3098,17 +3098,17 @@ WEIR_EXPORT(w_cuStreamWriteValue32_ptsz, cuStreamWriteValue32_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)weir_real(156);
+  fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)hook_original(156);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32_v2, PFN_cuStreamWriteValue32_v11070), "cuStreamWriteValue32_v2");
@@ -3117,17 +3117,17 @@ WEIR_EXPORT(w_cuStreamWriteValue32_v2, cuStreamWriteValue32_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamWriteValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)weir_real(157);
+  fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)hook_original(157);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32_v2_ptsz, PFN_cuStreamWriteValue32_v11070_ptsz), "cuStreamWriteValue32_v2_ptsz");
@@ -3136,17 +3136,17 @@ WEIR_EXPORT(w_cuStreamWriteValue32_v2_ptsz, cuStreamWriteValue32_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamWriteValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)weir_real(158);
+  fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)hook_original(158);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64, PFN_cuStreamWriteValue64_v9000), "cuStreamWriteValue64");
@@ -3155,17 +3155,17 @@ WEIR_EXPORT(w_cuStreamWriteValue64, cuStreamWriteValue64, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWriteValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)weir_real(159);
+  fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)hook_original(159);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64_ptsz, PFN_cuStreamWriteValue64_v9000_ptsz), "cuStreamWriteValue64_ptsz");
@@ -3174,17 +3174,17 @@ WEIR_EXPORT(w_cuStreamWriteValue64_ptsz, cuStreamWriteValue64_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamWriteValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)weir_real(160);
+  fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)hook_original(160);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64_v2, PFN_cuStreamWriteValue64_v11070), "cuStreamWriteValue64_v2");
@@ -3193,17 +3193,17 @@ WEIR_EXPORT(w_cuStreamWriteValue64_v2, cuStreamWriteValue64_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamWriteValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)weir_real(161);
+  fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)hook_original(161);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(addr), W(value), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, addr, value, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(addr), W(value), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64_v2_ptsz, PFN_cuStreamWriteValue64_v11070_ptsz), "cuStreamWriteValue64_v2_ptsz");
@@ -3212,17 +3212,17 @@ WEIR_EXPORT(w_cuStreamWriteValue64_v2_ptsz, cuStreamWriteValue64_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamCreate)(CUstream *phStream, unsigned int Flags);
 static CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
-  fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)weir_real(162);
+  fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)hook_original(162);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
+  call_forward(c);
   CUresult r = real(phStream, Flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phStream, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_stream(c, WEIR_OUT(phStream), W(1), W(Flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phStream, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_stream(c, WEIR_OUT(phStream), W(1), W(Flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamCreate, PFN_cuStreamCreate_v2000), "cuStreamCreate");
@@ -3231,17 +3231,17 @@ WEIR_EXPORT(w_cuStreamCreate, cuStreamCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamCreateWithPriority)(CUstream *phStream, unsigned int flags, int priority);
 static CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
-  fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)weir_real(163);
+  fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)hook_original(163);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
+  call_forward(c);
   CUresult r = real(phStream, flags, priority);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phStream, flags, priority))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_stream(c, WEIR_OUT(phStream), W(1), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phStream, flags, priority))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_stream(c, WEIR_OUT(phStream), W(1), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamCreateWithPriority, PFN_cuStreamCreateWithPriority_v5050), "cuStreamCreateWithPriority");
@@ -3250,17 +3250,17 @@ WEIR_EXPORT(w_cuStreamCreateWithPriority, cuStreamCreateWithPriority, WEIR_NODE_
 typedef CUresult (*fn_cuGreenCtxStreamCreate)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
 static CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
 {
-  fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)weir_real(164);
+  fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)hook_original(164);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 394, 0, WEIR_BANK_DRIVER)) return real(phStream, greenCtx, flags, priority);
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuGreenCtxStreamCreate(c, real, phStream, greenCtx, flags, priority) : real(phStream, greenCtx, flags, priority);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_stream(c, WEIR_OUT(phStream), W(1), W(flags));
-  weir_leave(c);
+  if (!call_enter(c, 394, 0, WEIR_BANK_DRIVER)) return real(phStream, greenCtx, flags, priority);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuGreenCtxStreamCreate(c, real, phStream, greenCtx, flags, priority) : real(phStream, greenCtx, flags, priority);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_stream(c, WEIR_OUT(phStream), W(1), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGreenCtxStreamCreate, PFN_cuGreenCtxStreamCreate_v12050), "cuGreenCtxStreamCreate");
@@ -3269,17 +3269,17 @@ WEIR_EXPORT(w_cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamDestroy)(CUstream hStream);
 static CUresult w_cuStreamDestroy(CUstream hStream)
 {
-  fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)weir_real(165);
+  fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)hook_original(165);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 401, 0, WEIR_BANK_DRIVER)) return real(hStream);
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_stream(c, W(hStream), W(0), W(0));
-  weir_leave(c);
+  if (!call_enter(c, 401, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuStreamDestroy(c, real, hStream) : real(hStream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_stream(c, W(hStream), W(0), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamDestroy, PFN_cuStreamDestroy_v2000), "cuStreamDestroy");
@@ -3288,17 +3288,17 @@ WEIR_EXPORT(w_cuStreamDestroy, cuStreamDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamDestroy_v2)(CUstream hStream);
 static CUresult w_cuStreamDestroy_v2(CUstream hStream)
 {
-  fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)weir_real(166);
+  fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)hook_original(166);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 402, 0, WEIR_BANK_DRIVER)) return real(hStream);
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_stream(c, W(hStream), W(0), W(0));
-  weir_leave(c);
+  if (!call_enter(c, 402, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuStreamDestroy(c, real, hStream) : real(hStream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_stream(c, W(hStream), W(0), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000), "cuStreamDestroy_v2");
@@ -3307,17 +3307,17 @@ WEIR_EXPORT(w_cuStreamDestroy_v2, cuStreamDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 static CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-  fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)weir_real(167);
+  fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)hook_original(167);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
+  call_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, callback, userData, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(callback), W(userData), W(0), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, callback, userData, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(callback), W(userData), W(0), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamAddCallback, PFN_cuStreamAddCallback_v5000), "cuStreamAddCallback");
@@ -3326,17 +3326,17 @@ WEIR_EXPORT(w_cuStreamAddCallback, cuStreamAddCallback, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAddCallback_ptsz)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 static CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-  fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)weir_real(168);
+  fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)hook_original(168);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
+  call_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, callback, userData, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(callback), W(userData), W(0), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, callback, userData, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(callback), W(userData), W(0), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamAddCallback_ptsz, PFN_cuStreamAddCallback_v7000_ptsz), "cuStreamAddCallback_ptsz");
@@ -3345,23 +3345,23 @@ WEIR_EXPORT(w_cuStreamAddCallback_ptsz, cuStreamAddCallback_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamBeginCapture)(CUstream hStream);
 static CUresult w_cuStreamBeginCapture(CUstream hStream)
 {
-  fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)weir_real(169);
+  fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)hook_original(169);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  bool counted = weir_capture_begins();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 637, 0, WEIR_BANK_DRIVER)) {
+  bool counted = capture_begins();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 637, 0, WEIR_BANK_DRIVER)) {
     CUresult r = real(hStream);
-    weir_capture_begun(counted, (uint32_t)r);
+    capture_begun(counted, (uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_capture_begun(counted, (uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_begin(c, W(hStream), W(0), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  capture_begun(counted, (uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_capture_begin(c, W(hStream), W(0), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamBeginCapture, PFN_cuStreamBeginCapture_v10000), "cuStreamBeginCapture");
@@ -3370,23 +3370,23 @@ WEIR_EXPORT(w_cuStreamBeginCapture, cuStreamBeginCapture, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBeginCapture_ptsz)(CUstream hStream);
 static CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
 {
-  fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)weir_real(170);
+  fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)hook_original(170);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  bool counted = weir_capture_begins();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 638, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+  bool counted = capture_begins();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 638, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     CUresult r = real(hStream);
-    weir_capture_begun(counted, (uint32_t)r);
+    capture_begun(counted, (uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_capture_begun(counted, (uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_begin(c, W(hStream), W(0), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  capture_begun(counted, (uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_capture_begin(c, W(hStream), W(0), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamBeginCapture_ptsz, PFN_cuStreamBeginCapture_v10000_ptsz), "cuStreamBeginCapture_ptsz");
@@ -3395,23 +3395,23 @@ WEIR_EXPORT(w_cuStreamBeginCapture_ptsz, cuStreamBeginCapture_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamBeginCapture_v2)(CUstream hStream, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)weir_real(171);
+  fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)hook_original(171);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  bool counted = weir_capture_begins();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 639, 0, WEIR_BANK_DRIVER)) {
+  bool counted = capture_begins();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 639, 0, WEIR_BANK_DRIVER)) {
     CUresult r = real(hStream, mode);
-    weir_capture_begun(counted, (uint32_t)r);
+    capture_begun(counted, (uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(hStream, mode);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_capture_begun(counted, (uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_begin(c, W(hStream), W(mode), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, mode))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  capture_begun(counted, (uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_capture_begin(c, W(hStream), W(mode), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamBeginCapture_v2, PFN_cuStreamBeginCapture_v10010), "cuStreamBeginCapture_v2");
@@ -3420,23 +3420,23 @@ WEIR_EXPORT(w_cuStreamBeginCapture_v2, cuStreamBeginCapture_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBeginCapture_v2_ptsz)(CUstream hStream, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)weir_real(172);
+  fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)hook_original(172);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  bool counted = weir_capture_begins();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 640, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+  bool counted = capture_begins();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 640, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     CUresult r = real(hStream, mode);
-    weir_capture_begun(counted, (uint32_t)r);
+    capture_begun(counted, (uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(hStream, mode);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_capture_begun(counted, (uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_begin(c, W(hStream), W(mode), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, mode))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  capture_begun(counted, (uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_capture_begin(c, W(hStream), W(mode), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamBeginCapture_v2_ptsz, PFN_cuStreamBeginCapture_v10010_ptsz), "cuStreamBeginCapture_v2_ptsz");
@@ -3445,23 +3445,23 @@ WEIR_EXPORT(w_cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)weir_real(173);
+  fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)hook_original(173);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  bool counted = weir_capture_begins();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 641, 0, WEIR_BANK_DRIVER)) {
+  bool counted = capture_begins();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 641, 0, WEIR_BANK_DRIVER)) {
     CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-    weir_capture_begun(counted, (uint32_t)r);
+    capture_begun(counted, (uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_capture_begun(counted, (uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  capture_begun(counted, (uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_capture_begin(c, W(hStream), W(mode), W(hGraph));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamBeginCaptureToGraph, PFN_cuStreamBeginCaptureToGraph_v12030), "cuStreamBeginCaptureToGraph");
@@ -3470,23 +3470,23 @@ WEIR_EXPORT(w_cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, WEIR_NOD
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph_ptsz)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)weir_real(174);
+  fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)hook_original(174);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  bool counted = weir_capture_begins();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 642, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+  bool counted = capture_begins();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 642, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-    weir_capture_begun(counted, (uint32_t)r);
+    capture_begun(counted, (uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_capture_begun(counted, (uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  capture_begun(counted, (uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_capture_begin(c, W(hStream), W(mode), W(hGraph));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamBeginCaptureToGraph_ptsz, PFN_cuStreamBeginCaptureToGraph_v12030_ptsz), "cuStreamBeginCaptureToGraph_ptsz");
@@ -3495,23 +3495,23 @@ WEIR_EXPORT(w_cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCaptureToGraph_ptsz
 typedef CUresult (*fn_cuStreamEndCapture)(CUstream hStream, CUgraph *phGraph);
 static CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
-  fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)weir_real(175);
+  fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)hook_original(175);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  bool counted = weir_capture_ends();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 643, 0, WEIR_BANK_DRIVER)) {
+  bool counted = capture_ends();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 643, 0, WEIR_BANK_DRIVER)) {
     CUresult r = real(hStream, phGraph);
-    weir_capture_ended(counted, false, (uint32_t)r, W(hStream));
+    capture_ended(counted, false, (uint32_t)r, W(hStream));
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(hStream, phGraph);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, phGraph))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_capture_ended(counted, true, (uint32_t)r, W(hStream));
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, phGraph))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  capture_ended(counted, true, (uint32_t)r, W(hStream));
+  call_returned(c, (uint32_t)r);
+  extract_capture_end(c, W(hStream), WEIR_OUT(phGraph));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamEndCapture, PFN_cuStreamEndCapture_v10000), "cuStreamEndCapture");
@@ -3520,23 +3520,23 @@ WEIR_EXPORT(w_cuStreamEndCapture, cuStreamEndCapture, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamEndCapture_ptsz)(CUstream hStream, CUgraph *phGraph);
 static CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
-  fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)weir_real(176);
+  fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)hook_original(176);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  bool counted = weir_capture_ends();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 644, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+  bool counted = capture_ends();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 644, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     CUresult r = real(hStream, phGraph);
-    weir_capture_ended(counted, false, (uint32_t)r, W(hStream));
+    capture_ended(counted, false, (uint32_t)r, W(hStream));
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(hStream, phGraph);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, phGraph))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_capture_ended(counted, true, (uint32_t)r, W(hStream));
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, phGraph))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  capture_ended(counted, true, (uint32_t)r, W(hStream));
+  call_returned(c, (uint32_t)r);
+  extract_capture_end(c, W(hStream), WEIR_OUT(phGraph));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamEndCapture_ptsz, PFN_cuStreamEndCapture_v10000_ptsz), "cuStreamEndCapture_ptsz");
@@ -3545,17 +3545,17 @@ WEIR_EXPORT(w_cuStreamEndCapture_ptsz, cuStreamEndCapture_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuEventCreate)(CUevent *phEvent, unsigned int Flags);
 static CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
-  fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)weir_real(177);
+  fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)hook_original(177);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
+  call_forward(c);
   CUresult r = real(phEvent, Flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phEvent, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event(c, WEIR_OUT(phEvent), W(Flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phEvent, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, WEIR_OUT(phEvent), W(Flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventCreate, PFN_cuEventCreate_v2000), "cuEventCreate");
@@ -3564,17 +3564,17 @@ WEIR_EXPORT(w_cuEventCreate, cuEventCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventDestroy)(CUevent hEvent);
 static CUresult w_cuEventDestroy(CUevent hEvent)
 {
-  fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)weir_real(178);
+  fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)hook_original(178);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
+  call_forward(c);
   CUresult r = real(hEvent);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event(c, W(hEvent), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, W(hEvent), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventDestroy, PFN_cuEventDestroy_v2000), "cuEventDestroy");
@@ -3583,17 +3583,17 @@ WEIR_EXPORT(w_cuEventDestroy, cuEventDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventDestroy_v2)(CUevent hEvent);
 static CUresult w_cuEventDestroy_v2(CUevent hEvent)
 {
-  fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)weir_real(179);
+  fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)hook_original(179);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
+  call_forward(c);
   CUresult r = real(hEvent);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event(c, W(hEvent), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, W(hEvent), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventDestroy_v2, PFN_cuEventDestroy_v4000), "cuEventDestroy_v2");
@@ -3602,17 +3602,17 @@ WEIR_EXPORT(w_cuEventDestroy_v2, cuEventDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecord)(CUevent hEvent, CUstream hStream);
 static CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
 {
-  fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)weir_real(180);
+  fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)hook_original(180);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
+  call_forward(c);
   CUresult r = real(hEvent, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hEvent, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event_record(c, W(hEvent), W(hStream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hEvent, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event_record(c, W(hEvent), W(hStream), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventRecord, PFN_cuEventRecord_v2000), "cuEventRecord");
@@ -3621,17 +3621,17 @@ WEIR_EXPORT(w_cuEventRecord, cuEventRecord, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecord_ptsz)(CUevent hEvent, CUstream hStream);
 static CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
-  fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)weir_real(181);
+  fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)hook_original(181);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
+  call_forward(c);
   CUresult r = real(hEvent, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hEvent, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event_record(c, W(hEvent), W(hStream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hEvent, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event_record(c, W(hEvent), W(hStream), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventRecord_ptsz, PFN_cuEventRecord_v7000_ptsz), "cuEventRecord_ptsz");
@@ -3640,17 +3640,17 @@ WEIR_EXPORT(w_cuEventRecord_ptsz, cuEventRecord_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags);
 static CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-  fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)weir_real(182);
+  fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)hook_original(182);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
+  call_forward(c);
   CUresult r = real(hEvent, hStream, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hEvent, hStream, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event_record(c, W(hEvent), W(hStream), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hEvent, hStream, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event_record(c, W(hEvent), W(hStream), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventRecordWithFlags, PFN_cuEventRecordWithFlags_v11010), "cuEventRecordWithFlags");
@@ -3659,17 +3659,17 @@ WEIR_EXPORT(w_cuEventRecordWithFlags, cuEventRecordWithFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecordWithFlags_ptsz)(CUevent hEvent, CUstream hStream, unsigned int flags);
 static CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-  fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)weir_real(183);
+  fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)hook_original(183);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
+  call_forward(c);
   CUresult r = real(hEvent, hStream, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hEvent, hStream, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event_record(c, W(hEvent), W(hStream), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hEvent, hStream, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event_record(c, W(hEvent), W(hStream), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventRecordWithFlags_ptsz, PFN_cuEventRecordWithFlags_v11010_ptsz), "cuEventRecordWithFlags_ptsz");
@@ -3678,17 +3678,17 @@ WEIR_EXPORT(w_cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuEventElapsedTime)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 static CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-  fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)weir_real(184);
+  fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)hook_original(184);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
+  call_forward(c);
   CUresult r = real(pMilliseconds, hStart, hEnd);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pMilliseconds, hStart, hEnd))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event(c, W(hStart), W(hEnd));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pMilliseconds, hStart, hEnd))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, W(hStart), W(hEnd));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventElapsedTime, PFN_cuEventElapsedTime_v2000), "cuEventElapsedTime");
@@ -3697,17 +3697,17 @@ WEIR_EXPORT(w_cuEventElapsedTime, cuEventElapsedTime, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventElapsedTime_v2)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 static CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-  fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)weir_real(185);
+  fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)hook_original(185);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
+  call_forward(c);
   CUresult r = real(pMilliseconds, hStart, hEnd);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pMilliseconds, hStart, hEnd))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event(c, W(hStart), W(hEnd));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pMilliseconds, hStart, hEnd))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, W(hStart), W(hEnd));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuEventElapsedTime_v2, PFN_cuEventElapsedTime_v12080), "cuEventElapsedTime_v2");
@@ -3716,17 +3716,17 @@ WEIR_EXPORT(w_cuEventElapsedTime_v2, cuEventElapsedTime_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)weir_real(186);
+  fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)hook_original(186);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+  call_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchKernel, PFN_cuLaunchKernel_v4000), "cuLaunchKernel");
@@ -3735,17 +3735,17 @@ WEIR_EXPORT(w_cuLaunchKernel, cuLaunchKernel, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)weir_real(187);
+  fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)hook_original(187);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+  call_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchKernel_ptsz, PFN_cuLaunchKernel_v7000_ptsz), "cuLaunchKernel_ptsz");
@@ -3754,17 +3754,17 @@ WEIR_EXPORT(w_cuLaunchKernel_ptsz, cuLaunchKernel_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 static CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-  fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)weir_real(188);
+  fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)hook_original(188);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+  call_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchCooperativeKernel, PFN_cuLaunchCooperativeKernel_v9000), "cuLaunchCooperativeKernel");
@@ -3773,17 +3773,17 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, WEIR_NODE_DR
 typedef CUresult (*fn_cuLaunchCooperativeKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 static CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-  fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)weir_real(189);
+  fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(189);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+  call_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchCooperativeKernel_ptsz, PFN_cuLaunchCooperativeKernel_v9000_ptsz), "cuLaunchCooperativeKernel_ptsz");
@@ -3792,17 +3792,17 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel_ptsz, WE
 typedef CUresult (*fn_cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)weir_real(190);
+  fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)hook_original(190);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
+  call_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(config, f, kernelParams, extra))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch_config(c, W(f), config);
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(config, f, kernelParams, extra))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_launch_config(c, W(f), config);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchKernelEx, PFN_cuLaunchKernelEx_v11060), "cuLaunchKernelEx");
@@ -3811,17 +3811,17 @@ WEIR_EXPORT(w_cuLaunchKernelEx, cuLaunchKernelEx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernelEx_ptsz)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)weir_real(191);
+  fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)hook_original(191);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
+  call_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(config, f, kernelParams, extra))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch_config(c, W(f), config);
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(config, f, kernelParams, extra))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_launch_config(c, W(f), config);
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchKernelEx_ptsz, PFN_cuLaunchKernelEx_v11060_ptsz), "cuLaunchKernelEx_ptsz");
@@ -3830,17 +3830,17 @@ WEIR_EXPORT(w_cuLaunchKernelEx_ptsz, cuLaunchKernelEx_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags);
 static CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags)
 {
-  fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)weir_real(192);
+  fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)hook_original(192);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
+  call_forward(c);
   CUresult r = real(launchParamsList, numDevices, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(launchParamsList, numDevices, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch_multi(c, launchParamsList, W(numDevices));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(launchParamsList, numDevices, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_launch_multi(c, launchParamsList, W(numDevices));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchCooperativeKernelMultiDevice, PFN_cuLaunchCooperativeKernelMultiDevice_v9000), "cuLaunchCooperativeKernelMultiDevice");
@@ -3849,17 +3849,17 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMul
 typedef CUresult (*fn_cuLaunch)(CUfunction f);
 static CUresult w_cuLaunch(CUfunction f)
 {
-  fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)weir_real(193);
+  fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)hook_original(193);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
+  call_forward(c);
   CUresult r = real(f);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(f))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(f), W(1), W(1), W(1), W(1), W(1), W(1), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(f))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(f), W(1), W(1), W(1), W(1), W(1), W(1), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunch, PFN_cuLaunch_v2000), "cuLaunch");
@@ -3868,17 +3868,17 @@ WEIR_EXPORT(w_cuLaunch, cuLaunch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchGrid)(CUfunction f, int grid_width, int grid_height);
 static CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
-  fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)weir_real(194);
+  fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)hook_original(194);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
+  call_forward(c);
   CUresult r = real(f, grid_width, grid_height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(f, grid_width, grid_height))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(f), W((uint32_t)grid_width), W((uint32_t)grid_height), W(1), W(1), W(1), W(1), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(f, grid_width, grid_height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(f), W((uint32_t)grid_width), W((uint32_t)grid_height), W(1), W(1), W(1), W(1), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchGrid, PFN_cuLaunchGrid_v2000), "cuLaunchGrid");
@@ -3887,17 +3887,17 @@ WEIR_EXPORT(w_cuLaunchGrid, cuLaunchGrid, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchGridAsync)(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 static CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
 {
-  fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)weir_real(195);
+  fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)hook_original(195);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
+  call_forward(c);
   CUresult r = real(f, grid_width, grid_height, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(f, grid_width, grid_height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(f), W((uint32_t)grid_width), W((uint32_t)grid_height), W(1), W(1), W(1), W(1), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(f, grid_width, grid_height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(f), W((uint32_t)grid_width), W((uint32_t)grid_height), W(1), W(1), W(1), W(1), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchGridAsync, PFN_cuLaunchGridAsync_v2000), "cuLaunchGridAsync");
@@ -3906,17 +3906,17 @@ WEIR_EXPORT(w_cuLaunchGridAsync, cuLaunchGridAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData);
 static CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
-  fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)weir_real(196);
+  fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)hook_original(196);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
+  call_forward(c);
   CUresult r = real(hStream, fn, userData);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, fn, userData))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(fn), W(userData), W(0), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, fn, userData))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(fn), W(userData), W(0), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchHostFunc, PFN_cuLaunchHostFunc_v10000), "cuLaunchHostFunc");
@@ -3925,17 +3925,17 @@ WEIR_EXPORT(w_cuLaunchHostFunc, cuLaunchHostFunc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchHostFunc_ptsz)(CUstream hStream, CUhostFn fn, void *userData);
 static CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
-  fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)weir_real(197);
+  fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)hook_original(197);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
+  call_forward(c);
   CUresult r = real(hStream, fn, userData);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hStream, fn, userData))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(fn), W(userData), W(0), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, fn, userData))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(fn), W(userData), W(0), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLaunchHostFunc_ptsz, PFN_cuLaunchHostFunc_v10000_ptsz), "cuLaunchHostFunc_ptsz");
@@ -3944,17 +3944,17 @@ WEIR_EXPORT(w_cuLaunchHostFunc_ptsz, cuLaunchHostFunc_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)weir_real(198);
+  fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)hook_original(198);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+  call_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyBatchAsync, PFN_cuMemcpyBatchAsync_v12080), "cuMemcpyBatchAsync");
@@ -3963,17 +3963,17 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync, cuMemcpyBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)weir_real(199);
+  fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)hook_original(199);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+  call_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyBatchAsync_ptsz, PFN_cuMemcpyBatchAsync_v12080_ptsz), "cuMemcpyBatchAsync_ptsz");
@@ -3982,17 +3982,17 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_ptsz, cuMemcpyBatchAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)weir_real(200);
+  fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)hook_original(200);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+  call_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyBatchAsync_v2, PFN_cuMemcpyBatchAsync_v13000), "cuMemcpyBatchAsync_v2");
@@ -4001,17 +4001,17 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)weir_real(201);
+  fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)hook_original(201);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+  call_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpyBatchAsync_v2_ptsz, PFN_cuMemcpyBatchAsync_v13000_ptsz), "cuMemcpyBatchAsync_v2_ptsz");
@@ -4020,17 +4020,17 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_v2_ptsz, cuMemcpyBatchAsync_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuMemcpy3DBatchAsync)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)weir_real(202);
+  fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)hook_original(202);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
+  call_forward(c);
   CUresult r = real(numOps, opList, failIdx, flags, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(numOps, opList, failIdx, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(numOps, opList, failIdx, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_copy_3d_batch(c, opList, W(numOps), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DBatchAsync, PFN_cuMemcpy3DBatchAsync_v12080), "cuMemcpy3DBatchAsync");
@@ -4039,17 +4039,17 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)weir_real(203);
+  fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)hook_original(203);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
+  call_forward(c);
   CUresult r = real(numOps, opList, failIdx, flags, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(numOps, opList, failIdx, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(numOps, opList, failIdx, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_copy_3d_batch(c, opList, W(numOps), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DBatchAsync_ptsz, PFN_cuMemcpy3DBatchAsync_v12080_ptsz), "cuMemcpy3DBatchAsync_ptsz");
@@ -4058,17 +4058,17 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_ptsz, cuMemcpy3DBatchAsync_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)weir_real(204);
+  fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)hook_original(204);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
+  call_forward(c);
   CUresult r = real(numOps, opList, flags, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(numOps, opList, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(numOps, opList, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_copy_3d_batch(c, opList, W(numOps), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DBatchAsync_v2, PFN_cuMemcpy3DBatchAsync_v13000), "cuMemcpy3DBatchAsync_v2");
@@ -4077,17 +4077,17 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)weir_real(205);
+  fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)hook_original(205);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
+  call_forward(c);
   CUresult r = real(numOps, opList, flags, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(numOps, opList, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(numOps, opList, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_copy_3d_batch(c, opList, W(numOps), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemcpy3DBatchAsync_v2_ptsz, PFN_cuMemcpy3DBatchAsync_v13000_ptsz), "cuMemcpy3DBatchAsync_v2_ptsz");
@@ -4096,17 +4096,17 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2_ptsz, cuMemcpy3DBatchAsync_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuMemBatchDecompressAsync)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 static CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
-  fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)weir_real(206);
+  fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)hook_original(206);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 200, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 200, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
+  call_forward(c);
   CUresult r = real(paramsArray, count, flags, errorIndex, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(paramsArray, count, flags, errorIndex, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(paramsArray), W(count), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(paramsArray, count, flags, errorIndex, stream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(paramsArray), W(count), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemBatchDecompressAsync, PFN_cuMemBatchDecompressAsync_v12060), "cuMemBatchDecompressAsync");
@@ -4115,17 +4115,17 @@ WEIR_EXPORT(w_cuMemBatchDecompressAsync, cuMemBatchDecompressAsync, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemBatchDecompressAsync_ptsz)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 static CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
-  fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)weir_real(207);
+  fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)hook_original(207);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 201, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 201, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
+  call_forward(c);
   CUresult r = real(paramsArray, count, flags, errorIndex, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(paramsArray, count, flags, errorIndex, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(paramsArray), W(count), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(paramsArray, count, flags, errorIndex, stream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(paramsArray), W(count), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemBatchDecompressAsync_ptsz, PFN_cuMemBatchDecompressAsync_v12060_ptsz), "cuMemBatchDecompressAsync_ptsz");
@@ -4134,17 +4134,17 @@ WEIR_EXPORT(w_cuMemBatchDecompressAsync_ptsz, cuMemBatchDecompressAsync_ptsz, WE
 typedef CUresult (*fn_cuMemMapArrayAsync)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 static CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
-  fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)weir_real(208);
+  fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)hook_original(208);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 127, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 127, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
+  call_forward(c);
   CUresult r = real(mapInfoList, count, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(mapInfoList, count, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(mapInfoList), W(count), W(0), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(mapInfoList, count, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(mapInfoList), W(count), W(0), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemMapArrayAsync, PFN_cuMemMapArrayAsync_v11010), "cuMemMapArrayAsync");
@@ -4153,17 +4153,17 @@ WEIR_EXPORT(w_cuMemMapArrayAsync, cuMemMapArrayAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemMapArrayAsync_ptsz)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 static CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
-  fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)weir_real(209);
+  fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)hook_original(209);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 128, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 128, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
+  call_forward(c);
   CUresult r = real(mapInfoList, count, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(mapInfoList, count, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(mapInfoList), W(count), W(0), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(mapInfoList, count, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(mapInfoList), W(count), W(0), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuMemMapArrayAsync_ptsz, PFN_cuMemMapArrayAsync_v11010_ptsz), "cuMemMapArrayAsync_ptsz");
@@ -4172,17 +4172,17 @@ WEIR_EXPORT(w_cuMemMapArrayAsync_ptsz, cuMemMapArrayAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBatchMemOp)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)weir_real(210);
+  fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)hook_original(210);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 348, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 348, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
+  call_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, count, paramArray, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, count, paramArray, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(paramArray), W(count), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp, PFN_cuStreamBatchMemOp_v8000), "cuStreamBatchMemOp");
@@ -4191,17 +4191,17 @@ WEIR_EXPORT(w_cuStreamBatchMemOp, cuStreamBatchMemOp, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBatchMemOp_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)weir_real(211);
+  fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)hook_original(211);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 349, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 349, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
+  call_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, count, paramArray, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, count, paramArray, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(paramArray), W(count), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp_ptsz, PFN_cuStreamBatchMemOp_v8000_ptsz), "cuStreamBatchMemOp_ptsz");
@@ -4210,17 +4210,17 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_ptsz, cuStreamBatchMemOp_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBatchMemOp_v2)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)weir_real(212);
+  fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)hook_original(212);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 350, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 350, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
+  call_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, count, paramArray, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, count, paramArray, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(paramArray), W(count), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp_v2, PFN_cuStreamBatchMemOp_v11070), "cuStreamBatchMemOp_v2");
@@ -4229,17 +4229,17 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBatchMemOp_v2_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)weir_real(213);
+  fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)hook_original(213);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 351, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 351, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
+  call_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, count, paramArray, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, count, paramArray, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(paramArray), W(count), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp_v2_ptsz, PFN_cuStreamBatchMemOp_v11070_ptsz), "cuStreamBatchMemOp_v2_ptsz");
@@ -4248,17 +4248,17 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_v2_ptsz, cuStreamBatchMemOp_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)weir_real(214);
+  fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)hook_original(214);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 746, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 746, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
+  call_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuSignalExternalSemaphoresAsync, PFN_cuSignalExternalSemaphoresAsync_v10000), "cuSignalExternalSemaphoresAsync");
@@ -4267,17 +4267,17 @@ WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync, 
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)weir_real(215);
+  fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(215);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 747, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 747, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
+  call_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuSignalExternalSemaphoresAsync_ptsz, PFN_cuSignalExternalSemaphoresAsync_v10000_ptsz), "cuSignalExternalSemaphoresAsync_ptsz");
@@ -4286,17 +4286,17 @@ WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync_ptsz, cuSignalExternalSemaphoresAs
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)weir_real(216);
+  fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)hook_original(216);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 748, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 748, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
+  call_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuWaitExternalSemaphoresAsync, PFN_cuWaitExternalSemaphoresAsync_v10000), "cuWaitExternalSemaphoresAsync");
@@ -4305,17 +4305,17 @@ WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync, WEIR
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)weir_real(217);
+  fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(217);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 749, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 749, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
+  call_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuWaitExternalSemaphoresAsync_ptsz, PFN_cuWaitExternalSemaphoresAsync_v10000_ptsz), "cuWaitExternalSemaphoresAsync_ptsz");
@@ -4324,17 +4324,17 @@ WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync_ptsz, cuWaitExternalSemaphoresAsync_
 typedef CUresult (*fn_cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream);
 static CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
-  fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)weir_real(218);
+  fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)hook_original(218);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 614, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 614, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
+  call_forward(c);
   CUresult r = real(hGraph, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraph, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(hGraph), W(0), W(0), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraph, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), W(0), W(0), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphLaunch, PFN_cuGraphLaunch_v10000), "cuGraphLaunch");
@@ -4343,17 +4343,17 @@ WEIR_EXPORT(w_cuGraphLaunch, cuGraphLaunch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphLaunch_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
 static CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-  fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)weir_real(219);
+  fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)hook_original(219);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 615, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 615, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
+  call_forward(c);
   CUresult r = real(hGraphExec, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraphExec, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(hGraphExec), W(0), W(0), W(hStream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraphExec), W(0), W(0), W(hStream));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphLaunch_ptsz, PFN_cuGraphLaunch_v10000_ptsz), "cuGraphLaunch_ptsz");
@@ -4362,17 +4362,17 @@ WEIR_EXPORT(w_cuGraphLaunch_ptsz, cuGraphLaunch_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddKernelNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)weir_real(220);
+  fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)hook_original(220);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 555, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 555, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  call_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphAddKernelNode, PFN_cuGraphAddKernelNode_v10000), "cuGraphAddKernelNode");
@@ -4381,17 +4381,17 @@ WEIR_EXPORT(w_cuGraphAddKernelNode, cuGraphAddKernelNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddKernelNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)weir_real(221);
+  fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)hook_original(221);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 556, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 556, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  call_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphAddKernelNode_v2, PFN_cuGraphAddKernelNode_v12000), "cuGraphAddKernelNode_v2");
@@ -4400,17 +4400,17 @@ WEIR_EXPORT(w_cuGraphAddKernelNode_v2, cuGraphAddKernelNode_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphAddMemcpyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 static CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-  fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)weir_real(222);
+  fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)hook_original(222);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 559, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 559, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
+  call_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphAddMemcpyNode, PFN_cuGraphAddMemcpyNode_v10000), "cuGraphAddMemcpyNode");
@@ -4419,17 +4419,17 @@ WEIR_EXPORT(w_cuGraphAddMemcpyNode, cuGraphAddMemcpyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemsetNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 static CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-  fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)weir_real(223);
+  fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)hook_original(223);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 560, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 560, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
+  call_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphAddMemsetNode, PFN_cuGraphAddMemsetNode_v10000), "cuGraphAddMemsetNode");
@@ -4438,17 +4438,17 @@ WEIR_EXPORT(w_cuGraphAddMemsetNode, cuGraphAddMemsetNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddBatchMemOpNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)weir_real(224);
+  fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)hook_original(224);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 545, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 545, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  call_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphAddBatchMemOpNode, PFN_cuGraphAddBatchMemOpNode_v11070), "cuGraphAddBatchMemOpNode");
@@ -4457,17 +4457,17 @@ WEIR_EXPORT(w_cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphAddChildGraphNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph);
 static CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
-  fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)weir_real(225);
+  fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)hook_original(225);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 546, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 546, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
+  call_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, childGraph))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(childGraph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, childGraph))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(childGraph));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphAddChildGraphNode, PFN_cuGraphAddChildGraphNode_v10000), "cuGraphAddChildGraphNode");
@@ -4476,17 +4476,17 @@ WEIR_EXPORT(w_cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphAddNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams);
 static CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)weir_real(226);
+  fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)hook_original(226);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 561, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 561, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  call_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphAddNode, PFN_cuGraphAddNode_v12020), "cuGraphAddNode");
@@ -4495,17 +4495,17 @@ WEIR_EXPORT(w_cuGraphAddNode, cuGraphAddNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams);
 static CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)weir_real(227);
+  fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)hook_original(227);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 562, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 562, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
+  call_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphAddNode_v2, PFN_cuGraphAddNode_v12030), "cuGraphAddNode_v2");
@@ -4514,17 +4514,17 @@ WEIR_EXPORT(w_cuGraphAddNode_v2, cuGraphAddNode_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphKernelNodeSetParams)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)weir_real(228);
+  fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)hook_original(228);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 612, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 612, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
+  call_forward(c);
   CUresult r = real(hNode, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hNode), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hNode), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphKernelNodeSetParams, PFN_cuGraphKernelNodeSetParams_v10000), "cuGraphKernelNodeSetParams");
@@ -4533,17 +4533,17 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphKernelNodeSetParams_v2)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)weir_real(229);
+  fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)hook_original(229);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 613, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 613, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
+  call_forward(c);
   CUresult r = real(hNode, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hNode), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hNode), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphKernelNodeSetParams_v2, PFN_cuGraphKernelNodeSetParams_v12000), "cuGraphKernelNodeSetParams_v2");
@@ -4552,17 +4552,17 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetParams_v2, cuGraphKernelNodeSetParams_v2, WEIR
 typedef CUresult (*fn_cuGraphMemcpyNodeSetParams)(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
 static CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
-  fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)weir_real(230);
+  fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)hook_original(230);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 619, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 619, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
+  call_forward(c);
   CUresult r = real(hNode, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hNode), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hNode), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphMemcpyNodeSetParams, PFN_cuGraphMemcpyNodeSetParams_v10000), "cuGraphMemcpyNodeSetParams");
@@ -4571,17 +4571,17 @@ WEIR_EXPORT(w_cuGraphMemcpyNodeSetParams, cuGraphMemcpyNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphMemsetNodeSetParams)(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)weir_real(231);
+  fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)hook_original(231);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 621, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 621, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
+  call_forward(c);
   CUresult r = real(hNode, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hNode), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hNode), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphMemsetNodeSetParams, PFN_cuGraphMemsetNodeSetParams_v10000), "cuGraphMemsetNodeSetParams");
@@ -4590,17 +4590,17 @@ WEIR_EXPORT(w_cuGraphMemsetNodeSetParams, cuGraphMemsetNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphBatchMemOpNodeSetParams)(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)weir_real(232);
+  fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)hook_original(232);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 564, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 564, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
+  call_forward(c);
   CUresult r = real(hNode, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hNode), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hNode), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphBatchMemOpNodeSetParams, PFN_cuGraphBatchMemOpNodeSetParams_v11070), "cuGraphBatchMemOpNodeSetParams");
@@ -4609,17 +4609,17 @@ WEIR_EXPORT(w_cuGraphBatchMemOpNodeSetParams, cuGraphBatchMemOpNodeSetParams, WE
 typedef CUresult (*fn_cuGraphNodeSetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 static CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)weir_real(233);
+  fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)hook_original(233);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 630, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 630, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
+  call_forward(c);
   CUresult r = real(hNode, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hNode), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hNode), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphNodeSetParams, PFN_cuGraphNodeSetParams_v12020), "cuGraphNodeSetParams");
@@ -4628,17 +4628,17 @@ WEIR_EXPORT(w_cuGraphNodeSetParams, cuGraphNodeSetParams, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)weir_real(234);
+  fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)hook_original(234);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 585, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 585, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
+  call_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraphExec, hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraphExec), W(hNode));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraphExec), W(hNode));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphExecKernelNodeSetParams, PFN_cuGraphExecKernelNodeSetParams_v10010), "cuGraphExecKernelNodeSetParams");
@@ -4647,17 +4647,17 @@ WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams_v2)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)weir_real(235);
+  fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)hook_original(235);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 586, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 586, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
+  call_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraphExec, hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraphExec), W(hNode));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraphExec), W(hNode));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphExecKernelNodeSetParams_v2, PFN_cuGraphExecKernelNodeSetParams_v12000), "cuGraphExecKernelNodeSetParams_v2");
@@ -4666,17 +4666,17 @@ WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams_
 typedef CUresult (*fn_cuGraphExecMemcpyNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 static CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-  fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)weir_real(236);
+  fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)hook_original(236);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 587, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, copyParams, ctx);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 587, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, copyParams, ctx);
+  call_forward(c);
   CUresult r = real(hGraphExec, hNode, copyParams, ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraphExec, hNode, copyParams, ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraphExec), W(hNode));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, copyParams, ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraphExec), W(hNode));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphExecMemcpyNodeSetParams, PFN_cuGraphExecMemcpyNodeSetParams_v10020), "cuGraphExecMemcpyNodeSetParams");
@@ -4685,17 +4685,17 @@ WEIR_EXPORT(w_cuGraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecMemsetNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 static CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-  fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)weir_real(237);
+  fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)hook_original(237);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 588, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, memsetParams, ctx);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 588, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, memsetParams, ctx);
+  call_forward(c);
   CUresult r = real(hGraphExec, hNode, memsetParams, ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraphExec, hNode, memsetParams, ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraphExec), W(hNode));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, memsetParams, ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraphExec), W(hNode));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphExecMemsetNodeSetParams, PFN_cuGraphExecMemsetNodeSetParams_v10020), "cuGraphExecMemsetNodeSetParams");
@@ -4704,17 +4704,17 @@ WEIR_EXPORT(w_cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecBatchMemOpNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)weir_real(238);
+  fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)hook_original(238);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 576, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 576, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
+  call_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraphExec, hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraphExec), W(hNode));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraphExec), W(hNode));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphExecBatchMemOpNodeSetParams, PFN_cuGraphExecBatchMemOpNodeSetParams_v11070), "cuGraphExecBatchMemOpNodeSetParams");
@@ -4723,17 +4723,17 @@ WEIR_EXPORT(w_cuGraphExecBatchMemOpNodeSetParams, cuGraphExecBatchMemOpNodeSetPa
 typedef CUresult (*fn_cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
 static CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 {
-  fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)weir_real(239);
+  fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)hook_original(239);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 577, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, childGraph);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 577, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, childGraph);
+  call_forward(c);
   CUresult r = real(hGraphExec, hNode, childGraph);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraphExec, hNode, childGraph))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraphExec), W(hNode));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, childGraph))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraphExec), W(hNode));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphExecChildGraphNodeSetParams, PFN_cuGraphExecChildGraphNodeSetParams_v11010), "cuGraphExecChildGraphNodeSetParams");
@@ -4742,17 +4742,17 @@ WEIR_EXPORT(w_cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetPa
 typedef CUresult (*fn_cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 static CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)weir_real(240);
+  fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)hook_original(240);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 589, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 589, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
+  call_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraphExec, hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraphExec), W(hNode));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraphExec), W(hNode));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphExecNodeSetParams, PFN_cuGraphExecNodeSetParams_v12020), "cuGraphExecNodeSetParams");
@@ -4761,17 +4761,17 @@ WEIR_EXPORT(w_cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphExecUpdate)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out);
 static CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
-  fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)weir_real(241);
+  fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)hook_original(241);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 590, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 590, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
+  call_forward(c);
   CUresult r = real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraphExec, hGraph, hErrorNode_out, updateResult_out))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraphExec), W(hGraph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hGraph, hErrorNode_out, updateResult_out))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraphExec), W(hGraph));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphExecUpdate, PFN_cuGraphExecUpdate_v10020), "cuGraphExecUpdate");
@@ -4780,17 +4780,17 @@ WEIR_EXPORT(w_cuGraphExecUpdate, cuGraphExecUpdate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
 static CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
-  fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)weir_real(242);
+  fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)hook_original(242);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 591, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, resultInfo);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 591, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, resultInfo);
+  call_forward(c);
   CUresult r = real(hGraphExec, hGraph, resultInfo);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hGraphExec, hGraph, resultInfo))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraphExec), W(hGraph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hGraph, resultInfo))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraphExec), W(hGraph));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphExecUpdate_v2, PFN_cuGraphExecUpdate_v12000), "cuGraphExecUpdate_v2");
@@ -4799,17 +4799,17 @@ WEIR_EXPORT(w_cuGraphExecUpdate_v2, cuGraphExecUpdate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiate)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 static CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-  fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)weir_real(243);
+  fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)hook_original(243);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 602, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 602, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+  call_forward(c);
   CUresult r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphInstantiate, PFN_cuGraphInstantiate_v10000), "cuGraphInstantiate");
@@ -4818,17 +4818,17 @@ WEIR_EXPORT(w_cuGraphInstantiate, cuGraphInstantiate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiate_v2)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 static CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-  fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)weir_real(244);
+  fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)hook_original(244);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 603, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 603, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+  call_forward(c);
   CUresult r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphInstantiate_v2, PFN_cuGraphInstantiate_v11000), "cuGraphInstantiate_v2");
@@ -4837,17 +4837,17 @@ WEIR_EXPORT(w_cuGraphInstantiate_v2, cuGraphInstantiate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiateWithFlags)(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
 static CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
-  fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)weir_real(245);
+  fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)hook_original(245);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 604, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 604, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, flags);
+  call_forward(c);
   CUresult r = real(phGraphExec, hGraph, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphExec, hGraph, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphExec, hGraph, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphInstantiateWithFlags, PFN_cuGraphInstantiateWithFlags_v11040), "cuGraphInstantiateWithFlags");
@@ -4856,17 +4856,17 @@ WEIR_EXPORT(w_cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, WEIR_NOD
 typedef CUresult (*fn_cuGraphInstantiateWithParams)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 static CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-  fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)weir_real(246);
+  fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)hook_original(246);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 605, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 605, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
+  call_forward(c);
   CUresult r = real(phGraphExec, hGraph, instantiateParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphExec, hGraph, instantiateParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphExec, hGraph, instantiateParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphInstantiateWithParams, PFN_cuGraphInstantiateWithParams_v12000), "cuGraphInstantiateWithParams");
@@ -4875,17 +4875,17 @@ WEIR_EXPORT(w_cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, WEIR_N
 typedef CUresult (*fn_cuGraphInstantiateWithParams_ptsz)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 static CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-  fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)weir_real(247);
+  fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)hook_original(247);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 606, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 606, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
+  call_forward(c);
   CUresult r = real(phGraphExec, hGraph, instantiateParams);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(phGraphExec, hGraph, instantiateParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_graph(c, W(hGraph), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphExec, hGraph, instantiateParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_graph(c, W(hGraph), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphInstantiateWithParams_ptsz, PFN_cuGraphInstantiateWithParams_v12000_ptsz), "cuGraphInstantiateWithParams_ptsz");
@@ -4894,17 +4894,17 @@ WEIR_EXPORT(w_cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams_pt
 typedef CUresult (*fn_cuModuleGetFunction)(CUfunction *hfunc, CUmodule hmod, const char *name);
 static CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
-  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)weir_real(248);
+  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)hook_original(248);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
+  call_forward(c);
   CUresult r = real(hfunc, hmod, name);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hfunc, hmod, name))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_named(c, WEIR_OUT(hfunc), name, W(hmod));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hfunc, hmod, name))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_named(c, WEIR_OUT(hfunc), name, W(hmod));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuModuleGetFunction, PFN_cuModuleGetFunction_v2000), "cuModuleGetFunction");
@@ -4913,17 +4913,17 @@ WEIR_EXPORT(w_cuModuleGetFunction, cuModuleGetFunction, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryGetKernel)(CUkernel *pKernel, CUlibrary library, const char *name);
 static CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
-  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)weir_real(249);
+  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)hook_original(249);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
+  call_forward(c);
   CUresult r = real(pKernel, library, name);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pKernel, library, name))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_named(c, WEIR_OUT(pKernel), name, W(library));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pKernel, library, name))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_named(c, WEIR_OUT(pKernel), name, W(library));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLibraryGetKernel, PFN_cuLibraryGetKernel_v12000), "cuLibraryGetKernel");
@@ -4932,17 +4932,17 @@ WEIR_EXPORT(w_cuLibraryGetKernel, cuLibraryGetKernel, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryEnumerateKernels)(CUkernel *kernels, unsigned int numKernels, CUlibrary lib);
 static CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
-  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)weir_real(250);
+  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)hook_original(250);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
+  call_forward(c);
   CUresult r = real(kernels, numKernels, lib);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(kernels, numKernels, lib))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_named_list(c, kernels, W(numKernels), W(lib));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(kernels, numKernels, lib))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_named_list(c, kernels, W(numKernels), W(lib));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLibraryEnumerateKernels, PFN_cuLibraryEnumerateKernels_v12040), "cuLibraryEnumerateKernels");
@@ -4951,17 +4951,17 @@ WEIR_EXPORT(w_cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, WEIR_NODE_DR
 typedef CUresult (*fn_cuKernelGetFunction)(CUfunction *pFunc, CUkernel kernel);
 static CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
-  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)weir_real(251);
+  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)hook_original(251);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
+  call_forward(c);
   CUresult r = real(pFunc, kernel);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pFunc, kernel))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_named_like(c, WEIR_OUT(pFunc), W(kernel));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pFunc, kernel))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_named_like(c, WEIR_OUT(pFunc), W(kernel));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuKernelGetFunction, PFN_cuKernelGetFunction_v12000), "cuKernelGetFunction");
@@ -4970,23 +4970,23 @@ WEIR_EXPORT(w_cuKernelGetFunction, cuKernelGetFunction, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuInit)(unsigned int Flags);
 static CUresult w_cuInit(unsigned int Flags)
 {
-  fn_cuInit real = (fn_cuInit)(uintptr_t)weir_real(252);
+  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(252);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 802, 0, WEIR_BANK_DRIVER)) {
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 802, 0, WEIR_BANK_DRIVER)) {
     CUresult r = real(Flags);
-    weir_driver_initialised((uint32_t)r);
+    driver_initialised((uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   CUresult r = real(Flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_driver_initialised((uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(Flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  driver_initialised((uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(0), W(WEIR_DEVICE_NONE), W(Flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuInit, PFN_cuInit_v2000), "cuInit");
@@ -4995,18 +4995,18 @@ WEIR_EXPORT(w_cuInit, cuInit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 static CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)weir_real(253);
+  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(253);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 758, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 758, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
+  call_forward(c);
   CUresult r = real(pctx, flags, dev);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pctx, flags, dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pctx, flags, dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxCreate, PFN_cuCtxCreate_v2000), "cuCtxCreate");
@@ -5015,18 +5015,18 @@ WEIR_EXPORT(w_cuCtxCreate, cuCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v2)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 static CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)weir_real(254);
+  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(254);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 759, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 759, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
+  call_forward(c);
   CUresult r = real(pctx, flags, dev);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pctx, flags, dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pctx, flags, dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxCreate_v2, PFN_cuCtxCreate_v3020), "cuCtxCreate_v2");
@@ -5035,18 +5035,18 @@ WEIR_EXPORT(w_cuCtxCreate_v2, cuCtxCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
 static CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)weir_real(255);
+  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(255);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 760, 0, WEIR_BANK_DRIVER)) return real(pctx, paramsArray, numParams, flags, dev);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 760, 0, WEIR_BANK_DRIVER)) return real(pctx, paramsArray, numParams, flags, dev);
+  call_forward(c);
   CUresult r = real(pctx, paramsArray, numParams, flags, dev);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pctx, paramsArray, numParams, flags, dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pctx, paramsArray, numParams, flags, dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxCreate_v3, PFN_cuCtxCreate_v11040), "cuCtxCreate_v3");
@@ -5055,18 +5055,18 @@ WEIR_EXPORT(w_cuCtxCreate_v3, cuCtxCreate_v3, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v4)(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 static CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)weir_real(256);
+  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(256);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 761, 0, WEIR_BANK_DRIVER)) return real(pctx, ctxCreateParams, flags, dev);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 761, 0, WEIR_BANK_DRIVER)) return real(pctx, ctxCreateParams, flags, dev);
+  call_forward(c);
   CUresult r = real(pctx, ctxCreateParams, flags, dev);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pctx, ctxCreateParams, flags, dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pctx, ctxCreateParams, flags, dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxCreate_v4, PFN_cuCtxCreate_v12050), "cuCtxCreate_v4");
@@ -5075,18 +5075,18 @@ WEIR_EXPORT(w_cuCtxCreate_v4, cuCtxCreate_v4, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxAttach)(CUcontext *pctx, unsigned int flags);
 static CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
-  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)weir_real(257);
+  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(257);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 757, 0, WEIR_BANK_DRIVER)) return real(pctx, flags);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 757, 0, WEIR_BANK_DRIVER)) return real(pctx, flags);
+  call_forward(c);
   CUresult r = real(pctx, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pctx, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pctx, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxAttach, PFN_cuCtxAttach_v2000), "cuCtxAttach");
@@ -5095,18 +5095,18 @@ WEIR_EXPORT(w_cuCtxAttach, cuCtxAttach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDetach)(CUcontext ctx);
 static CUresult w_cuCtxDetach(CUcontext ctx)
 {
-  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)weir_real(258);
+  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(258);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 764, 0, WEIR_BANK_DRIVER)) return real(ctx);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 764, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_forward(c);
   CUresult r = real(ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxDetach, PFN_cuCtxDetach_v2000), "cuCtxDetach");
@@ -5115,18 +5115,18 @@ WEIR_EXPORT(w_cuCtxDetach, cuCtxDetach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy)(CUcontext ctx);
 static CUresult w_cuCtxDestroy(CUcontext ctx)
 {
-  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)weir_real(259);
+  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(259);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 762, 0, WEIR_BANK_DRIVER)) return real(ctx);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 762, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_forward(c);
   CUresult r = real(ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context_destroy(c, W(ctx));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context_destroy(c, W(ctx));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxDestroy, PFN_cuCtxDestroy_v2000), "cuCtxDestroy");
@@ -5135,18 +5135,18 @@ WEIR_EXPORT(w_cuCtxDestroy, cuCtxDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy_v2)(CUcontext ctx);
 static CUresult w_cuCtxDestroy_v2(CUcontext ctx)
 {
-  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)weir_real(260);
+  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(260);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 763, 0, WEIR_BANK_DRIVER)) return real(ctx);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 763, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_forward(c);
   CUresult r = real(ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context_destroy(c, W(ctx));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context_destroy(c, W(ctx));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxDestroy_v2, PFN_cuCtxDestroy_v4000), "cuCtxDestroy_v2");
@@ -5155,18 +5155,18 @@ WEIR_EXPORT(w_cuCtxDestroy_v2, cuCtxDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent)(CUcontext ctx);
 static CUresult w_cuCtxPushCurrent(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)weir_real(261);
+  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(261);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 780, 0, WEIR_BANK_DRIVER)) return real(ctx);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 780, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_forward(c);
   CUresult r = real(ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxPushCurrent, PFN_cuCtxPushCurrent_v2000), "cuCtxPushCurrent");
@@ -5175,18 +5175,18 @@ WEIR_EXPORT(w_cuCtxPushCurrent, cuCtxPushCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent_v2)(CUcontext ctx);
 static CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)weir_real(262);
+  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(262);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 781, 0, WEIR_BANK_DRIVER)) return real(ctx);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 781, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_forward(c);
   CUresult r = real(ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxPushCurrent_v2, PFN_cuCtxPushCurrent_v4000), "cuCtxPushCurrent_v2");
@@ -5195,18 +5195,18 @@ WEIR_EXPORT(w_cuCtxPushCurrent_v2, cuCtxPushCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent)(CUcontext *pctx);
 static CUresult w_cuCtxPopCurrent(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)weir_real(263);
+  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(263);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 778, 0, WEIR_BANK_DRIVER)) return real(pctx);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 778, 0, WEIR_BANK_DRIVER)) return real(pctx);
+  call_forward(c);
   CUresult r = real(pctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxPopCurrent, PFN_cuCtxPopCurrent_v2000), "cuCtxPopCurrent");
@@ -5215,18 +5215,18 @@ WEIR_EXPORT(w_cuCtxPopCurrent, cuCtxPopCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent_v2)(CUcontext *pctx);
 static CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)weir_real(264);
+  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(264);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 779, 0, WEIR_BANK_DRIVER)) return real(pctx);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 779, 0, WEIR_BANK_DRIVER)) return real(pctx);
+  call_forward(c);
   CUresult r = real(pctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxPopCurrent_v2, PFN_cuCtxPopCurrent_v4000), "cuCtxPopCurrent_v2");
@@ -5235,18 +5235,18 @@ WEIR_EXPORT(w_cuCtxPopCurrent_v2, cuCtxPopCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCurrent)(CUcontext ctx);
 static CUresult w_cuCtxSetCurrent(CUcontext ctx)
 {
-  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)weir_real(265);
+  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(265);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 784, 0, WEIR_BANK_DRIVER)) return real(ctx);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 784, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_forward(c);
   CUresult r = real(ctx);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxSetCurrent, PFN_cuCtxSetCurrent_v4000), "cuCtxSetCurrent");
@@ -5255,18 +5255,18 @@ WEIR_EXPORT(w_cuCtxSetCurrent, cuCtxSetCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetFlags)(unsigned int flags);
 static CUresult w_cuCtxSetFlags(unsigned int flags)
 {
-  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)weir_real(266);
+  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(266);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 785, 0, WEIR_BANK_DRIVER)) return real(flags);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 785, 0, WEIR_BANK_DRIVER)) return real(flags);
+  call_forward(c);
   CUresult r = real(flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxSetFlags, PFN_cuCtxSetFlags_v12010), "cuCtxSetFlags");
@@ -5275,18 +5275,18 @@ WEIR_EXPORT(w_cuCtxSetFlags, cuCtxSetFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetLimit)(CUlimit limit, size_t value);
 static CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
 {
-  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)weir_real(267);
+  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(267);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 786, 0, WEIR_BANK_DRIVER)) return real(limit, value);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 786, 0, WEIR_BANK_DRIVER)) return real(limit, value);
+  call_forward(c);
   CUresult r = real(limit, value);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(limit, value))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(limit), W(WEIR_DEVICE_NONE), W(value));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(limit, value))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(limit), W(WEIR_DEVICE_NONE), W(value));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxSetLimit, PFN_cuCtxSetLimit_v3010), "cuCtxSetLimit");
@@ -5295,18 +5295,18 @@ WEIR_EXPORT(w_cuCtxSetLimit, cuCtxSetLimit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCacheConfig)(CUfunc_cache config);
 static CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
 {
-  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)weir_real(268);
+  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(268);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 783, 0, WEIR_BANK_DRIVER)) return real(config);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 783, 0, WEIR_BANK_DRIVER)) return real(config);
+  call_forward(c);
   CUresult r = real(config);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(config))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(config))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxSetCacheConfig, PFN_cuCtxSetCacheConfig_v3020), "cuCtxSetCacheConfig");
@@ -5315,18 +5315,18 @@ WEIR_EXPORT(w_cuCtxSetCacheConfig, cuCtxSetCacheConfig, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetSharedMemConfig)(CUsharedconfig config);
 static CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
-  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)weir_real(269);
+  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(269);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 787, 0, WEIR_BANK_DRIVER)) return real(config);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 787, 0, WEIR_BANK_DRIVER)) return real(config);
+  call_forward(c);
   CUresult r = real(config);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(config))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(config))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxSetSharedMemConfig, PFN_cuCtxSetSharedMemConfig_v4020), "cuCtxSetSharedMemConfig");
@@ -5335,18 +5335,18 @@ WEIR_EXPORT(w_cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxResetPersistingL2Cache)(void);
 static CUresult w_cuCtxResetPersistingL2Cache(void)
 {
-  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)weir_real(270);
+  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(270);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 782, 0, WEIR_BANK_DRIVER)) return real();
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 782, 0, WEIR_BANK_DRIVER)) return real();
+  call_forward(c);
   CUresult r = real();
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real())) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real())) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxResetPersistingL2Cache, PFN_cuCtxResetPersistingL2Cache_v11000), "cuCtxResetPersistingL2Cache");
@@ -5355,18 +5355,18 @@ WEIR_EXPORT(w_cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, WEIR_NOD
 typedef CUresult (*fn_cuCtxFromGreenCtx)(CUcontext *pContext, CUgreenCtx hCtx);
 static CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
-  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)weir_real(271);
+  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(271);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 765, 0, WEIR_BANK_DRIVER)) return real(pContext, hCtx);
-  weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuCtxFromGreenCtx(c, real, pContext, hCtx) : real(pContext, hCtx);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, WEIR_OUT(pContext), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  if (!call_enter(c, 765, 0, WEIR_BANK_DRIVER)) return real(pContext, hCtx);
+  call_forward(c);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuCtxFromGreenCtx(c, real, pContext, hCtx) : real(pContext, hCtx);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, WEIR_OUT(pContext), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxFromGreenCtx, PFN_cuCtxFromGreenCtx_v12040), "cuCtxFromGreenCtx");
@@ -5375,18 +5375,18 @@ WEIR_EXPORT(w_cuCtxFromGreenCtx, cuCtxFromGreenCtx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxEnablePeerAccess)(CUcontext peerContext, unsigned int Flags);
 static CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)weir_real(272);
+  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(272);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 702, 0, WEIR_BANK_DRIVER)) return real(peerContext, Flags);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 702, 0, WEIR_BANK_DRIVER)) return real(peerContext, Flags);
+  call_forward(c);
   CUresult r = real(peerContext, Flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(peerContext, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_peer_access(c, W(peerContext), W(Flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(peerContext, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_peer_access(c, W(peerContext), W(Flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxEnablePeerAccess, PFN_cuCtxEnablePeerAccess_v4000), "cuCtxEnablePeerAccess");
@@ -5395,18 +5395,18 @@ WEIR_EXPORT(w_cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDisablePeerAccess)(CUcontext peerContext);
 static CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)weir_real(273);
+  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(273);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 701, 0, WEIR_BANK_DRIVER)) return real(peerContext);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 701, 0, WEIR_BANK_DRIVER)) return real(peerContext);
+  call_forward(c);
   CUresult r = real(peerContext);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(peerContext))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(peerContext))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxDisablePeerAccess, PFN_cuCtxDisablePeerAccess_v4000), "cuCtxDisablePeerAccess");
@@ -5415,17 +5415,17 @@ WEIR_EXPORT(w_cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)weir_real(274);
+  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(274);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
+  call_forward(c);
   CUresult r = real(hCtx, hEvent);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hCtx, hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event(c, W(hEvent), W(hCtx));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hCtx, hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, W(hEvent), W(hCtx));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxRecordEvent, PFN_cuCtxRecordEvent_v12050), "cuCtxRecordEvent");
@@ -5434,17 +5434,17 @@ WEIR_EXPORT(w_cuCtxRecordEvent, cuCtxRecordEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxWaitEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)weir_real(275);
+  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(275);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
+  call_forward(c);
   CUresult r = real(hCtx, hEvent);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(hCtx, hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync(c, W(WEIR_SYNC_STREAM_WAIT), W(hEvent), W(hCtx));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hCtx, hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync(c, W(WEIR_SYNC_STREAM_WAIT), W(hEvent), W(hCtx));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuCtxWaitEvent, PFN_cuCtxWaitEvent_v12050), "cuCtxWaitEvent");
@@ -5453,18 +5453,18 @@ WEIR_EXPORT(w_cuCtxWaitEvent, cuCtxWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDevicePrimaryCtxRetain)(CUcontext *pctx, CUdevice dev);
 static CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)weir_real(276);
+  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(276);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 793, 0, WEIR_BANK_DRIVER)) return real(pctx, dev);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 793, 0, WEIR_BANK_DRIVER)) return real(pctx, dev);
+  call_forward(c);
   CUresult r = real(pctx, dev);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pctx, dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pctx, dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context_made(c, WEIR_OUT(pctx), W(dev), W(0));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxRetain, PFN_cuDevicePrimaryCtxRetain_v7000), "cuDevicePrimaryCtxRetain");
@@ -5473,18 +5473,18 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease)(CUdevice dev);
 static CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)weir_real(277);
+  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(277);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 789, 0, WEIR_BANK_DRIVER)) return real(dev);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 789, 0, WEIR_BANK_DRIVER)) return real(dev);
+  call_forward(c);
   CUresult r = real(dev);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_primary_release(c, W(dev));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_primary_release(c, W(dev));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxRelease, PFN_cuDevicePrimaryCtxRelease_v7000), "cuDevicePrimaryCtxRelease");
@@ -5493,18 +5493,18 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, WEIR_NODE_DR
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease_v2)(CUdevice dev);
 static CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)weir_real(278);
+  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(278);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 790, 0, WEIR_BANK_DRIVER)) return real(dev);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 790, 0, WEIR_BANK_DRIVER)) return real(dev);
+  call_forward(c);
   CUresult r = real(dev);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_primary_release(c, W(dev));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_primary_release(c, W(dev));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxRelease_v2, PFN_cuDevicePrimaryCtxRelease_v11000), "cuDevicePrimaryCtxRelease_v2");
@@ -5513,18 +5513,18 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, WEIR_N
 typedef CUresult (*fn_cuDevicePrimaryCtxReset)(CUdevice dev);
 static CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)weir_real(279);
+  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(279);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 791, 0, WEIR_BANK_DRIVER)) return real(dev);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 791, 0, WEIR_BANK_DRIVER)) return real(dev);
+  call_forward(c);
   CUresult r = real(dev);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_reset(c, W(dev));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_reset(c, W(dev));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxReset, PFN_cuDevicePrimaryCtxReset_v7000), "cuDevicePrimaryCtxReset");
@@ -5533,18 +5533,18 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuDevicePrimaryCtxReset_v2)(CUdevice dev);
 static CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)weir_real(280);
+  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(280);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 792, 0, WEIR_BANK_DRIVER)) return real(dev);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 792, 0, WEIR_BANK_DRIVER)) return real(dev);
+  call_forward(c);
   CUresult r = real(dev);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_reset(c, W(dev));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_reset(c, W(dev));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxReset_v2, PFN_cuDevicePrimaryCtxReset_v11000), "cuDevicePrimaryCtxReset_v2");
@@ -5553,18 +5553,18 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags)(CUdevice dev, unsigned int flags);
 static CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)weir_real(281);
+  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(281);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 794, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 794, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
+  call_forward(c);
   CUresult r = real(dev, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dev, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(0), W(dev), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dev, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(0), W(dev), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxSetFlags, PFN_cuDevicePrimaryCtxSetFlags_v7000), "cuDevicePrimaryCtxSetFlags");
@@ -5573,18 +5573,18 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags_v2)(CUdevice dev, unsigned int flags);
 static CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)weir_real(282);
+  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(282);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 795, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 795, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
+  call_forward(c);
   CUresult r = real(dev, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dev, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(0), W(dev), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dev, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(0), W(dev), W(flags));
+  call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxSetFlags_v2, PFN_cuDevicePrimaryCtxSetFlags_v11000), "cuDevicePrimaryCtxSetFlags_v2");
@@ -5593,9 +5593,9 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags_v2, WEIR
 typedef CUresult (*fn_cuGetProcAddress)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
 static CUresult w_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)weir_real(283);
+  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(283);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_s_cuGetProcAddress(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags);
+  return handle_cuGetProcAddress(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags);
 }
 _Static_assert(WEIR_SAME(&w_cuGetProcAddress, PFN_cuGetProcAddress_v11030), "cuGetProcAddress");
 WEIR_EXPORT(w_cuGetProcAddress, cuGetProcAddress, WEIR_NODE_DRIVER);
@@ -5603,9 +5603,9 @@ WEIR_EXPORT(w_cuGetProcAddress, cuGetProcAddress, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGetProcAddress_v2)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 static CUresult w_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
-  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)weir_real(284);
+  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(284);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_s_cuGetProcAddress_v2(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags, symbolStatus);
+  return handle_cuGetProcAddress_v2(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags, symbolStatus);
 }
 _Static_assert(WEIR_SAME(&w_cuGetProcAddress_v2, PFN_cuGetProcAddress_v12000), "cuGetProcAddress_v2");
 WEIR_EXPORT(w_cuGetProcAddress_v2, cuGetProcAddress_v2, WEIR_NODE_DRIVER);
@@ -5613,9 +5613,9 @@ WEIR_EXPORT(w_cuGetProcAddress_v2, cuGetProcAddress_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetInfo_v2)(size_t *free, size_t *total);
 static CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)weir_real(285);
+  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(285);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuMemGetInfo_v2(real, free, total) : real(free, total);
+  return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetInfo_v2(real, free, total) : real(free, total);
 }
 _Static_assert(WEIR_SAME(&w_cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020), "cuMemGetInfo_v2");
 WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
@@ -5623,9 +5623,9 @@ WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetAddressRange_v2)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 static CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
-  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)weir_real(286);
+  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(286);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
+  return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
 }
 _Static_assert(WEIR_SAME(&w_cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020), "cuMemGetAddressRange_v2");
 WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER);
@@ -5633,9 +5633,9 @@ WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)weir_real(287);
+  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(287);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
+  return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
 }
 _Static_assert(WEIR_SAME(&w_cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000), "cuPointerGetAttribute");
 WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
@@ -5643,9 +5643,9 @@ WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)weir_real(288);
+  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(288);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
+  return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
 }
 _Static_assert(WEIR_SAME(&w_cuPointerGetAttributes, PFN_cuPointerGetAttributes_v7000), "cuPointerGetAttributes");
 WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
@@ -5653,9 +5653,9 @@ WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)weir_real(289);
+  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(289);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
+  return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
 }
 _Static_assert(WEIR_SAME(&w_cuPointerSetAttribute, PFN_cuPointerSetAttribute_v6000), "cuPointerSetAttribute");
 WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
@@ -5663,9 +5663,9 @@ WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 static CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)weir_real(290);
+  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(290);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
+  return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
 }
 _Static_assert(WEIR_SAME(&w_cuMemGetHandleForAddressRange, PFN_cuMemGetHandleForAddressRange_v11070), "cuMemGetHandleForAddressRange");
 WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR_NODE_DRIVER);
@@ -5673,9 +5673,9 @@ WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR
 typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 static CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)weir_real(291);
+  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(291);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
+  return process_mode_now() != WEIR_OBSERVE ? handle_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
 }
 _Static_assert(WEIR_SAME(&w_cuIpcGetMemHandle, PFN_cuIpcGetMemHandle_v4010), "cuIpcGetMemHandle");
 WEIR_EXPORT(w_cuIpcGetMemHandle, cuIpcGetMemHandle, WEIR_NODE_DRIVER);
@@ -5683,17 +5683,17 @@ WEIR_EXPORT(w_cuIpcGetMemHandle, cuIpcGetMemHandle, WEIR_NODE_DRIVER);
 typedef cudaError_t (*fn_cudaMalloc)(void **devPtr, size_t size);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t row, int bank, void **devPtr, size_t size)
 {
-  fn_cudaMalloc real = (fn_cudaMalloc)(uintptr_t)weir_real(row);
+  fn_cudaMalloc real = (fn_cudaMalloc)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 4, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size);
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemAlloc(c, (CUresult (*)(CUdeviceptr *dptr, size_t bytesize))(uintptr_t)real, (CUdeviceptr *)(uintptr_t)devPtr, size) : real(devPtr, size);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_DEVICE));
-  weir_leave(c);
+  if (!call_enter(c, 4, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size);
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemAlloc(c, (CUresult (*)(CUdeviceptr *dptr, size_t bytesize))(uintptr_t)real, (CUdeviceptr *)(uintptr_t)devPtr, size) : real(devPtr, size);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_DEVICE));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(292, WEIR_BANK_RT11, devPtr, size); }
@@ -5707,17 +5707,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMalloc, __typeof__(&cudaMalloc)), "cudaMalloc"
 typedef cudaError_t (*fn_cudaMallocPitch)(void **devPtr, size_t *pitch, size_t width, size_t height);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint32_t row, int bank, void **devPtr, size_t *pitch, size_t width, size_t height)
 {
-  fn_cudaMallocPitch real = (fn_cudaMallocPitch)(uintptr_t)weir_real(row);
+  fn_cudaMallocPitch real = (fn_cudaMallocPitch)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 9, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, width, height);
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height) : real(devPtr, pitch, width, height);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_pitch(c, WEIR_OUT(devPtr), WEIR_OUT(pitch), W(height), W(width));
-  weir_leave(c);
+  if (!call_enter(c, 9, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, width, height);
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cudaMallocPitch(c, real, devPtr, pitch, width, height) : real(devPtr, pitch, width, height);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_pitch(c, WEIR_OUT(devPtr), WEIR_OUT(pitch), W(height), W(width));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(293, WEIR_BANK_RT11, devPtr, pitch, width, height); }
@@ -5731,17 +5731,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMallocPitch, __typeof__(&cudaMallocPitch)), "c
 typedef cudaError_t (*fn_cudaMalloc3D)(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t row, int bank, struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent)
 {
-  fn_cudaMalloc3D real = (fn_cudaMalloc3D)(uintptr_t)weir_real(row);
+  fn_cudaMalloc3D real = (fn_cudaMalloc3D)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 5, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, extent);
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent) : real(pitchedDevPtr, extent);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_3d(c, pitchedDevPtr, W(extent.width), W(extent.height*extent.depth));
-  weir_leave(c);
+  if (!call_enter(c, 5, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, extent);
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cudaMalloc3D(c, real, pitchedDevPtr, extent) : real(pitchedDevPtr, extent);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_3d(c, pitchedDevPtr, W(extent.width), W(extent.height*extent.depth));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(294, WEIR_BANK_RT11, pitchedDevPtr, extent); }
@@ -5755,17 +5755,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMalloc3D, __typeof__(&cudaMalloc3D)), "cudaMal
 typedef cudaError_t (*fn_cudaMallocManaged)(void **devPtr, size_t size, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uint32_t row, int bank, void **devPtr, size_t size, unsigned int flags)
 {
-  fn_cudaMallocManaged real = (fn_cudaMallocManaged)(uintptr_t)weir_real(row);
+  fn_cudaMallocManaged real = (fn_cudaMallocManaged)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 40, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 40, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size, flags);
+  call_forward(c);
   cudaError_t r = real(devPtr, size, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, size, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_MANAGED));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, size, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_MANAGED));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(295, WEIR_BANK_RT11, devPtr, size, flags); }
@@ -5779,17 +5779,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMallocManaged, __typeof__(&cudaMallocManaged))
 typedef cudaError_t (*fn_cudaMallocAsync)(void **devPtr, size_t size, cudaStream_t hStream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint32_t row, int bank, void **devPtr, size_t size, cudaStream_t hStream)
 {
-  fn_cudaMallocAsync real = (fn_cudaMallocAsync)(uintptr_t)weir_real(row);
+  fn_cudaMallocAsync real = (fn_cudaMallocAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 76, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 76, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
+  call_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, size, hStream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, size, hStream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(296, WEIR_BANK_RT11, devPtr, size, hStream); }
@@ -5803,17 +5803,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMallocAsync, __typeof__(&cudaMallocAsync)), "c
 typedef cudaError_t (*fn_cudaMallocAsync_ptsz)(void **devPtr, size_t size, cudaStream_t hStream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(uint32_t row, int bank, void **devPtr, size_t size, cudaStream_t hStream)
 {
-  fn_cudaMallocAsync_ptsz real = (fn_cudaMallocAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMallocAsync_ptsz real = (fn_cudaMallocAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 77, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 77, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
+  call_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, size, hStream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, size, hStream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(297, WEIR_BANK_RT11, devPtr, size, hStream); }
@@ -5827,17 +5827,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMallocAsync_ptsz, __typeof__(&cudaMallocAsync_
 typedef cudaError_t (*fn_cudaMallocFromPoolAsync)(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsync(uint32_t row, int bank, void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream)
 {
-  fn_cudaMallocFromPoolAsync real = (fn_cudaMallocFromPoolAsync)(uintptr_t)weir_real(row);
+  fn_cudaMallocFromPoolAsync real = (fn_cudaMallocFromPoolAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 78, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 78, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
+  call_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ptr, size, memPool, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ptr, size, memPool, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(298, WEIR_BANK_RT11, ptr, size, memPool, stream); }
@@ -5851,17 +5851,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync, __typeof__(&cudaMallocFro
 typedef cudaError_t (*fn_cudaMallocFromPoolAsync_ptsz)(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsync_ptsz(uint32_t row, int bank, void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream)
 {
-  fn_cudaMallocFromPoolAsync_ptsz real = (fn_cudaMallocFromPoolAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMallocFromPoolAsync_ptsz real = (fn_cudaMallocFromPoolAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 79, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 79, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
+  call_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ptr, size, memPool, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ptr, size, memPool, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(299, WEIR_BANK_RT11, ptr, size, memPool, stream); }
@@ -5875,18 +5875,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync_ptsz, __typeof__(&cudaMall
 typedef cudaError_t (*fn_cudaFree)(void *devPtr);
 static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row, int bank, void *devPtr)
 {
-  fn_cudaFree real = (fn_cudaFree)(uintptr_t)weir_real(row);
+  fn_cudaFree real = (fn_cudaFree)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 1, WEIR_EVF_RUNTIME, bank)) return real(devPtr);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemFree(c, (CUresult (*)(CUdeviceptr dptr))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr) : real(devPtr);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(devPtr), W(WEIR_MEM_UNKNOWN));
-  weir_leave(c);
+  if (!call_enter(c, 1, WEIR_EVF_RUNTIME, bank)) return real(devPtr);
+  if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(devPtr));
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemFree(c, (CUresult (*)(CUdeviceptr dptr))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr) : real(devPtr);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_free(c, W(devPtr), W(WEIR_MEM_UNKNOWN));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(300, WEIR_BANK_RT11, devPtr); }
@@ -5900,18 +5900,18 @@ _Static_assert(WEIR_SAME(&w13_cudaFree, __typeof__(&cudaFree)), "cudaFree");
 typedef cudaError_t (*fn_cudaFreeAsync)(void *devPtr, cudaStream_t hStream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_t row, int bank, void *devPtr, cudaStream_t hStream)
 {
-  fn_cudaFreeAsync real = (fn_cudaFreeAsync)(uintptr_t)weir_real(row);
+  fn_cudaFreeAsync real = (fn_cudaFreeAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemFreeAsync(c, (CUresult (*)(CUdeviceptr dptr, CUstream hStream))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr, (CUstream)(uintptr_t)hStream) : real(devPtr, hStream);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free_async(c, W(devPtr), W(hStream));
-  weir_leave(c);
+  if (!call_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
+  if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(devPtr));
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemFreeAsync(c, (CUresult (*)(CUdeviceptr dptr, CUstream hStream))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr, (CUstream)(uintptr_t)hStream) : real(devPtr, hStream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_free_async(c, W(devPtr), W(hStream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(301, WEIR_BANK_RT11, devPtr, hStream); }
@@ -5925,18 +5925,18 @@ _Static_assert(WEIR_SAME(&w13_cudaFreeAsync, __typeof__(&cudaFreeAsync)), "cudaF
 typedef cudaError_t (*fn_cudaFreeAsync_ptsz)(void *devPtr, cudaStream_t hStream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(uint32_t row, int bank, void *devPtr, cudaStream_t hStream)
 {
-  fn_cudaFreeAsync_ptsz real = (fn_cudaFreeAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaFreeAsync_ptsz real = (fn_cudaFreeAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemFreeAsync(c, (CUresult (*)(CUdeviceptr dptr, CUstream hStream))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr, (CUstream)(uintptr_t)hStream) : real(devPtr, hStream);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free_async(c, W(devPtr), W(hStream));
-  weir_leave(c);
+  if (!call_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
+  if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(devPtr));
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemFreeAsync(c, (CUresult (*)(CUdeviceptr dptr, CUstream hStream))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr, (CUstream)(uintptr_t)hStream) : real(devPtr, hStream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_free_async(c, W(devPtr), W(hStream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(302, WEIR_BANK_RT11, devPtr, hStream); }
@@ -5950,17 +5950,17 @@ _Static_assert(WEIR_SAME(&w13_cudaFreeAsync_ptsz, __typeof__(&cudaFreeAsync_ptsz
 typedef cudaError_t (*fn_cudaMemPoolTrimTo)(cudaMemPool_t memPool, size_t minBytesToKeep);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolTrimTo(uint32_t row, int bank, cudaMemPool_t memPool, size_t minBytesToKeep)
 {
-  fn_cudaMemPoolTrimTo real = (fn_cudaMemPoolTrimTo)(uintptr_t)weir_real(row);
+  fn_cudaMemPoolTrimTo real = (fn_cudaMemPoolTrimTo)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 92, WEIR_EVF_RUNTIME, bank)) return real(memPool, minBytesToKeep);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 92, WEIR_EVF_RUNTIME, bank)) return real(memPool, minBytesToKeep);
+  call_forward(c);
   cudaError_t r = real(memPool, minBytesToKeep);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(memPool, minBytesToKeep))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_pool_trim(c, W(memPool), W(minBytesToKeep));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(memPool, minBytesToKeep))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_pool_trim(c, W(memPool), W(minBytesToKeep));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(303, WEIR_BANK_RT11, memPool, minBytesToKeep); }
@@ -5974,18 +5974,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemPoolTrimTo, __typeof__(&cudaMemPoolTrimTo))
 typedef cudaError_t (*fn_cudaMemPoolDestroy)(cudaMemPool_t memPool);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolDestroy(uint32_t row, int bank, cudaMemPool_t memPool)
 {
-  fn_cudaMemPoolDestroy real = (fn_cudaMemPoolDestroy)(uintptr_t)weir_real(row);
+  fn_cudaMemPoolDestroy real = (fn_cudaMemPoolDestroy)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 83, WEIR_EVF_RUNTIME, bank)) return real(memPool);
-  weir_x_pool_destroy_before(c, W(memPool));
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 83, WEIR_EVF_RUNTIME, bank)) return real(memPool);
+  extract_pool_destroy_before(c, W(memPool));
+  call_forward(c);
   cudaError_t r = real(memPool);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(memPool))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_pool_destroy(c, W(memPool));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(memPool))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_pool_destroy(c, W(memPool));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(304, WEIR_BANK_RT11, memPool); }
@@ -5999,17 +5999,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemPoolDestroy, __typeof__(&cudaMemPoolDestroy
 typedef cudaError_t (*fn_cudaDeviceSetMemPool)(int device, cudaMemPool_t memPool);
 static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSetMemPool(uint32_t row, int bank, int device, cudaMemPool_t memPool)
 {
-  fn_cudaDeviceSetMemPool real = (fn_cudaDeviceSetMemPool)(uintptr_t)weir_real(row);
+  fn_cudaDeviceSetMemPool real = (fn_cudaDeviceSetMemPool)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 73, WEIR_EVF_RUNTIME, bank)) return real(device, memPool);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 73, WEIR_EVF_RUNTIME, bank)) return real(device, memPool);
+  call_forward(c);
   cudaError_t r = real(device, memPool);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(device, memPool))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_pool_set(c, W(memPool), W(device));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(device, memPool))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_pool_set(c, W(memPool), W(device));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(305, WEIR_BANK_RT11, device, memPool); }
@@ -6023,17 +6023,17 @@ _Static_assert(WEIR_SAME(&w13_cudaDeviceSetMemPool, __typeof__(&cudaDeviceSetMem
 typedef cudaError_t (*fn_cudaMallocArray)(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint32_t row, int bank, cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags)
 {
-  fn_cudaMallocArray real = (fn_cudaMallocArray)(uintptr_t)weir_real(row);
+  fn_cudaMallocArray real = (fn_cudaMallocArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 7, WEIR_EVF_RUNTIME, bank)) return real(array, desc, width, height, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 7, WEIR_EVF_RUNTIME, bank)) return real(array, desc, width, height, flags);
+  call_forward(c);
   cudaError_t r = real(array, desc, width, height, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(array, desc, width, height, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_array(c, WEIR_OUT(array), W(weir_desc_bytes(desc)), W(width), W(height), W(1), W(1), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(array, desc, width, height, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_array(c, WEIR_OUT(array), W(extract_desc_bytes(desc)), W(width), W(height), W(1), W(1), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(306, WEIR_BANK_RT11, array, desc, width, height, flags); }
@@ -6047,17 +6047,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMallocArray, __typeof__(&cudaMallocArray)), "c
 typedef cudaError_t (*fn_cudaMalloc3DArray)(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uint32_t row, int bank, cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags)
 {
-  fn_cudaMalloc3DArray real = (fn_cudaMalloc3DArray)(uintptr_t)weir_real(row);
+  fn_cudaMalloc3DArray real = (fn_cudaMalloc3DArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 6, WEIR_EVF_RUNTIME, bank)) return real(array, desc, extent, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 6, WEIR_EVF_RUNTIME, bank)) return real(array, desc, extent, flags);
+  call_forward(c);
   cudaError_t r = real(array, desc, extent, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(array, desc, extent, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_array(c, WEIR_OUT(array), W(weir_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(1), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(array, desc, extent, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_array(c, WEIR_OUT(array), W(extract_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(1), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(307, WEIR_BANK_RT11, array, desc, extent, flags); }
@@ -6071,17 +6071,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMalloc3DArray, __typeof__(&cudaMalloc3DArray))
 typedef cudaError_t (*fn_cudaMallocMipmappedArray)(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedArray(uint32_t row, int bank, cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags)
 {
-  fn_cudaMallocMipmappedArray real = (fn_cudaMallocMipmappedArray)(uintptr_t)weir_real(row);
+  fn_cudaMallocMipmappedArray real = (fn_cudaMallocMipmappedArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 8, WEIR_EVF_RUNTIME, bank)) return real(mipmappedArray, desc, extent, numLevels, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 8, WEIR_EVF_RUNTIME, bank)) return real(mipmappedArray, desc, extent, numLevels, flags);
+  call_forward(c);
   cudaError_t r = real(mipmappedArray, desc, extent, numLevels, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(mipmappedArray, desc, extent, numLevels, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_array(c, WEIR_OUT(mipmappedArray), W(weir_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(numLevels), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(mipmappedArray, desc, extent, numLevels, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_array(c, WEIR_OUT(mipmappedArray), W(extract_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(numLevels), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(308, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
@@ -6095,18 +6095,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMallocMipmappedArray, __typeof__(&cudaMallocMi
 typedef cudaError_t (*fn_cudaFreeArray)(cudaArray_t array);
 static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_t row, int bank, cudaArray_t array)
 {
-  fn_cudaFreeArray real = (fn_cudaFreeArray)(uintptr_t)weir_real(row);
+  fn_cudaFreeArray real = (fn_cudaFreeArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 2, WEIR_EVF_RUNTIME, bank)) return real(array);
-  weir_x_free_before(c, W(array));
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 2, WEIR_EVF_RUNTIME, bank)) return real(array);
+  extract_free_before(c, W(array));
+  call_forward(c);
   cudaError_t r = real(array);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(array))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(array), W(WEIR_MEM_ARRAY));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(array))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_free(c, W(array), W(WEIR_MEM_ARRAY));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(309, WEIR_BANK_RT11, array); }
@@ -6120,18 +6120,18 @@ _Static_assert(WEIR_SAME(&w13_cudaFreeArray, __typeof__(&cudaFreeArray)), "cudaF
 typedef cudaError_t (*fn_cudaFreeMipmappedArray)(cudaMipmappedArray_t mipmappedArray);
 static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArray(uint32_t row, int bank, cudaMipmappedArray_t mipmappedArray)
 {
-  fn_cudaFreeMipmappedArray real = (fn_cudaFreeMipmappedArray)(uintptr_t)weir_real(row);
+  fn_cudaFreeMipmappedArray real = (fn_cudaFreeMipmappedArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 3, WEIR_EVF_RUNTIME, bank)) return real(mipmappedArray);
-  weir_x_free_before(c, W(mipmappedArray));
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 3, WEIR_EVF_RUNTIME, bank)) return real(mipmappedArray);
+  extract_free_before(c, W(mipmappedArray));
+  call_forward(c);
   cudaError_t r = real(mipmappedArray);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(mipmappedArray))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(mipmappedArray), W(WEIR_MEM_ARRAY));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(mipmappedArray))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_free(c, W(mipmappedArray), W(WEIR_MEM_ARRAY));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(310, WEIR_BANK_RT11, mipmappedArray); }
@@ -6145,17 +6145,17 @@ _Static_assert(WEIR_SAME(&w13_cudaFreeMipmappedArray, __typeof__(&cudaFreeMipmap
 typedef cudaError_t (*fn_cudaMallocHost)(void **ptr, size_t size);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32_t row, int bank, void **ptr, size_t size)
 {
-  fn_cudaMallocHost real = (fn_cudaMallocHost)(uintptr_t)weir_real(row);
+  fn_cudaMallocHost real = (fn_cudaMallocHost)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) return real(ptr, size);
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemAllocHost(c, (CUresult (*)(void **pp, size_t bytesize))(uintptr_t)real, ptr, size) : real(ptr, size);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_host(c, WEIR_OUT(ptr), W(size), W(0));
-  weir_leave(c);
+  if (!call_enter(c, 29, WEIR_EVF_RUNTIME, bank)) return real(ptr, size);
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemAllocHost(c, (CUresult (*)(void **pp, size_t bytesize))(uintptr_t)real, ptr, size) : real(ptr, size);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_host(c, WEIR_OUT(ptr), W(size), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(311, WEIR_BANK_RT11, ptr, size); }
@@ -6169,17 +6169,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMallocHost, __typeof__(&cudaMallocHost)), "cud
 typedef cudaError_t (*fn_cudaHostAlloc)(void **pHost, size_t size, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_t row, int bank, void **pHost, size_t size, unsigned int flags)
 {
-  fn_cudaHostAlloc real = (fn_cudaHostAlloc)(uintptr_t)weir_real(row);
+  fn_cudaHostAlloc real = (fn_cudaHostAlloc)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) return real(pHost, size, flags);
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemHostAlloc(c, (CUresult (*)(void **pp, size_t bytesize, unsigned int Flags))(uintptr_t)real, pHost, size, flags) : real(pHost, size, flags);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_alloc_host(c, WEIR_OUT(pHost), W(size), W(flags));
-  weir_leave(c);
+  if (!call_enter(c, 24, WEIR_EVF_RUNTIME, bank)) return real(pHost, size, flags);
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemHostAlloc(c, (CUresult (*)(void **pp, size_t bytesize, unsigned int Flags))(uintptr_t)real, pHost, size, flags) : real(pHost, size, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_alloc_host(c, WEIR_OUT(pHost), W(size), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(312, WEIR_BANK_RT11, pHost, size, flags); }
@@ -6193,18 +6193,18 @@ _Static_assert(WEIR_SAME(&w13_cudaHostAlloc, __typeof__(&cudaHostAlloc)), "cudaH
 typedef cudaError_t (*fn_cudaFreeHost)(void *ptr);
 static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t row, int bank, void *ptr)
 {
-  fn_cudaFreeHost real = (fn_cudaFreeHost)(uintptr_t)weir_real(row);
+  fn_cudaFreeHost real = (fn_cudaFreeHost)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 23, WEIR_EVF_RUNTIME, bank)) return real(ptr);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(ptr));
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemFreeHost(c, (CUresult (*)(void *p))(uintptr_t)real, ptr) : real(ptr);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(ptr), W(WEIR_MEM_PINNED));
-  weir_leave(c);
+  if (!call_enter(c, 23, WEIR_EVF_RUNTIME, bank)) return real(ptr);
+  if (process_mode_now() == WEIR_OBSERVE) extract_free_before(c, W(ptr));
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuMemFreeHost(c, (CUresult (*)(void *p))(uintptr_t)real, ptr) : real(ptr);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_free(c, W(ptr), W(WEIR_MEM_PINNED));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(313, WEIR_BANK_RT11, ptr); }
@@ -6218,17 +6218,17 @@ _Static_assert(WEIR_SAME(&w13_cudaFreeHost, __typeof__(&cudaFreeHost)), "cudaFre
 typedef cudaError_t (*fn_cudaHostRegister)(void *ptr, size_t size, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint32_t row, int bank, void *ptr, size_t size, unsigned int flags)
 {
-  fn_cudaHostRegister real = (fn_cudaHostRegister)(uintptr_t)weir_real(row);
+  fn_cudaHostRegister real = (fn_cudaHostRegister)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 27, WEIR_EVF_RUNTIME, bank)) return real(ptr, size, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 27, WEIR_EVF_RUNTIME, bank)) return real(ptr, size, flags);
+  call_forward(c);
   cudaError_t r = real(ptr, size, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ptr, size, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_host_register(c, W(ptr), W(size), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ptr, size, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_host_register(c, W(ptr), W(size), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(314, WEIR_BANK_RT11, ptr, size, flags); }
@@ -6242,18 +6242,18 @@ _Static_assert(WEIR_SAME(&w13_cudaHostRegister, __typeof__(&cudaHostRegister)), 
 typedef cudaError_t (*fn_cudaHostUnregister)(void *ptr);
 static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(uint32_t row, int bank, void *ptr)
 {
-  fn_cudaHostUnregister real = (fn_cudaHostUnregister)(uintptr_t)weir_real(row);
+  fn_cudaHostUnregister real = (fn_cudaHostUnregister)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 28, WEIR_EVF_RUNTIME, bank)) return real(ptr);
-  weir_x_free_before(c, W(ptr));
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 28, WEIR_EVF_RUNTIME, bank)) return real(ptr);
+  extract_free_before(c, W(ptr));
+  call_forward(c);
   cudaError_t r = real(ptr);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ptr))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_host_unregister(c, W(ptr));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ptr))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_host_unregister(c, W(ptr));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(315, WEIR_BANK_RT11, ptr); }
@@ -6267,17 +6267,17 @@ _Static_assert(WEIR_SAME(&w13_cudaHostUnregister, __typeof__(&cudaHostUnregister
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_1112(uint32_t row, int bank, const void *devPtr, size_t count, int dstDevice, cudaStream_t stream)
 {
-  fn_cudaMemPrefetchAsync_1112 real = (fn_cudaMemPrefetchAsync_1112)(uintptr_t)weir_real(row);
+  fn_cudaMemPrefetchAsync_1112 real = (fn_cudaMemPrefetchAsync_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
+  call_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, dstDevice, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, dstDevice, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(316, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
@@ -6288,17 +6288,17 @@ WEIR_EXPORT(w12_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT12);
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_ptsz_1112(uint32_t row, int bank, const void *devPtr, size_t count, int dstDevice, cudaStream_t stream)
 {
-  fn_cudaMemPrefetchAsync_ptsz_1112 real = (fn_cudaMemPrefetchAsync_ptsz_1112)(uintptr_t)weir_real(row);
+  fn_cudaMemPrefetchAsync_ptsz_1112 real = (fn_cudaMemPrefetchAsync_ptsz_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
+  call_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, dstDevice, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, dstDevice, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(317, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
@@ -6309,17 +6309,17 @@ WEIR_EXPORT(w12_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_
 typedef cudaError_t (*fn_cudaMemAdvise_1112)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_1112(uint32_t row, int bank, const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device)
 {
-  fn_cudaMemAdvise_1112 real = (fn_cudaMemAdvise_1112)(uintptr_t)weir_real(row);
+  fn_cudaMemAdvise_1112 real = (fn_cudaMemAdvise_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, device);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, device);
+  call_forward(c);
   cudaError_t r = real(devPtr, count, advice, device);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, advice, device))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, advice, device))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(318, WEIR_BANK_RT11, devPtr, count, advice, device); }
@@ -6330,17 +6330,17 @@ WEIR_EXPORT(w12_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT12);
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAsync(uint32_t row, int bank, cudaStream_t stream, void *devPtr, size_t length, unsigned int flags)
 {
-  fn_cudaStreamAttachMemAsync real = (fn_cudaStreamAttachMemAsync)(uintptr_t)weir_real(row);
+  fn_cudaStreamAttachMemAsync real = (fn_cudaStreamAttachMemAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 52, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 52, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
+  call_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, devPtr, length, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(flags), W(length), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, devPtr, length, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(flags), W(length), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(319, WEIR_BANK_RT11, stream, devPtr, length, flags); }
@@ -6354,17 +6354,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync, __typeof__(&cudaStreamAt
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync_ptsz)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAsync_ptsz(uint32_t row, int bank, cudaStream_t stream, void *devPtr, size_t length, unsigned int flags)
 {
-  fn_cudaStreamAttachMemAsync_ptsz real = (fn_cudaStreamAttachMemAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaStreamAttachMemAsync_ptsz real = (fn_cudaStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 53, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 53, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
+  call_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, devPtr, length, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(flags), W(length), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, devPtr, length, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(flags), W(length), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(320, WEIR_BANK_RT11, stream, devPtr, length, flags); }
@@ -6378,20 +6378,20 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync_ptsz, __typeof__(&cudaStr
 typedef cudaError_t (*fn_cudaMemcpy)(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t row, int bank, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpy real = (fn_cudaMemcpy)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy real = (fn_cudaMemcpy)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) return real(dst, src, count, kind);
+  if (!call_enter(c, 150, WEIR_EVF_RUNTIME, bank)) return real(dst, src, count, kind);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, src, count, kind);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(321, WEIR_BANK_RT11, dst, src, count, kind); }
@@ -6405,20 +6405,20 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy, __typeof__(&cudaMemcpy)), "cudaMemcpy"
 typedef cudaError_t (*fn_cudaMemcpy_ptds)(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint32_t row, int bank, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpy_ptds real = (fn_cudaMemcpy_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy_ptds real = (fn_cudaMemcpy_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, count, kind);
+  if (!call_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, count, kind);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, src, count, kind);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(322, WEIR_BANK_RT11, dst, src, count, kind); }
@@ -6432,20 +6432,20 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy_ptds, __typeof__(&cudaMemcpy_ptds)), "c
 typedef cudaError_t (*fn_cudaMemcpyAsync)(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint32_t row, int bank, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpyAsync real = (fn_cudaMemcpyAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyAsync real = (fn_cudaMemcpyAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
+  if (!call_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(stream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, src, count, kind, stream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(323, WEIR_BANK_RT11, dst, src, count, kind, stream); }
@@ -6459,20 +6459,20 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync, __typeof__(&cudaMemcpyAsync)), "c
 typedef cudaError_t (*fn_cudaMemcpyAsync_ptsz)(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(uint32_t row, int bank, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpyAsync_ptsz real = (fn_cudaMemcpyAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyAsync_ptsz real = (fn_cudaMemcpyAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
+  if (!call_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(stream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, src, count, kind, stream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(324, WEIR_BANK_RT11, dst, src, count, kind, stream); }
@@ -6486,20 +6486,20 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync_ptsz, __typeof__(&cudaMemcpyAsync_
 typedef cudaError_t (*fn_cudaMemcpy2D)(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t row, int bank, void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpy2D real = (fn_cudaMemcpy2D)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2D real = (fn_cudaMemcpy2D)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
+  if (!call_enter(c, 152, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dpitch, src, spitch, width, height, kind);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(325, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
@@ -6513,20 +6513,20 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D, __typeof__(&cudaMemcpy2D)), "cudaMem
 typedef cudaError_t (*fn_cudaMemcpy2D_ptds)(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uint32_t row, int bank, void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpy2D_ptds real = (fn_cudaMemcpy2D_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2D_ptds real = (fn_cudaMemcpy2D_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
+  if (!call_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dpitch, src, spitch, width, height, kind);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(326, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
@@ -6540,20 +6540,20 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D_ptds, __typeof__(&cudaMemcpy2D_ptds))
 typedef cudaError_t (*fn_cudaMemcpy2DAsync)(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uint32_t row, int bank, void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpy2DAsync real = (fn_cudaMemcpy2DAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DAsync real = (fn_cudaMemcpy2DAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (!call_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(stream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dpitch, src, spitch, width, height, kind, stream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(327, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
@@ -6567,20 +6567,20 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync, __typeof__(&cudaMemcpy2DAsync))
 typedef cudaError_t (*fn_cudaMemcpy2DAsync_ptsz)(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_ptsz(uint32_t row, int bank, void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpy2DAsync_ptsz real = (fn_cudaMemcpy2DAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DAsync_ptsz real = (fn_cudaMemcpy2DAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (!call_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(stream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dpitch, src, spitch, width, height, kind, stream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(328, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
@@ -6594,18 +6594,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync_ptsz, __typeof__(&cudaMemcpy2DAs
 typedef cudaError_t (*fn_cudaMemcpyToArray)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uint32_t row, int bank, cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpyToArray real = (fn_cudaMemcpyToArray)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyToArray real = (fn_cudaMemcpyToArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 192, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, count, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 192, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, count, kind);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffset, hOffset, src, count, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, count, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(329, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
@@ -6619,18 +6619,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray, __typeof__(&cudaMemcpyToArray))
 typedef cudaError_t (*fn_cudaMemcpyToArray_ptds)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptds(uint32_t row, int bank, cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpyToArray_ptds real = (fn_cudaMemcpyToArray_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyToArray_ptds real = (fn_cudaMemcpyToArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 193, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, count, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 193, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, count, kind);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffset, hOffset, src, count, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, count, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(330, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
@@ -6644,18 +6644,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray_ptds, __typeof__(&cudaMemcpyToAr
 typedef cudaError_t (*fn_cudaMemcpyToArrayAsync)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsync(uint32_t row, int bank, cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpyToArrayAsync real = (fn_cudaMemcpyToArrayAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyToArrayAsync real = (fn_cudaMemcpyToArrayAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 194, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 194, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffset, hOffset, src, count, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, count, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(331, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
@@ -6669,18 +6669,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync, __typeof__(&cudaMemcpyToAr
 typedef cudaError_t (*fn_cudaMemcpyToArrayAsync_ptsz)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsync_ptsz(uint32_t row, int bank, cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpyToArrayAsync_ptsz real = (fn_cudaMemcpyToArrayAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyToArrayAsync_ptsz real = (fn_cudaMemcpyToArrayAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 195, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 195, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffset, hOffset, src, count, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, count, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(332, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
@@ -6694,18 +6694,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync_ptsz, __typeof__(&cudaMemcp
 typedef cudaError_t (*fn_cudaMemcpyFromArray)(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(uint32_t row, int bank, void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpyFromArray real = (fn_cudaMemcpyFromArray)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyFromArray real = (fn_cudaMemcpyFromArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 182, WEIR_EVF_RUNTIME, bank)) return real(dst, src, wOffset, hOffset, count, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 182, WEIR_EVF_RUNTIME, bank)) return real(dst, src, wOffset, hOffset, count, kind);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, src, wOffset, hOffset, count, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, src, wOffset, hOffset, count, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(333, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
@@ -6719,18 +6719,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray, __typeof__(&cudaMemcpyFromArr
 typedef cudaError_t (*fn_cudaMemcpyFromArray_ptds)(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_ptds(uint32_t row, int bank, void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpyFromArray_ptds real = (fn_cudaMemcpyFromArray_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyFromArray_ptds real = (fn_cudaMemcpyFromArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 183, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, wOffset, hOffset, count, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 183, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, wOffset, hOffset, count, kind);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, src, wOffset, hOffset, count, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, src, wOffset, hOffset, count, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(334, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
@@ -6744,18 +6744,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray_ptds, __typeof__(&cudaMemcpyFr
 typedef cudaError_t (*fn_cudaMemcpyFromArrayAsync)(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAsync(uint32_t row, int bank, void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpyFromArrayAsync real = (fn_cudaMemcpyFromArrayAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyFromArrayAsync real = (fn_cudaMemcpyFromArrayAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 184, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 184, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, src, wOffset, hOffset, count, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, src, wOffset, hOffset, count, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(335, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
@@ -6769,18 +6769,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync, __typeof__(&cudaMemcpyFr
 typedef cudaError_t (*fn_cudaMemcpyFromArrayAsync_ptsz)(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAsync_ptsz(uint32_t row, int bank, void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpyFromArrayAsync_ptsz real = (fn_cudaMemcpyFromArrayAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyFromArrayAsync_ptsz real = (fn_cudaMemcpyFromArrayAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 185, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 185, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, src, wOffset, hOffset, count, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, src, wOffset, hOffset, count, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(336, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
@@ -6794,18 +6794,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync_ptsz, __typeof__(&cudaMem
 typedef cudaError_t (*fn_cudaMemcpyArrayToArray)(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArray(uint32_t row, int bank, cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpyArrayToArray real = (fn_cudaMemcpyArrayToArray)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyArrayToArray real = (fn_cudaMemcpyArrayToArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 176, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 176, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(3), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(337, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
@@ -6819,18 +6819,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray, __typeof__(&cudaMemcpyArra
 typedef cudaError_t (*fn_cudaMemcpyArrayToArray_ptds)(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArray_ptds(uint32_t row, int bank, cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpyArrayToArray_ptds real = (fn_cudaMemcpyArrayToArray_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyArrayToArray_ptds real = (fn_cudaMemcpyArrayToArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 177, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 177, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(3), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(338, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
@@ -6844,18 +6844,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray_ptds, __typeof__(&cudaMemcp
 typedef cudaError_t (*fn_cudaMemcpy2DToArray)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(uint32_t row, int bank, cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpy2DToArray real = (fn_cudaMemcpy2DToArray)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DToArray real = (fn_cudaMemcpy2DToArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 162, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 162, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(339, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
@@ -6869,18 +6869,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray, __typeof__(&cudaMemcpy2DToArr
 typedef cudaError_t (*fn_cudaMemcpy2DToArray_ptds)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_ptds(uint32_t row, int bank, cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpy2DToArray_ptds real = (fn_cudaMemcpy2DToArray_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DToArray_ptds real = (fn_cudaMemcpy2DToArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 163, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 163, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(340, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
@@ -6894,18 +6894,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray_ptds, __typeof__(&cudaMemcpy2D
 typedef cudaError_t (*fn_cudaMemcpy2DToArrayAsync)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAsync(uint32_t row, int bank, cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpy2DToArrayAsync real = (fn_cudaMemcpy2DToArrayAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DToArrayAsync real = (fn_cudaMemcpy2DToArrayAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 164, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 164, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(341, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
@@ -6919,18 +6919,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync, __typeof__(&cudaMemcpy2D
 typedef cudaError_t (*fn_cudaMemcpy2DToArrayAsync_ptsz)(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAsync_ptsz(uint32_t row, int bank, cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpy2DToArrayAsync_ptsz real = (fn_cudaMemcpy2DToArrayAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DToArrayAsync_ptsz real = (fn_cudaMemcpy2DToArrayAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 165, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 165, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(342, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
@@ -6944,18 +6944,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync_ptsz, __typeof__(&cudaMem
 typedef cudaError_t (*fn_cudaMemcpy2DFromArray)(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray(uint32_t row, int bank, void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpy2DFromArray real = (fn_cudaMemcpy2DFromArray)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DFromArray real = (fn_cudaMemcpy2DFromArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 158, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 158, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(343, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
@@ -6969,18 +6969,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray, __typeof__(&cudaMemcpy2DFro
 typedef cudaError_t (*fn_cudaMemcpy2DFromArray_ptds)(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray_ptds(uint32_t row, int bank, void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpy2DFromArray_ptds real = (fn_cudaMemcpy2DFromArray_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DFromArray_ptds real = (fn_cudaMemcpy2DFromArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 159, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 159, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(344, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
@@ -6994,18 +6994,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray_ptds, __typeof__(&cudaMemcpy
 typedef cudaError_t (*fn_cudaMemcpy2DFromArrayAsync)(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArrayAsync(uint32_t row, int bank, void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpy2DFromArrayAsync real = (fn_cudaMemcpy2DFromArrayAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DFromArrayAsync real = (fn_cudaMemcpy2DFromArrayAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 160, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 160, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(345, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
@@ -7019,18 +7019,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync, __typeof__(&cudaMemcpy
 typedef cudaError_t (*fn_cudaMemcpy2DFromArrayAsync_ptsz)(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArrayAsync_ptsz(uint32_t row, int bank, void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpy2DFromArrayAsync_ptsz real = (fn_cudaMemcpy2DFromArrayAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DFromArrayAsync_ptsz real = (fn_cudaMemcpy2DFromArrayAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 161, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 161, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(346, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
@@ -7044,18 +7044,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync_ptsz, __typeof__(&cudaM
 typedef cudaError_t (*fn_cudaMemcpy2DArrayToArray)(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToArray(uint32_t row, int bank, cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpy2DArrayToArray real = (fn_cudaMemcpy2DArrayToArray)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DArrayToArray real = (fn_cudaMemcpy2DArrayToArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 154, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 154, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(0), W(width), W(height), W(kind), W(3), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(347, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
@@ -7069,18 +7069,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray, __typeof__(&cudaMemcpy2D
 typedef cudaError_t (*fn_cudaMemcpy2DArrayToArray_ptds)(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToArray_ptds(uint32_t row, int bank, cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpy2DArrayToArray_ptds real = (fn_cudaMemcpy2DArrayToArray_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy2DArrayToArray_ptds real = (fn_cudaMemcpy2DArrayToArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 155, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 155, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(0), W(width), W(height), W(kind), W(3), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(348, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
@@ -7094,18 +7094,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray_ptds, __typeof__(&cudaMem
 typedef cudaError_t (*fn_cudaMemcpyToSymbol)(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(uint32_t row, int bank, const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpyToSymbol real = (fn_cudaMemcpyToSymbol)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyToSymbol real = (fn_cudaMemcpyToSymbol)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 196, WEIR_EVF_RUNTIME, bank)) return real(symbol, src, count, offset, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 196, WEIR_EVF_RUNTIME, bank)) return real(symbol, src, count, offset, kind);
   const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(symbol, src, count, offset, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(symbol, src, count, offset, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(349, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
@@ -7119,18 +7119,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol, __typeof__(&cudaMemcpyToSymbol
 typedef cudaError_t (*fn_cudaMemcpyToSymbol_ptds)(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_ptds(uint32_t row, int bank, const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpyToSymbol_ptds real = (fn_cudaMemcpyToSymbol_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyToSymbol_ptds real = (fn_cudaMemcpyToSymbol_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 197, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(symbol, src, count, offset, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 197, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(symbol, src, count, offset, kind);
   const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(symbol, src, count, offset, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(symbol, src, count, offset, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(350, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
@@ -7144,18 +7144,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol_ptds, __typeof__(&cudaMemcpyToS
 typedef cudaError_t (*fn_cudaMemcpyToSymbolAsync)(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsync(uint32_t row, int bank, const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpyToSymbolAsync real = (fn_cudaMemcpyToSymbolAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyToSymbolAsync real = (fn_cudaMemcpyToSymbolAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 198, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 198, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
   const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(symbol, src, count, offset, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(symbol, src, count, offset, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(351, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
@@ -7169,18 +7169,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync, __typeof__(&cudaMemcpyToS
 typedef cudaError_t (*fn_cudaMemcpyToSymbolAsync_ptsz)(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsync_ptsz(uint32_t row, int bank, const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpyToSymbolAsync_ptsz real = (fn_cudaMemcpyToSymbolAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyToSymbolAsync_ptsz real = (fn_cudaMemcpyToSymbolAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 199, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 199, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
   const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(symbol, src, count, offset, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(symbol, src, count, offset, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(352, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
@@ -7194,18 +7194,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync_ptsz, __typeof__(&cudaMemc
 typedef cudaError_t (*fn_cudaMemcpyFromSymbol)(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(uint32_t row, int bank, void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpyFromSymbol real = (fn_cudaMemcpyFromSymbol)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyFromSymbol real = (fn_cudaMemcpyFromSymbol)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 186, WEIR_EVF_RUNTIME, bank)) return real(dst, symbol, count, offset, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 186, WEIR_EVF_RUNTIME, bank)) return real(dst, symbol, count, offset, kind);
   const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, symbol, count, offset, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, symbol, count, offset, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(353, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
@@ -7219,18 +7219,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol, __typeof__(&cudaMemcpyFromSy
 typedef cudaError_t (*fn_cudaMemcpyFromSymbol_ptds)(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_ptds(uint32_t row, int bank, void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)
 {
-  fn_cudaMemcpyFromSymbol_ptds real = (fn_cudaMemcpyFromSymbol_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyFromSymbol_ptds real = (fn_cudaMemcpyFromSymbol_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 187, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, symbol, count, offset, kind);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 187, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, symbol, count, offset, kind);
   const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, symbol, count, offset, kind))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, symbol, count, offset, kind))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(354, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
@@ -7244,18 +7244,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol_ptds, __typeof__(&cudaMemcpyF
 typedef cudaError_t (*fn_cudaMemcpyFromSymbolAsync)(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolAsync(uint32_t row, int bank, void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpyFromSymbolAsync real = (fn_cudaMemcpyFromSymbolAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyFromSymbolAsync real = (fn_cudaMemcpyFromSymbolAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 188, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 188, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
   const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, symbol, count, offset, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, symbol, count, offset, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(355, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
@@ -7269,18 +7269,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync, __typeof__(&cudaMemcpyF
 typedef cudaError_t (*fn_cudaMemcpyFromSymbolAsync_ptsz)(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolAsync_ptsz(uint32_t row, int bank, void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  fn_cudaMemcpyFromSymbolAsync_ptsz real = (fn_cudaMemcpyFromSymbolAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyFromSymbolAsync_ptsz real = (fn_cudaMemcpyFromSymbolAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 189, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 189, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
   const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(dst, symbol, count, offset, kind, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, symbol, count, offset, kind, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(356, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
@@ -7294,18 +7294,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync_ptsz, __typeof__(&cudaMe
 typedef cudaError_t (*fn_cudaMemcpy3D)(const struct cudaMemcpy3DParms *p);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t row, int bank, const struct cudaMemcpy3DParms *p)
 {
-  fn_cudaMemcpy3D real = (fn_cudaMemcpy3D)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy3D real = (fn_cudaMemcpy3D)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 166, WEIR_EVF_RUNTIME, bank)) return real(p);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 166, WEIR_EVF_RUNTIME, bank)) return real(p);
   const copy_args copy = copy_args_3d_parms(p, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(p);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(357, WEIR_BANK_RT11, p); }
@@ -7319,18 +7319,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D, __typeof__(&cudaMemcpy3D)), "cudaMem
 typedef cudaError_t (*fn_cudaMemcpy3D_ptds)(const struct cudaMemcpy3DParms *p);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uint32_t row, int bank, const struct cudaMemcpy3DParms *p)
 {
-  fn_cudaMemcpy3D_ptds real = (fn_cudaMemcpy3D_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy3D_ptds real = (fn_cudaMemcpy3D_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 167, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 167, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
   const copy_args copy = copy_args_3d_parms(p, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(p);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(358, WEIR_BANK_RT11, p); }
@@ -7344,18 +7344,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D_ptds, __typeof__(&cudaMemcpy3D_ptds))
 typedef cudaError_t (*fn_cudaMemcpy3DAsync)(const struct cudaMemcpy3DParms *p, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uint32_t row, int bank, const struct cudaMemcpy3DParms *p, cudaStream_t stream)
 {
-  fn_cudaMemcpy3DAsync real = (fn_cudaMemcpy3DAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy3DAsync real = (fn_cudaMemcpy3DAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 168, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 168, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   const copy_args copy = copy_args_3d_parms(p, W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(p, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(359, WEIR_BANK_RT11, p, stream); }
@@ -7369,18 +7369,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync, __typeof__(&cudaMemcpy3DAsync))
 typedef cudaError_t (*fn_cudaMemcpy3DAsync_ptsz)(const struct cudaMemcpy3DParms *p, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_ptsz(uint32_t row, int bank, const struct cudaMemcpy3DParms *p, cudaStream_t stream)
 {
-  fn_cudaMemcpy3DAsync_ptsz real = (fn_cudaMemcpy3DAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy3DAsync_ptsz real = (fn_cudaMemcpy3DAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 169, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 169, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   const copy_args copy = copy_args_3d_parms(p, W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(p, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(360, WEIR_BANK_RT11, p, stream); }
@@ -7394,20 +7394,20 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync_ptsz, __typeof__(&cudaMemcpy3DAs
 typedef cudaError_t (*fn_cudaMemcpyPeer)(void *dst, int dstDevice, const void *src, int srcDevice, size_t count);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32_t row, int bank, void *dst, int dstDevice, const void *src, int srcDevice, size_t count)
 {
-  fn_cudaMemcpyPeer real = (fn_cudaMemcpyPeer)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyPeer real = (fn_cudaMemcpyPeer)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 190, WEIR_EVF_RUNTIME, bank)) return real(dst, dstDevice, src, srcDevice, count);
+  if (!call_enter(c, 190, WEIR_EVF_RUNTIME, bank)) return real(dst, dstDevice, src, srcDevice, count);
   const copy_args copy = copy_args_peer(W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(COPY_DEVICES), W(0), true);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dstDevice, src, srcDevice, count);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(361, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
@@ -7421,20 +7421,20 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeer, __typeof__(&cudaMemcpyPeer)), "cud
 typedef cudaError_t (*fn_cudaMemcpyPeerAsync)(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(uint32_t row, int bank, void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream)
 {
-  fn_cudaMemcpyPeerAsync real = (fn_cudaMemcpyPeerAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpyPeerAsync real = (fn_cudaMemcpyPeerAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dstDevice, src, srcDevice, count, stream);
+  if (!call_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dstDevice, src, srcDevice, count, stream);
   const copy_args copy = copy_args_peer(W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(COPY_DEVICES), W(stream), false);
-  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
-  weir_forward(c);
+  bool rerouted = process_mode_now() != WEIR_OBSERVE;
+  call_forward(c);
   cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dstDevice, src, srcDevice, count, stream);
   if (rerouted) reroute_copied(c, &copy, (int)r);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(362, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
@@ -7448,18 +7448,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeerAsync, __typeof__(&cudaMemcpyPeerAsy
 typedef cudaError_t (*fn_cudaMemcpy3DPeer)(const struct cudaMemcpy3DPeerParms *p);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint32_t row, int bank, const struct cudaMemcpy3DPeerParms *p)
 {
-  fn_cudaMemcpy3DPeer real = (fn_cudaMemcpy3DPeer)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy3DPeer real = (fn_cudaMemcpy3DPeer)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 172, WEIR_EVF_RUNTIME, bank)) return real(p);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 172, WEIR_EVF_RUNTIME, bank)) return real(p);
   const copy_args copy = copy_args_3d_peer_parms(p, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(p);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(363, WEIR_BANK_RT11, p); }
@@ -7473,18 +7473,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer, __typeof__(&cudaMemcpy3DPeer)), 
 typedef cudaError_t (*fn_cudaMemcpy3DPeer_ptds)(const struct cudaMemcpy3DPeerParms *p);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds(uint32_t row, int bank, const struct cudaMemcpy3DPeerParms *p)
 {
-  fn_cudaMemcpy3DPeer_ptds real = (fn_cudaMemcpy3DPeer_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy3DPeer_ptds real = (fn_cudaMemcpy3DPeer_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 173, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 173, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
   const copy_args copy = copy_args_3d_peer_parms(p, W(0), true);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(p);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(364, WEIR_BANK_RT11, p); }
@@ -7498,18 +7498,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer_ptds, __typeof__(&cudaMemcpy3DPee
 typedef cudaError_t (*fn_cudaMemcpy3DPeerAsync)(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync(uint32_t row, int bank, const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
 {
-  fn_cudaMemcpy3DPeerAsync real = (fn_cudaMemcpy3DPeerAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy3DPeerAsync real = (fn_cudaMemcpy3DPeerAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 174, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 174, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   const copy_args copy = copy_args_3d_peer_parms(p, W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(p, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(365, WEIR_BANK_RT11, p, stream); }
@@ -7523,18 +7523,18 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync, __typeof__(&cudaMemcpy3DPee
 typedef cudaError_t (*fn_cudaMemcpy3DPeerAsync_ptsz)(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync_ptsz(uint32_t row, int bank, const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
 {
-  fn_cudaMemcpy3DPeerAsync_ptsz real = (fn_cudaMemcpy3DPeerAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemcpy3DPeerAsync_ptsz real = (fn_cudaMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 175, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 175, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   const copy_args copy = copy_args_3d_peer_parms(p, W(stream), false);
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(p, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(p, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(p, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
   record_copy(c, &copy);
-  weir_leave(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(366, WEIR_BANK_RT11, p, stream); }
@@ -7548,17 +7548,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync_ptsz, __typeof__(&cudaMemcpy
 typedef cudaError_t (*fn_cudaMemset)(void *devPtr, int value, size_t count);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t row, int bank, void *devPtr, int value, size_t count)
 {
-  fn_cudaMemset real = (fn_cudaMemset)(uintptr_t)weir_real(row);
+  fn_cudaMemset real = (fn_cudaMemset)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 276, WEIR_EVF_RUNTIME, bank)) return real(devPtr, value, count);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 276, WEIR_EVF_RUNTIME, bank)) return real(devPtr, value, count);
+  call_forward(c);
   cudaError_t r = real(devPtr, value, count);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, value, count))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(devPtr), W(count), W(value), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, value, count))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(devPtr), W(count), W(value), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(367, WEIR_BANK_RT11, devPtr, value, count); }
@@ -7572,17 +7572,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemset, __typeof__(&cudaMemset)), "cudaMemset"
 typedef cudaError_t (*fn_cudaMemset_ptds)(void *devPtr, int value, size_t count);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint32_t row, int bank, void *devPtr, int value, size_t count)
 {
-  fn_cudaMemset_ptds real = (fn_cudaMemset_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemset_ptds real = (fn_cudaMemset_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 277, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, value, count);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 277, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, value, count);
+  call_forward(c);
   cudaError_t r = real(devPtr, value, count);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, value, count))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(devPtr), W(count), W(value), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, value, count))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(devPtr), W(count), W(value), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(368, WEIR_BANK_RT11, devPtr, value, count); }
@@ -7596,17 +7596,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemset_ptds, __typeof__(&cudaMemset_ptds)), "c
 typedef cudaError_t (*fn_cudaMemsetAsync)(void *devPtr, int value, size_t count, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint32_t row, int bank, void *devPtr, int value, size_t count, cudaStream_t stream)
 {
-  fn_cudaMemsetAsync real = (fn_cudaMemsetAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemsetAsync real = (fn_cudaMemsetAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 286, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 286, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
+  call_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, value, count, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(devPtr), W(count), W(value), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, value, count, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(devPtr), W(count), W(value), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(369, WEIR_BANK_RT11, devPtr, value, count, stream); }
@@ -7620,17 +7620,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync, __typeof__(&cudaMemsetAsync)), "c
 typedef cudaError_t (*fn_cudaMemsetAsync_ptsz)(void *devPtr, int value, size_t count, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(uint32_t row, int bank, void *devPtr, int value, size_t count, cudaStream_t stream)
 {
-  fn_cudaMemsetAsync_ptsz real = (fn_cudaMemsetAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemsetAsync_ptsz real = (fn_cudaMemsetAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 287, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 287, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
+  call_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, value, count, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(devPtr), W(count), W(value), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, value, count, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(devPtr), W(count), W(value), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(370, WEIR_BANK_RT11, devPtr, value, count, stream); }
@@ -7644,17 +7644,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync_ptsz, __typeof__(&cudaMemsetAsync_
 typedef cudaError_t (*fn_cudaMemset2D)(void *devPtr, size_t pitch, int value, size_t width, size_t height);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t row, int bank, void *devPtr, size_t pitch, int value, size_t width, size_t height)
 {
-  fn_cudaMemset2D real = (fn_cudaMemset2D)(uintptr_t)weir_real(row);
+  fn_cudaMemset2D real = (fn_cudaMemset2D)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 278, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, value, width, height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 278, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, value, width, height);
+  call_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, pitch, value, width, height))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(devPtr), W(width*height), W(value), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, pitch, value, width, height))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(devPtr), W(width*height), W(value), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(371, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
@@ -7668,17 +7668,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemset2D, __typeof__(&cudaMemset2D)), "cudaMem
 typedef cudaError_t (*fn_cudaMemset2D_ptds)(void *devPtr, size_t pitch, int value, size_t width, size_t height);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uint32_t row, int bank, void *devPtr, size_t pitch, int value, size_t width, size_t height)
 {
-  fn_cudaMemset2D_ptds real = (fn_cudaMemset2D_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemset2D_ptds real = (fn_cudaMemset2D_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 279, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, pitch, value, width, height);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 279, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, pitch, value, width, height);
+  call_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, pitch, value, width, height))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(devPtr), W(width*height), W(value), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, pitch, value, width, height))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(devPtr), W(width*height), W(value), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(372, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
@@ -7692,17 +7692,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemset2D_ptds, __typeof__(&cudaMemset2D_ptds))
 typedef cudaError_t (*fn_cudaMemset2DAsync)(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uint32_t row, int bank, void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
 {
-  fn_cudaMemset2DAsync real = (fn_cudaMemset2DAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemset2DAsync real = (fn_cudaMemset2DAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 280, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 280, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
+  call_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, pitch, value, width, height, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(devPtr), W(width*height), W(value), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, pitch, value, width, height, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(devPtr), W(width*height), W(value), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(373, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
@@ -7716,17 +7716,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync, __typeof__(&cudaMemset2DAsync))
 typedef cudaError_t (*fn_cudaMemset2DAsync_ptsz)(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_ptsz(uint32_t row, int bank, void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
 {
-  fn_cudaMemset2DAsync_ptsz real = (fn_cudaMemset2DAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemset2DAsync_ptsz real = (fn_cudaMemset2DAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 281, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 281, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
+  call_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, pitch, value, width, height, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(devPtr), W(width*height), W(value), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, pitch, value, width, height, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(devPtr), W(width*height), W(value), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(374, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
@@ -7740,17 +7740,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync_ptsz, __typeof__(&cudaMemset2DAs
 typedef cudaError_t (*fn_cudaMemset3D)(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t row, int bank, struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent)
 {
-  fn_cudaMemset3D real = (fn_cudaMemset3D)(uintptr_t)weir_real(row);
+  fn_cudaMemset3D real = (fn_cudaMemset3D)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 282, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, value, extent);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 282, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, value, extent);
+  call_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pitchedDevPtr, value, extent))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pitchedDevPtr, value, extent))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(375, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
@@ -7764,17 +7764,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemset3D, __typeof__(&cudaMemset3D)), "cudaMem
 typedef cudaError_t (*fn_cudaMemset3D_ptds)(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uint32_t row, int bank, struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent)
 {
-  fn_cudaMemset3D_ptds real = (fn_cudaMemset3D_ptds)(uintptr_t)weir_real(row);
+  fn_cudaMemset3D_ptds real = (fn_cudaMemset3D_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 283, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(pitchedDevPtr, value, extent);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 283, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(pitchedDevPtr, value, extent);
+  call_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pitchedDevPtr, value, extent))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pitchedDevPtr, value, extent))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(376, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
@@ -7788,17 +7788,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemset3D_ptds, __typeof__(&cudaMemset3D_ptds))
 typedef cudaError_t (*fn_cudaMemset3DAsync)(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uint32_t row, int bank, struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream)
 {
-  fn_cudaMemset3DAsync real = (fn_cudaMemset3DAsync)(uintptr_t)weir_real(row);
+  fn_cudaMemset3DAsync real = (fn_cudaMemset3DAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 284, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 284, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
+  call_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pitchedDevPtr, value, extent, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pitchedDevPtr, value, extent, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(377, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
@@ -7812,17 +7812,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync, __typeof__(&cudaMemset3DAsync))
 typedef cudaError_t (*fn_cudaMemset3DAsync_ptsz)(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_ptsz(uint32_t row, int bank, struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream)
 {
-  fn_cudaMemset3DAsync_ptsz real = (fn_cudaMemset3DAsync_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaMemset3DAsync_ptsz real = (fn_cudaMemset3DAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 285, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 285, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
+  call_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pitchedDevPtr, value, extent, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pitchedDevPtr, value, extent, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(378, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
@@ -7836,17 +7836,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync_ptsz, __typeof__(&cudaMemset3DAs
 typedef cudaError_t (*fn_cudaDeviceSynchronize)(void);
 static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize(uint32_t row, int bank)
 {
-  fn_cudaDeviceSynchronize real = (fn_cudaDeviceSynchronize)(uintptr_t)weir_real(row);
+  fn_cudaDeviceSynchronize real = (fn_cudaDeviceSynchronize)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 332, WEIR_EVF_RUNTIME, bank)) return real();
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_sync(c, (CUresult (*)(void))(uintptr_t)real) : real();
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
-  weir_leave(c);
+  if (!call_enter(c, 332, WEIR_EVF_RUNTIME, bank)) return real();
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_sync(c, (CUresult (*)(void))(uintptr_t)real) : real();
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(379, WEIR_BANK_RT11); }
@@ -7860,17 +7860,17 @@ _Static_assert(WEIR_SAME(&w13_cudaDeviceSynchronize, __typeof__(&cudaDeviceSynch
 typedef cudaError_t (*fn_cudaThreadSynchronize_1112)(void);
 static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize_1112(uint32_t row, int bank)
 {
-  fn_cudaThreadSynchronize_1112 real = (fn_cudaThreadSynchronize_1112)(uintptr_t)weir_real(row);
+  fn_cudaThreadSynchronize_1112 real = (fn_cudaThreadSynchronize_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) return real();
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_sync(c, (CUresult (*)(void))(uintptr_t)real) : real();
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
-  weir_leave(c);
+  if (!call_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) return real();
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_sync(c, (CUresult (*)(void))(uintptr_t)real) : real();
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(380, WEIR_BANK_RT11); }
@@ -7881,17 +7881,17 @@ WEIR_EXPORT(w12_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT12);
 typedef cudaError_t (*fn_cudaStreamSynchronize)(cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize(uint32_t row, int bank, cudaStream_t stream)
 {
-  fn_cudaStreamSynchronize real = (fn_cudaStreamSynchronize)(uintptr_t)weir_real(row);
+  fn_cudaStreamSynchronize real = (fn_cudaStreamSynchronize)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 337, WEIR_EVF_RUNTIME, bank)) return real(stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 337, WEIR_EVF_RUNTIME, bank)) return real(stream);
+  call_forward(c);
   cudaError_t r = real(stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(381, WEIR_BANK_RT11, stream); }
@@ -7905,17 +7905,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize, __typeof__(&cudaStreamSynch
 typedef cudaError_t (*fn_cudaStreamSynchronize_ptsz)(cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize_ptsz(uint32_t row, int bank, cudaStream_t stream)
 {
-  fn_cudaStreamSynchronize_ptsz real = (fn_cudaStreamSynchronize_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaStreamSynchronize_ptsz real = (fn_cudaStreamSynchronize_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 338, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 338, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
+  call_forward(c);
   cudaError_t r = real(stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(382, WEIR_BANK_RT11, stream); }
@@ -7929,17 +7929,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize_ptsz, __typeof__(&cudaStream
 typedef cudaError_t (*fn_cudaStreamQuery)(cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint32_t row, int bank, cudaStream_t stream)
 {
-  fn_cudaStreamQuery real = (fn_cudaStreamQuery)(uintptr_t)weir_real(row);
+  fn_cudaStreamQuery real = (fn_cudaStreamQuery)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 335, WEIR_EVF_RUNTIME, bank)) return real(stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 335, WEIR_EVF_RUNTIME, bank)) return real(stream);
+  call_forward(c);
   cudaError_t r = real(stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(383, WEIR_BANK_RT11, stream); }
@@ -7953,17 +7953,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamQuery, __typeof__(&cudaStreamQuery)), "c
 typedef cudaError_t (*fn_cudaStreamQuery_ptsz)(cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(uint32_t row, int bank, cudaStream_t stream)
 {
-  fn_cudaStreamQuery_ptsz real = (fn_cudaStreamQuery_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaStreamQuery_ptsz real = (fn_cudaStreamQuery_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 336, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 336, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
+  call_forward(c);
   cudaError_t r = real(stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(384, WEIR_BANK_RT11, stream); }
@@ -7977,17 +7977,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamQuery_ptsz, __typeof__(&cudaStreamQuery_
 typedef cudaError_t (*fn_cudaStreamWaitEvent)(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(uint32_t row, int bank, cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
-  fn_cudaStreamWaitEvent real = (fn_cudaStreamWaitEvent)(uintptr_t)weir_real(row);
+  fn_cudaStreamWaitEvent real = (fn_cudaStreamWaitEvent)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 339, WEIR_EVF_RUNTIME, bank)) return real(stream, event, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 339, WEIR_EVF_RUNTIME, bank)) return real(stream, event, flags);
+  call_forward(c);
   cudaError_t r = real(stream, event, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, event, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, event, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(385, WEIR_BANK_RT11, stream, event, flags); }
@@ -8001,17 +8001,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent, __typeof__(&cudaStreamWaitEve
 typedef cudaError_t (*fn_cudaStreamWaitEvent_ptsz)(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_ptsz(uint32_t row, int bank, cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
-  fn_cudaStreamWaitEvent_ptsz real = (fn_cudaStreamWaitEvent_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaStreamWaitEvent_ptsz real = (fn_cudaStreamWaitEvent_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 340, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, event, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 340, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, event, flags);
+  call_forward(c);
   cudaError_t r = real(stream, event, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, event, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, event, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(386, WEIR_BANK_RT11, stream, event, flags); }
@@ -8025,17 +8025,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent_ptsz, __typeof__(&cudaStreamWa
 typedef cudaError_t (*fn_cudaEventSynchronize)(cudaEvent_t event);
 static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(uint32_t row, int bank, cudaEvent_t event)
 {
-  fn_cudaEventSynchronize real = (fn_cudaEventSynchronize)(uintptr_t)weir_real(row);
+  fn_cudaEventSynchronize real = (fn_cudaEventSynchronize)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 334, WEIR_EVF_RUNTIME, bank)) return real(event);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 334, WEIR_EVF_RUNTIME, bank)) return real(event);
+  call_forward(c);
   cudaError_t r = real(event);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(event))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync(c, W(WEIR_SYNC_EVENT), W(event), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(event))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_sync(c, W(WEIR_SYNC_EVENT), W(event), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(387, WEIR_BANK_RT11, event); }
@@ -8049,17 +8049,17 @@ _Static_assert(WEIR_SAME(&w13_cudaEventSynchronize, __typeof__(&cudaEventSynchro
 typedef cudaError_t (*fn_cudaEventQuery)(cudaEvent_t event);
 static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32_t row, int bank, cudaEvent_t event)
 {
-  fn_cudaEventQuery real = (fn_cudaEventQuery)(uintptr_t)weir_real(row);
+  fn_cudaEventQuery real = (fn_cudaEventQuery)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 333, WEIR_EVF_RUNTIME, bank)) return real(event);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 333, WEIR_EVF_RUNTIME, bank)) return real(event);
+  call_forward(c);
   cudaError_t r = real(event);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(event))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_sync(c, W(WEIR_SYNC_QUERY), W(event), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(event))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_sync(c, W(WEIR_SYNC_QUERY), W(event), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(388, WEIR_BANK_RT11, event); }
@@ -8073,17 +8073,17 @@ _Static_assert(WEIR_SAME(&w13_cudaEventQuery, __typeof__(&cudaEventQuery)), "cud
 typedef cudaError_t (*fn_cudaStreamCreate)(cudaStream_t *pStream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint32_t row, int bank, cudaStream_t *pStream)
 {
-  fn_cudaStreamCreate real = (fn_cudaStreamCreate)(uintptr_t)weir_real(row);
+  fn_cudaStreamCreate real = (fn_cudaStreamCreate)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 378, WEIR_EVF_RUNTIME, bank)) return real(pStream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 378, WEIR_EVF_RUNTIME, bank)) return real(pStream);
+  call_forward(c);
   cudaError_t r = real(pStream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pStream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_stream(c, WEIR_OUT(pStream), W(1), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pStream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_stream(c, WEIR_OUT(pStream), W(1), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(389, WEIR_BANK_RT11, pStream); }
@@ -8097,17 +8097,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamCreate, __typeof__(&cudaStreamCreate)), 
 typedef cudaError_t (*fn_cudaStreamCreateWithFlags)(cudaStream_t *pStream, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithFlags(uint32_t row, int bank, cudaStream_t *pStream, unsigned int flags)
 {
-  fn_cudaStreamCreateWithFlags real = (fn_cudaStreamCreateWithFlags)(uintptr_t)weir_real(row);
+  fn_cudaStreamCreateWithFlags real = (fn_cudaStreamCreateWithFlags)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 379, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 379, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags);
+  call_forward(c);
   cudaError_t r = real(pStream, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pStream, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_stream(c, WEIR_OUT(pStream), W(1), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pStream, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_stream(c, WEIR_OUT(pStream), W(1), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(390, WEIR_BANK_RT11, pStream, flags); }
@@ -8121,17 +8121,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithFlags, __typeof__(&cudaStreamC
 typedef cudaError_t (*fn_cudaStreamCreateWithPriority)(cudaStream_t *pStream, unsigned int flags, int priority);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithPriority(uint32_t row, int bank, cudaStream_t *pStream, unsigned int flags, int priority)
 {
-  fn_cudaStreamCreateWithPriority real = (fn_cudaStreamCreateWithPriority)(uintptr_t)weir_real(row);
+  fn_cudaStreamCreateWithPriority real = (fn_cudaStreamCreateWithPriority)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 380, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags, priority);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 380, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags, priority);
+  call_forward(c);
   cudaError_t r = real(pStream, flags, priority);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pStream, flags, priority))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_stream(c, WEIR_OUT(pStream), W(1), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pStream, flags, priority))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_stream(c, WEIR_OUT(pStream), W(1), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(391, WEIR_BANK_RT11, pStream, flags, priority); }
@@ -8145,17 +8145,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithPriority, __typeof__(&cudaStre
 typedef cudaError_t (*fn_cudaStreamDestroy)(cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uint32_t row, int bank, cudaStream_t stream)
 {
-  fn_cudaStreamDestroy real = (fn_cudaStreamDestroy)(uintptr_t)weir_real(row);
+  fn_cudaStreamDestroy real = (fn_cudaStreamDestroy)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
+  hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 381, WEIR_EVF_RUNTIME, bank)) return real(stream);
-  weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuStreamDestroy(c, (CUresult (*)(CUstream hStream))(uintptr_t)real, (CUstream)(uintptr_t)stream) : real(stream);
-  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_stream(c, W(stream), W(0), W(0));
-  weir_leave(c);
+  if (!call_enter(c, 381, WEIR_EVF_RUNTIME, bank)) return real(stream);
+  call_forward(c);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cuStreamDestroy(c, (CUresult (*)(CUstream hStream))(uintptr_t)real, (CUstream)(uintptr_t)stream) : real(stream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_stream(c, W(stream), W(0), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(392, WEIR_BANK_RT11, stream); }
@@ -8169,17 +8169,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamDestroy, __typeof__(&cudaStreamDestroy))
 typedef cudaError_t (*fn_cudaStreamAddCallback)(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback(uint32_t row, int bank, cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
-  fn_cudaStreamAddCallback real = (fn_cudaStreamAddCallback)(uintptr_t)weir_real(row);
+  fn_cudaStreamAddCallback real = (fn_cudaStreamAddCallback)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 374, WEIR_EVF_RUNTIME, bank)) return real(stream, callback, userData, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 374, WEIR_EVF_RUNTIME, bank)) return real(stream, callback, userData, flags);
+  call_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, callback, userData, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(callback), W(userData), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, callback, userData, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(callback), W(userData), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(393, WEIR_BANK_RT11, stream, callback, userData, flags); }
@@ -8193,17 +8193,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback, __typeof__(&cudaStreamAddCa
 typedef cudaError_t (*fn_cudaStreamAddCallback_ptsz)(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback_ptsz(uint32_t row, int bank, cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
-  fn_cudaStreamAddCallback_ptsz real = (fn_cudaStreamAddCallback_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaStreamAddCallback_ptsz real = (fn_cudaStreamAddCallback_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 375, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, callback, userData, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 375, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, callback, userData, flags);
+  call_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, callback, userData, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(callback), W(userData), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, callback, userData, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(callback), W(userData), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(394, WEIR_BANK_RT11, stream, callback, userData, flags); }
@@ -8217,23 +8217,23 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback_ptsz, __typeof__(&cudaStream
 typedef cudaError_t (*fn_cudaStreamBeginCapture)(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCapture(uint32_t row, int bank, cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
-  fn_cudaStreamBeginCapture real = (fn_cudaStreamBeginCapture)(uintptr_t)weir_real(row);
+  fn_cudaStreamBeginCapture real = (fn_cudaStreamBeginCapture)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  bool counted = weir_capture_begins();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 526, WEIR_EVF_RUNTIME, bank)) {
+  bool counted = capture_begins();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 526, WEIR_EVF_RUNTIME, bank)) {
     cudaError_t r = real(stream, mode);
-    weir_capture_begun(counted, (uint32_t)r);
+    capture_begun(counted, (uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(stream, mode);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, mode))) weir_route_error_gone(bank);
-  weir_capture_begun(counted, (uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_begin(c, W(stream), W(mode), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, mode))) reroute_retry_succeeded(bank);
+  capture_begun(counted, (uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_capture_begin(c, W(stream), W(mode), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(395, WEIR_BANK_RT11, stream, mode); }
@@ -8247,23 +8247,23 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture, __typeof__(&cudaStreamBegi
 typedef cudaError_t (*fn_cudaStreamBeginCapture_ptsz)(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCapture_ptsz(uint32_t row, int bank, cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
-  fn_cudaStreamBeginCapture_ptsz real = (fn_cudaStreamBeginCapture_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaStreamBeginCapture_ptsz real = (fn_cudaStreamBeginCapture_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  bool counted = weir_capture_begins();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 527, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
+  bool counted = capture_begins();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 527, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
     cudaError_t r = real(stream, mode);
-    weir_capture_begun(counted, (uint32_t)r);
+    capture_begun(counted, (uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(stream, mode);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, mode))) weir_route_error_gone(bank);
-  weir_capture_begun(counted, (uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_begin(c, W(stream), W(mode), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, mode))) reroute_retry_succeeded(bank);
+  capture_begun(counted, (uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_capture_begin(c, W(stream), W(mode), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(396, WEIR_BANK_RT11, stream, mode); }
@@ -8277,23 +8277,23 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture_ptsz, __typeof__(&cudaStrea
 typedef cudaError_t (*fn_cudaStreamBeginCaptureToGraph)(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptureToGraph(uint32_t row, int bank, cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode)
 {
-  fn_cudaStreamBeginCaptureToGraph real = (fn_cudaStreamBeginCaptureToGraph)(uintptr_t)weir_real(row);
+  fn_cudaStreamBeginCaptureToGraph real = (fn_cudaStreamBeginCaptureToGraph)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  bool counted = weir_capture_begins();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 528, WEIR_EVF_RUNTIME, bank)) {
+  bool counted = capture_begins();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 528, WEIR_EVF_RUNTIME, bank)) {
     cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
-    weir_capture_begun(counted, (uint32_t)r);
+    capture_begun(counted, (uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(bank);
-  weir_capture_begun(counted, (uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_begin(c, W(stream), W(mode), W(graph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode))) reroute_retry_succeeded(bank);
+  capture_begun(counted, (uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_capture_begin(c, W(stream), W(mode), W(graph));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(397, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
@@ -8307,23 +8307,23 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph, __typeof__(&cudaStr
 typedef cudaError_t (*fn_cudaStreamBeginCaptureToGraph_ptsz)(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptureToGraph_ptsz(uint32_t row, int bank, cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode)
 {
-  fn_cudaStreamBeginCaptureToGraph_ptsz real = (fn_cudaStreamBeginCaptureToGraph_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaStreamBeginCaptureToGraph_ptsz real = (fn_cudaStreamBeginCaptureToGraph_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  bool counted = weir_capture_begins();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 529, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
+  bool counted = capture_begins();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 529, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
     cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
-    weir_capture_begun(counted, (uint32_t)r);
+    capture_begun(counted, (uint32_t)r);
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(bank);
-  weir_capture_begun(counted, (uint32_t)r);
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_begin(c, W(stream), W(mode), W(graph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode))) reroute_retry_succeeded(bank);
+  capture_begun(counted, (uint32_t)r);
+  call_returned(c, (uint32_t)r);
+  extract_capture_begin(c, W(stream), W(mode), W(graph));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(398, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
@@ -8337,23 +8337,23 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph_ptsz, __typeof__(&cu
 typedef cudaError_t (*fn_cudaStreamEndCapture)(cudaStream_t stream, cudaGraph_t *pGraph);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(uint32_t row, int bank, cudaStream_t stream, cudaGraph_t *pGraph)
 {
-  fn_cudaStreamEndCapture real = (fn_cudaStreamEndCapture)(uintptr_t)weir_real(row);
+  fn_cudaStreamEndCapture real = (fn_cudaStreamEndCapture)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  bool counted = weir_capture_ends();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 530, WEIR_EVF_RUNTIME, bank)) {
+  bool counted = capture_ends();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 530, WEIR_EVF_RUNTIME, bank)) {
     cudaError_t r = real(stream, pGraph);
-    weir_capture_ended(counted, false, (uint32_t)r, W(stream));
+    capture_ended(counted, false, (uint32_t)r, W(stream));
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(stream, pGraph);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, pGraph))) weir_route_error_gone(bank);
-  weir_capture_ended(counted, true, (uint32_t)r, W(stream));
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, pGraph))) reroute_retry_succeeded(bank);
+  capture_ended(counted, true, (uint32_t)r, W(stream));
+  call_returned(c, (uint32_t)r);
+  extract_capture_end(c, W(stream), WEIR_OUT(pGraph));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(399, WEIR_BANK_RT11, stream, pGraph); }
@@ -8367,23 +8367,23 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture, __typeof__(&cudaStreamEndCap
 typedef cudaError_t (*fn_cudaStreamEndCapture_ptsz)(cudaStream_t stream, cudaGraph_t *pGraph);
 static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_ptsz(uint32_t row, int bank, cudaStream_t stream, cudaGraph_t *pGraph)
 {
-  fn_cudaStreamEndCapture_ptsz real = (fn_cudaStreamEndCapture_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaStreamEndCapture_ptsz real = (fn_cudaStreamEndCapture_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  bool counted = weir_capture_ends();
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 531, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
+  bool counted = capture_ends();
+  hook_call call, *c = &call;
+  if (!call_enter(c, 531, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
     cudaError_t r = real(stream, pGraph);
-    weir_capture_ended(counted, false, (uint32_t)r, W(stream));
+    capture_ended(counted, false, (uint32_t)r, W(stream));
     return r;
   }
-  weir_forward(c);
+  call_forward(c);
   cudaError_t r = real(stream, pGraph);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, pGraph))) weir_route_error_gone(bank);
-  weir_capture_ended(counted, true, (uint32_t)r, W(stream));
-  weir_returned(c, (uint32_t)r);
-  weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, pGraph))) reroute_retry_succeeded(bank);
+  capture_ended(counted, true, (uint32_t)r, W(stream));
+  call_returned(c, (uint32_t)r);
+  extract_capture_end(c, W(stream), WEIR_OUT(pGraph));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(400, WEIR_BANK_RT11, stream, pGraph); }
@@ -8397,17 +8397,17 @@ _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture_ptsz, __typeof__(&cudaStreamE
 typedef cudaError_t (*fn_cudaEventCreate)(cudaEvent_t *event);
 static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint32_t row, int bank, cudaEvent_t *event)
 {
-  fn_cudaEventCreate real = (fn_cudaEventCreate)(uintptr_t)weir_real(row);
+  fn_cudaEventCreate real = (fn_cudaEventCreate)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 420, WEIR_EVF_RUNTIME, bank)) return real(event);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 420, WEIR_EVF_RUNTIME, bank)) return real(event);
+  call_forward(c);
   cudaError_t r = real(event);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(event))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event(c, WEIR_OUT(event), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(event))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, WEIR_OUT(event), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(401, WEIR_BANK_RT11, event); }
@@ -8421,17 +8421,17 @@ _Static_assert(WEIR_SAME(&w13_cudaEventCreate, __typeof__(&cudaEventCreate)), "c
 typedef cudaError_t (*fn_cudaEventCreateWithFlags)(cudaEvent_t *event, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFlags(uint32_t row, int bank, cudaEvent_t *event, unsigned int flags)
 {
-  fn_cudaEventCreateWithFlags real = (fn_cudaEventCreateWithFlags)(uintptr_t)weir_real(row);
+  fn_cudaEventCreateWithFlags real = (fn_cudaEventCreateWithFlags)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 422, WEIR_EVF_RUNTIME, bank)) return real(event, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 422, WEIR_EVF_RUNTIME, bank)) return real(event, flags);
+  call_forward(c);
   cudaError_t r = real(event, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(event, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event(c, WEIR_OUT(event), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(event, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, WEIR_OUT(event), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(402, WEIR_BANK_RT11, event, flags); }
@@ -8445,17 +8445,17 @@ _Static_assert(WEIR_SAME(&w13_cudaEventCreateWithFlags, __typeof__(&cudaEventCre
 typedef cudaError_t (*fn_cudaEventDestroy)(cudaEvent_t event);
 static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint32_t row, int bank, cudaEvent_t event)
 {
-  fn_cudaEventDestroy real = (fn_cudaEventDestroy)(uintptr_t)weir_real(row);
+  fn_cudaEventDestroy real = (fn_cudaEventDestroy)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 423, WEIR_EVF_RUNTIME, bank)) return real(event);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 423, WEIR_EVF_RUNTIME, bank)) return real(event);
+  call_forward(c);
   cudaError_t r = real(event);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(event))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event(c, W(event), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(event))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, W(event), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(403, WEIR_BANK_RT11, event); }
@@ -8469,17 +8469,17 @@ _Static_assert(WEIR_SAME(&w13_cudaEventDestroy, __typeof__(&cudaEventDestroy)), 
 typedef cudaError_t (*fn_cudaEventRecord)(cudaEvent_t event, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint32_t row, int bank, cudaEvent_t event, cudaStream_t stream)
 {
-  fn_cudaEventRecord real = (fn_cudaEventRecord)(uintptr_t)weir_real(row);
+  fn_cudaEventRecord real = (fn_cudaEventRecord)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 425, WEIR_EVF_RUNTIME, bank)) return real(event, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 425, WEIR_EVF_RUNTIME, bank)) return real(event, stream);
+  call_forward(c);
   cudaError_t r = real(event, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(event, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event_record(c, W(event), W(stream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(event, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_event_record(c, W(event), W(stream), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(404, WEIR_BANK_RT11, event, stream); }
@@ -8493,17 +8493,17 @@ _Static_assert(WEIR_SAME(&w13_cudaEventRecord, __typeof__(&cudaEventRecord)), "c
 typedef cudaError_t (*fn_cudaEventRecord_ptsz)(cudaEvent_t event, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(uint32_t row, int bank, cudaEvent_t event, cudaStream_t stream)
 {
-  fn_cudaEventRecord_ptsz real = (fn_cudaEventRecord_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaEventRecord_ptsz real = (fn_cudaEventRecord_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 426, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 426, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream);
+  call_forward(c);
   cudaError_t r = real(event, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(event, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event_record(c, W(event), W(stream), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(event, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_event_record(c, W(event), W(stream), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(405, WEIR_BANK_RT11, event, stream); }
@@ -8517,17 +8517,17 @@ _Static_assert(WEIR_SAME(&w13_cudaEventRecord_ptsz, __typeof__(&cudaEventRecord_
 typedef cudaError_t (*fn_cudaEventRecordWithFlags)(cudaEvent_t event, cudaStream_t stream, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFlags(uint32_t row, int bank, cudaEvent_t event, cudaStream_t stream, unsigned int flags)
 {
-  fn_cudaEventRecordWithFlags real = (fn_cudaEventRecordWithFlags)(uintptr_t)weir_real(row);
+  fn_cudaEventRecordWithFlags real = (fn_cudaEventRecordWithFlags)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 427, WEIR_EVF_RUNTIME, bank)) return real(event, stream, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 427, WEIR_EVF_RUNTIME, bank)) return real(event, stream, flags);
+  call_forward(c);
   cudaError_t r = real(event, stream, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(event, stream, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event_record(c, W(event), W(stream), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(event, stream, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_event_record(c, W(event), W(stream), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(406, WEIR_BANK_RT11, event, stream, flags); }
@@ -8541,17 +8541,17 @@ _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags, __typeof__(&cudaEventRec
 typedef cudaError_t (*fn_cudaEventRecordWithFlags_ptsz)(cudaEvent_t event, cudaStream_t stream, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFlags_ptsz(uint32_t row, int bank, cudaEvent_t event, cudaStream_t stream, unsigned int flags)
 {
-  fn_cudaEventRecordWithFlags_ptsz real = (fn_cudaEventRecordWithFlags_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaEventRecordWithFlags_ptsz real = (fn_cudaEventRecordWithFlags_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 428, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream, flags);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 428, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream, flags);
+  call_forward(c);
   cudaError_t r = real(event, stream, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(event, stream, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event_record(c, W(event), W(stream), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(event, stream, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_event_record(c, W(event), W(stream), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(407, WEIR_BANK_RT11, event, stream, flags); }
@@ -8565,17 +8565,17 @@ _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags_ptsz, __typeof__(&cudaEve
 typedef cudaError_t (*fn_cudaEventElapsedTime)(float *ms, cudaEvent_t start, cudaEvent_t end);
 static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(uint32_t row, int bank, float *ms, cudaEvent_t start, cudaEvent_t end)
 {
-  fn_cudaEventElapsedTime real = (fn_cudaEventElapsedTime)(uintptr_t)weir_real(row);
+  fn_cudaEventElapsedTime real = (fn_cudaEventElapsedTime)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 424, WEIR_EVF_RUNTIME, bank)) return real(ms, start, end);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 424, WEIR_EVF_RUNTIME, bank)) return real(ms, start, end);
+  call_forward(c);
   cudaError_t r = real(ms, start, end);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(ms, start, end))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_event(c, W(start), W(end));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ms, start, end))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, W(start), W(end));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(408, WEIR_BANK_RT11, ms, start, end); }
@@ -8589,17 +8589,17 @@ _Static_assert(WEIR_SAME(&w13_cudaEventElapsedTime, __typeof__(&cudaEventElapsed
 typedef cudaError_t (*fn_cudaLaunchKernel)(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint32_t row, int bank, const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
-  fn_cudaLaunchKernel real = (fn_cudaLaunchKernel)(uintptr_t)weir_real(row);
+  fn_cudaLaunchKernel real = (fn_cudaLaunchKernel)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 680, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 680, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
+  call_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(409, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
@@ -8613,17 +8613,17 @@ _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel, __typeof__(&cudaLaunchKernel)), 
 typedef cudaError_t (*fn_cudaLaunchKernel_ptsz)(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz(uint32_t row, int bank, const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
-  fn_cudaLaunchKernel_ptsz real = (fn_cudaLaunchKernel_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaLaunchKernel_ptsz real = (fn_cudaLaunchKernel_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 681, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 681, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
+  call_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(410, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
@@ -8637,17 +8637,17 @@ _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel_ptsz, __typeof__(&cudaLaunchKerne
 typedef cudaError_t (*fn_cudaLaunchCooperativeKernel)(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperativeKernel(uint32_t row, int bank, const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
-  fn_cudaLaunchCooperativeKernel real = (fn_cudaLaunchCooperativeKernel)(uintptr_t)weir_real(row);
+  fn_cudaLaunchCooperativeKernel real = (fn_cudaLaunchCooperativeKernel)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 676, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 676, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
+  call_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(411, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
@@ -8661,17 +8661,17 @@ _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel, __typeof__(&cudaLaunc
 typedef cudaError_t (*fn_cudaLaunchCooperativeKernel_ptsz)(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperativeKernel_ptsz(uint32_t row, int bank, const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
-  fn_cudaLaunchCooperativeKernel_ptsz real = (fn_cudaLaunchCooperativeKernel_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaLaunchCooperativeKernel_ptsz real = (fn_cudaLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 677, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 677, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
+  call_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(412, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
@@ -8685,17 +8685,17 @@ _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel_ptsz, __typeof__(&cuda
 typedef cudaError_t (*fn_cudaLaunchKernelExC)(const cudaLaunchConfig_t *config, const void *func, void **args);
 static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(uint32_t row, int bank, const cudaLaunchConfig_t *config, const void *func, void **args)
 {
-  fn_cudaLaunchKernelExC real = (fn_cudaLaunchKernelExC)(uintptr_t)weir_real(row);
+  fn_cudaLaunchKernelExC real = (fn_cudaLaunchKernelExC)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 682, WEIR_EVF_RUNTIME, bank)) return real(config, func, args);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 682, WEIR_EVF_RUNTIME, bank)) return real(config, func, args);
+  call_forward(c);
   cudaError_t r = real(config, func, args);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(config, func, args))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch_config_rt(c, W(func), config);
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(config, func, args))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_launch_config_rt(c, W(func), config);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(413, WEIR_BANK_RT11, config, func, args); }
@@ -8709,17 +8709,17 @@ _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC, __typeof__(&cudaLaunchKernelE
 typedef cudaError_t (*fn_cudaLaunchKernelExC_ptsz)(const cudaLaunchConfig_t *config, const void *func, void **args);
 static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_ptsz(uint32_t row, int bank, const cudaLaunchConfig_t *config, const void *func, void **args)
 {
-  fn_cudaLaunchKernelExC_ptsz real = (fn_cudaLaunchKernelExC_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaLaunchKernelExC_ptsz real = (fn_cudaLaunchKernelExC_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 683, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(config, func, args);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 683, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(config, func, args);
+  call_forward(c);
   cudaError_t r = real(config, func, args);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(config, func, args))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch_config_rt(c, W(func), config);
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(config, func, args))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_launch_config_rt(c, W(func), config);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(414, WEIR_BANK_RT11, config, func, args); }
@@ -8733,17 +8733,17 @@ _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC_ptsz, __typeof__(&cudaLaunchKe
 typedef cudaError_t (*fn_cudaLaunchHostFunc)(cudaStream_t stream, cudaHostFn_t fn, void *userData);
 static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc(uint32_t row, int bank, cudaStream_t stream, cudaHostFn_t fn, void *userData)
 {
-  fn_cudaLaunchHostFunc real = (fn_cudaLaunchHostFunc)(uintptr_t)weir_real(row);
+  fn_cudaLaunchHostFunc real = (fn_cudaLaunchHostFunc)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 678, WEIR_EVF_RUNTIME, bank)) return real(stream, fn, userData);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 678, WEIR_EVF_RUNTIME, bank)) return real(stream, fn, userData);
+  call_forward(c);
   cudaError_t r = real(stream, fn, userData);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, fn, userData))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(fn), W(userData), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, fn, userData))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(fn), W(userData), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(415, WEIR_BANK_RT11, stream, fn, userData); }
@@ -8757,17 +8757,17 @@ _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc, __typeof__(&cudaLaunchHostFunc
 typedef cudaError_t (*fn_cudaLaunchHostFunc_ptsz)(cudaStream_t stream, cudaHostFn_t fn, void *userData);
 static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc_ptsz(uint32_t row, int bank, cudaStream_t stream, cudaHostFn_t fn, void *userData)
 {
-  fn_cudaLaunchHostFunc_ptsz real = (fn_cudaLaunchHostFunc_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaLaunchHostFunc_ptsz real = (fn_cudaLaunchHostFunc_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 679, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, fn, userData);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 679, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, fn, userData);
+  call_forward(c);
   cudaError_t r = real(stream, fn, userData);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(stream, fn, userData))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(fn), W(userData), W(0), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(stream, fn, userData))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(fn), W(userData), W(0), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(416, WEIR_BANK_RT11, stream, fn, userData); }
@@ -8781,9 +8781,9 @@ _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc_ptsz, __typeof__(&cudaLaunchHos
 typedef void (*fn___cudaRegisterFunction)(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize);
 static inline __attribute__((always_inline)) void k___cudaRegisterFunction(uint32_t row, int bank, void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize)
 {
-  fn___cudaRegisterFunction real = (fn___cudaRegisterFunction)(uintptr_t)weir_real(row);
+  fn___cudaRegisterFunction real = (fn___cudaRegisterFunction)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return;
-  weir_s___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
+  handle___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
 }
 static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(417, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w11___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT11);
@@ -8795,9 +8795,9 @@ WEIR_EXPORT(w13___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT13);
 typedef cudaError_t (*fn_cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr);
 static inline __attribute__((always_inline)) cudaError_t k_cudaGetFuncBySymbol(uint32_t row, int bank, cudaFunction_t *functionPtr, const void *symbolPtr)
 {
-  fn_cudaGetFuncBySymbol real = (fn_cudaGetFuncBySymbol)(uintptr_t)weir_real(row);
+  fn_cudaGetFuncBySymbol real = (fn_cudaGetFuncBySymbol)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  return weir_s_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
+  return handle_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
 }
 static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(418, WEIR_BANK_RT11, functionPtr, symbolPtr); }
 WEIR_EXPORT(w11_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT11);
@@ -8810,18 +8810,18 @@ _Static_assert(WEIR_SAME(&w13_cudaGetFuncBySymbol, __typeof__(&cudaGetFuncBySymb
 typedef cudaError_t (*fn_cudaSetDevice)(int device);
 static inline __attribute__((always_inline)) cudaError_t k_cudaSetDevice(uint32_t row, int bank, int device)
 {
-  fn_cudaSetDevice real = (fn_cudaSetDevice)(uintptr_t)weir_real(row);
+  fn_cudaSetDevice real = (fn_cudaSetDevice)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 754, WEIR_EVF_RUNTIME, bank)) return real(device);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 754, WEIR_EVF_RUNTIME, bank)) return real(device);
+  call_forward(c);
   cudaError_t r = real(device);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(device))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(device), W(device), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(device))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(device), W(device), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(419, WEIR_BANK_RT11, device); }
@@ -8835,18 +8835,18 @@ _Static_assert(WEIR_SAME(&w13_cudaSetDevice, __typeof__(&cudaSetDevice)), "cudaS
 typedef cudaError_t (*fn_cudaSetDeviceFlags)(unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaSetDeviceFlags(uint32_t row, int bank, unsigned int flags)
 {
-  fn_cudaSetDeviceFlags real = (fn_cudaSetDeviceFlags)(uintptr_t)weir_real(row);
+  fn_cudaSetDeviceFlags real = (fn_cudaSetDeviceFlags)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 755, WEIR_EVF_RUNTIME, bank)) return real(flags);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 755, WEIR_EVF_RUNTIME, bank)) return real(flags);
+  call_forward(c);
   cudaError_t r = real(flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(420, WEIR_BANK_RT11, flags); }
@@ -8860,18 +8860,18 @@ _Static_assert(WEIR_SAME(&w13_cudaSetDeviceFlags, __typeof__(&cudaSetDeviceFlags
 typedef cudaError_t (*fn_cudaSetValidDevices)(int *device_arr, int len);
 static inline __attribute__((always_inline)) cudaError_t k_cudaSetValidDevices(uint32_t row, int bank, int *device_arr, int len)
 {
-  fn_cudaSetValidDevices real = (fn_cudaSetValidDevices)(uintptr_t)weir_real(row);
+  fn_cudaSetValidDevices real = (fn_cudaSetValidDevices)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 756, WEIR_EVF_RUNTIME, bank)) return real(device_arr, len);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 756, WEIR_EVF_RUNTIME, bank)) return real(device_arr, len);
+  call_forward(c);
   cudaError_t r = real(device_arr, len);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(device_arr, len))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(len));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(device_arr, len))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(0), W(WEIR_DEVICE_NONE), W(len));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(421, WEIR_BANK_RT11, device_arr, len); }
@@ -8885,18 +8885,18 @@ _Static_assert(WEIR_SAME(&w13_cudaSetValidDevices, __typeof__(&cudaSetValidDevic
 typedef cudaError_t (*fn_cudaInitDevice)(int device, unsigned int deviceFlags, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaInitDevice(uint32_t row, int bank, int device, unsigned int deviceFlags, unsigned int flags)
 {
-  fn_cudaInitDevice real = (fn_cudaInitDevice)(uintptr_t)weir_real(row);
+  fn_cudaInitDevice real = (fn_cudaInitDevice)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 753, WEIR_EVF_RUNTIME, bank)) return real(device, deviceFlags, flags);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 753, WEIR_EVF_RUNTIME, bank)) return real(device, deviceFlags, flags);
+  call_forward(c);
   cudaError_t r = real(device, deviceFlags, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(device, deviceFlags, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(device), W(device), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(device, deviceFlags, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(device), W(device), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(422, WEIR_BANK_RT11, device, deviceFlags, flags); }
@@ -8910,18 +8910,18 @@ _Static_assert(WEIR_SAME(&w13_cudaInitDevice, __typeof__(&cudaInitDevice)), "cud
 typedef cudaError_t (*fn_cudaCtxResetPersistingL2Cache)(void);
 static inline __attribute__((always_inline)) cudaError_t k_cudaCtxResetPersistingL2Cache(uint32_t row, int bank)
 {
-  fn_cudaCtxResetPersistingL2Cache real = (fn_cudaCtxResetPersistingL2Cache)(uintptr_t)weir_real(row);
+  fn_cudaCtxResetPersistingL2Cache real = (fn_cudaCtxResetPersistingL2Cache)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 750, WEIR_EVF_RUNTIME, bank)) return real();
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 750, WEIR_EVF_RUNTIME, bank)) return real();
+  call_forward(c);
   cudaError_t r = real();
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real())) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real())) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(423, WEIR_BANK_RT11); }
@@ -8935,18 +8935,18 @@ _Static_assert(WEIR_SAME(&w13_cudaCtxResetPersistingL2Cache, __typeof__(&cudaCtx
 typedef cudaError_t (*fn_cudaDeviceEnablePeerAccess)(int peerDevice, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceEnablePeerAccess(uint32_t row, int bank, int peerDevice, unsigned int flags)
 {
-  fn_cudaDeviceEnablePeerAccess real = (fn_cudaDeviceEnablePeerAccess)(uintptr_t)weir_real(row);
+  fn_cudaDeviceEnablePeerAccess real = (fn_cudaDeviceEnablePeerAccess)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 698, WEIR_EVF_RUNTIME, bank)) return real(peerDevice, flags);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 698, WEIR_EVF_RUNTIME, bank)) return real(peerDevice, flags);
+  call_forward(c);
   cudaError_t r = real(peerDevice, flags);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(peerDevice, flags))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_peer_access(c, W(peerDevice), W(flags));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(peerDevice, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_peer_access(c, W(peerDevice), W(flags));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(424, WEIR_BANK_RT11, peerDevice, flags); }
@@ -8960,18 +8960,18 @@ _Static_assert(WEIR_SAME(&w13_cudaDeviceEnablePeerAccess, __typeof__(&cudaDevice
 typedef cudaError_t (*fn_cudaDeviceDisablePeerAccess)(int peerDevice);
 static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceDisablePeerAccess(uint32_t row, int bank, int peerDevice)
 {
-  fn_cudaDeviceDisablePeerAccess real = (fn_cudaDeviceDisablePeerAccess)(uintptr_t)weir_real(row);
+  fn_cudaDeviceDisablePeerAccess real = (fn_cudaDeviceDisablePeerAccess)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 697, WEIR_EVF_RUNTIME, bank)) return real(peerDevice);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 697, WEIR_EVF_RUNTIME, bank)) return real(peerDevice);
+  call_forward(c);
   cudaError_t r = real(peerDevice);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(peerDevice))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(0));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(peerDevice))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(425, WEIR_BANK_RT11, peerDevice); }
@@ -8985,19 +8985,19 @@ _Static_assert(WEIR_SAME(&w13_cudaDeviceDisablePeerAccess, __typeof__(&cudaDevic
 typedef cudaError_t (*fn_cudaDeviceReset)(void);
 static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceReset(uint32_t row, int bank)
 {
-  fn_cudaDeviceReset real = (fn_cudaDeviceReset)(uintptr_t)weir_real(row);
+  fn_cudaDeviceReset real = (fn_cudaDeviceReset)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 751, WEIR_EVF_RUNTIME, bank)) return real();
-  weir_x_reset_current_before(c);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 751, WEIR_EVF_RUNTIME, bank)) return real();
+  extract_reset_current_before(c);
+  call_forward(c);
   cudaError_t r = real();
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real())) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_reset_current(c);
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real())) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_reset_current(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(426, WEIR_BANK_RT11); }
@@ -9011,19 +9011,19 @@ _Static_assert(WEIR_SAME(&w13_cudaDeviceReset, __typeof__(&cudaDeviceReset)), "c
 typedef cudaError_t (*fn_cudaThreadExit_1112)(void);
 static inline __attribute__((always_inline)) cudaError_t k_cudaThreadExit_1112(uint32_t row, int bank)
 {
-  fn_cudaThreadExit_1112 real = (fn_cudaThreadExit_1112)(uintptr_t)weir_real(row);
+  fn_cudaThreadExit_1112 real = (fn_cudaThreadExit_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_self.context_trust = 0;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 1061, WEIR_EVF_RUNTIME, bank)) return real();
-  weir_x_reset_current_before(c);
-  weir_forward(c);
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1061, WEIR_EVF_RUNTIME, bank)) return real();
+  extract_reset_current_before(c);
+  call_forward(c);
   cudaError_t r = real();
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real())) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_reset_current(c);
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real())) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_reset_current(c);
+  call_leave(c);
   return r;
 }
 static cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(427, WEIR_BANK_RT11); }
@@ -9034,9 +9034,9 @@ WEIR_EXPORT(w12_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT12);
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
 static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoint(uint32_t row, int bank, const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
-  fn_cudaGetDriverEntryPoint real = (fn_cudaGetDriverEntryPoint)(uintptr_t)weir_real(row);
+  fn_cudaGetDriverEntryPoint real = (fn_cudaGetDriverEntryPoint)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  return weir_s_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
+  return handle_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
 }
 static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(428, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT11);
@@ -9048,9 +9048,9 @@ WEIR_EXPORT(w13_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT13
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint_ptsz)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
 static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoint_ptsz(uint32_t row, int bank, const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
-  fn_cudaGetDriverEntryPoint_ptsz real = (fn_cudaGetDriverEntryPoint_ptsz)(uintptr_t)weir_real(row);
+  fn_cudaGetDriverEntryPoint_ptsz real = (fn_cudaGetDriverEntryPoint_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  return weir_s_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
+  return handle_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
 }
 static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(429, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT11);
@@ -9062,17 +9062,17 @@ WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_v2_12(uint32_t row, int bank, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
-  fn_cudaMemPrefetchAsync_v2_12 real = (fn_cudaMemPrefetchAsync_v2_12)(uintptr_t)weir_real(row);
+  fn_cudaMemPrefetchAsync_v2_12 real = (fn_cudaMemPrefetchAsync_v2_12)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 1057, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1057, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
+  call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, location, flags, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, location, flags, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(location.id), W(count), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(456, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
@@ -9081,17 +9081,17 @@ WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2, WEIR_NODE_RT12
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_ptsz_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_v2_ptsz_12(uint32_t row, int bank, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
-  fn_cudaMemPrefetchAsync_v2_ptsz_12 real = (fn_cudaMemPrefetchAsync_v2_ptsz_12)(uintptr_t)weir_real(row);
+  fn_cudaMemPrefetchAsync_v2_ptsz_12 real = (fn_cudaMemPrefetchAsync_v2_ptsz_12)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 1058, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1058, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
+  call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, location, flags, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, location, flags, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(location.id), W(count), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(457, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
@@ -9100,17 +9100,17 @@ WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2_ptsz, WEIR
 typedef cudaError_t (*fn_cudaMemAdvise_v2_12)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_v2_12(uint32_t row, int bank, const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location)
 {
-  fn_cudaMemAdvise_v2_12 real = (fn_cudaMemAdvise_v2_12)(uintptr_t)weir_real(row);
+  fn_cudaMemAdvise_v2_12 real = (fn_cudaMemAdvise_v2_12)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 1059, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1059, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
+  call_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, advice, location))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, advice, location))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
+  call_leave(c);
   return r;
 }
 static cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(459, WEIR_BANK_RT12, devPtr, count, advice, location); }
@@ -9119,17 +9119,17 @@ WEIR_EXPORT(w12_cudaMemAdvise_v2, cudaMemAdvise_v2, WEIR_NODE_RT12);
 typedef cudaError_t (*fn___cudaLaunchKernel_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_1213(uint32_t row, int bank, cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
-  fn___cudaLaunchKernel_1213 real = (fn___cudaLaunchKernel_1213)(uintptr_t)weir_real(row);
+  fn___cudaLaunchKernel_1213 real = (fn___cudaLaunchKernel_1213)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 664, WEIR_EVF_RUNTIME, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 664, WEIR_EVF_RUNTIME, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
+  call_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(kernel, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(kernel), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(kernel, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(kernel), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(556, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
@@ -9140,17 +9140,17 @@ WEIR_EXPORT(w13___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT13);
 typedef cudaError_t (*fn___cudaLaunchKernel_ptsz_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_ptsz_1213(uint32_t row, int bank, cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream)
 {
-  fn___cudaLaunchKernel_ptsz_1213 real = (fn___cudaLaunchKernel_ptsz_1213)(uintptr_t)weir_real(row);
+  fn___cudaLaunchKernel_ptsz_1213 real = (fn___cudaLaunchKernel_ptsz_1213)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 665, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 665, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
+  call_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(kernel, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_launch(c, W(kernel), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(kernel, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_launch(c, W(kernel), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(557, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
@@ -9161,17 +9161,17 @@ WEIR_EXPORT(w13___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT13
 typedef cudaError_t (*fn_cudaLibraryGetKernel_1213)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
 static inline __attribute__((always_inline)) cudaError_t k_cudaLibraryGetKernel_1213(uint32_t row, int bank, cudaKernel_t *pKernel, cudaLibrary_t library, const char *name)
 {
-  fn_cudaLibraryGetKernel_1213 real = (fn_cudaLibraryGetKernel_1213)(uintptr_t)weir_real(row);
+  fn_cudaLibraryGetKernel_1213 real = (fn_cudaLibraryGetKernel_1213)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 882, WEIR_EVF_RUNTIME, bank)) return real(pKernel, library, name);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 882, WEIR_EVF_RUNTIME, bank)) return real(pKernel, library, name);
+  call_forward(c);
   cudaError_t r = real(pKernel, library, name);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(pKernel, library, name))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_named(c, WEIR_OUT(pKernel), name, W(library));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pKernel, library, name))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_named(c, WEIR_OUT(pKernel), name, W(library));
+  call_leave(c);
   return r;
 }
 static cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(560, WEIR_BANK_RT12, pKernel, library, name); }
@@ -9183,9 +9183,9 @@ _Static_assert(WEIR_SAME(&w13_cudaLibraryGetKernel, __typeof__(&cudaLibraryGetKe
 typedef cudaError_t (*fn___cudaGetKernel_1213)(cudaKernel_t *kernel, const void *stub);
 static inline __attribute__((always_inline)) cudaError_t k___cudaGetKernel_1213(uint32_t row, int bank, cudaKernel_t *kernel, const void *stub)
 {
-  fn___cudaGetKernel_1213 real = (fn___cudaGetKernel_1213)(uintptr_t)weir_real(row);
+  fn___cudaGetKernel_1213 real = (fn___cudaGetKernel_1213)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  return weir_s___cudaGetKernel(bank, false, real, kernel, stub);
+  return handle___cudaGetKernel(bank, false, real, kernel, stub);
 }
 static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(562, WEIR_BANK_RT12, kernel, stub); }
 WEIR_EXPORT(w12___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT12);
@@ -9195,9 +9195,9 @@ WEIR_EXPORT(w13___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT13);
 typedef cudaError_t (*fn_cudaGetKernel_1213)(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
 static inline __attribute__((always_inline)) cudaError_t k_cudaGetKernel_1213(uint32_t row, int bank, cudaKernel_t *kernelPtr, const void *entryFuncAddr)
 {
-  fn_cudaGetKernel_1213 real = (fn_cudaGetKernel_1213)(uintptr_t)weir_real(row);
+  fn_cudaGetKernel_1213 real = (fn_cudaGetKernel_1213)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  return weir_s_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
+  return handle_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
 }
 static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(563, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w12_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT12);
@@ -9208,9 +9208,9 @@ _Static_assert(WEIR_SAME(&w13_cudaGetKernel, __typeof__(&cudaGetKernel)), "cudaG
 typedef cudaError_t (*fn_cudaGetDriverEntryPointByVersion_1213)(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
 static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPointByVersion_1213(uint32_t row, int bank, const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
-  fn_cudaGetDriverEntryPointByVersion_1213 real = (fn_cudaGetDriverEntryPointByVersion_1213)(uintptr_t)weir_real(row);
+  fn_cudaGetDriverEntryPointByVersion_1213 real = (fn_cudaGetDriverEntryPointByVersion_1213)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  return weir_s_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
+  return handle_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
 static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(576, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT12);
@@ -9221,9 +9221,9 @@ _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion, __typeof__(&cuda
 typedef cudaError_t (*fn_cudaGetDriverEntryPointByVersion_ptsz_1213)(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
 static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPointByVersion_ptsz_1213(uint32_t row, int bank, const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus)
 {
-  fn_cudaGetDriverEntryPointByVersion_ptsz_1213 real = (fn_cudaGetDriverEntryPointByVersion_ptsz_1213)(uintptr_t)weir_real(row);
+  fn_cudaGetDriverEntryPointByVersion_ptsz_1213 real = (fn_cudaGetDriverEntryPointByVersion_ptsz_1213)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  return weir_s_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
+  return handle_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
 static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(577, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT12);
@@ -9234,17 +9234,17 @@ _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(
 typedef cudaError_t (*fn_cudaMemSetMemPool_13)(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemSetMemPool_13(uint32_t row, int bank, struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool)
 {
-  fn_cudaMemSetMemPool_13 real = (fn_cudaMemSetMemPool_13)(uintptr_t)weir_real(row);
+  fn_cudaMemSetMemPool_13 real = (fn_cudaMemSetMemPool_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 93, WEIR_EVF_RUNTIME, bank)) return real(location, type, memPool);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 93, WEIR_EVF_RUNTIME, bank)) return real(location, type, memPool);
+  call_forward(c);
   cudaError_t r = real(location, type, memPool);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(location, type, memPool))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_pool_set(c, W(memPool), W(WEIR_DEVICE_NONE));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(location, type, memPool))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_pool_set(c, W(memPool), W(WEIR_DEVICE_NONE));
+  call_leave(c);
   return r;
 }
 static cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(592, WEIR_BANK_RT13, location, type, memPool); }
@@ -9254,17 +9254,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemSetMemPool, __typeof__(&cudaMemSetMemPool))
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_13)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_13(uint32_t row, int bank, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
-  fn_cudaMemPrefetchAsync_13 real = (fn_cudaMemPrefetchAsync_13)(uintptr_t)weir_real(row);
+  fn_cudaMemPrefetchAsync_13 real = (fn_cudaMemPrefetchAsync_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
+  call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, location, flags, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, location, flags, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(location.id), W(count), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(603, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
@@ -9274,17 +9274,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync, __typeof__(&cudaMemPrefetchA
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_13)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_ptsz_13(uint32_t row, int bank, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
-  fn_cudaMemPrefetchAsync_ptsz_13 real = (fn_cudaMemPrefetchAsync_ptsz_13)(uintptr_t)weir_real(row);
+  fn_cudaMemPrefetchAsync_ptsz_13 real = (fn_cudaMemPrefetchAsync_ptsz_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
+  call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, location, flags, stream))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, location, flags, stream))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(location.id), W(count), W(stream));
+  call_leave(c);
   return r;
 }
 static cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(604, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
@@ -9294,17 +9294,17 @@ _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync_ptsz, __typeof__(&cudaMemPref
 typedef cudaError_t (*fn_cudaMemAdvise_13)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_13(uint32_t row, int bank, const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location)
 {
-  fn_cudaMemAdvise_13 real = (fn_cudaMemAdvise_13)(uintptr_t)weir_real(row);
+  fn_cudaMemAdvise_13 real = (fn_cudaMemAdvise_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  weir_call call, *c = &call;
-  if (!weir_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
-  weir_forward(c);
+  hook_call call, *c = &call;
+  if (!call_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
+  call_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
-  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
-    if (!(r = real(devPtr, count, advice, location))) weir_route_error_gone(bank);
-  weir_returned(c, (uint32_t)r);
-  weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
-  weir_leave(c);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, count, advice, location))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
+  call_leave(c);
   return r;
 }
 static cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(605, WEIR_BANK_RT13, devPtr, count, advice, location); }
@@ -9312,731 +9312,731 @@ WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
 #define FN(wrapper) (__extension__(void *)(wrapper))
-const weir_row weir_rows[] = {
-  {"cuMemAlloc", FN(w_cuMemAlloc), &weir_reals[0], 15, 0},
-  {"cuMemAlloc_v2", FN(w_cuMemAlloc_v2), &weir_reals[1], 16, 0},
-  {"cuMemAllocPitch", FN(w_cuMemAllocPitch), &weir_reals[2], 17, 0},
-  {"cuMemAllocPitch_v2", FN(w_cuMemAllocPitch_v2), &weir_reals[3], 18, 0},
-  {"cuMemAllocManaged", FN(w_cuMemAllocManaged), &weir_reals[4], 56, 0},
-  {"cuMemAllocAsync", FN(w_cuMemAllocAsync), &weir_reals[5], 97, 0},
-  {"cuMemAllocAsync_ptsz", FN(w_cuMemAllocAsync_ptsz), &weir_reals[6], 98, 0},
-  {"cuMemAllocFromPoolAsync", FN(w_cuMemAllocFromPoolAsync), &weir_reals[7], 99, 0},
-  {"cuMemAllocFromPoolAsync_ptsz", FN(w_cuMemAllocFromPoolAsync_ptsz), &weir_reals[8], 100, 0},
-  {"cuMemFree", FN(w_cuMemFree), &weir_reals[9], 19, 0},
-  {"cuMemFree_v2", FN(w_cuMemFree_v2), &weir_reals[10], 20, 0},
-  {"cuMemFreeAsync", FN(w_cuMemFreeAsync), &weir_reals[11], 101, 0},
-  {"cuMemFreeAsync_ptsz", FN(w_cuMemFreeAsync_ptsz), &weir_reals[12], 102, 0},
-  {"cuMemCreate", FN(w_cuMemCreate), &weir_reals[13], 119, 0},
-  {"cuMemPoolTrimTo", FN(w_cuMemPoolTrimTo), &weir_reals[14], 115, 0},
-  {"cuMemPoolDestroy", FN(w_cuMemPoolDestroy), &weir_reals[15], 106, 0},
-  {"cuDeviceSetMemPool", FN(w_cuDeviceSetMemPool), &weir_reals[16], 96, 0},
-  {"cuMemSetMemPool", FN(w_cuMemSetMemPool), &weir_reals[17], 116, 0},
-  {"cuArrayCreate", FN(w_cuArrayCreate), &weir_reals[18], 12, 0},
-  {"cuArrayCreate_v2", FN(w_cuArrayCreate_v2), &weir_reals[19], 13, 0},
-  {"cuArray3DCreate", FN(w_cuArray3DCreate), &weir_reals[20], 10, 0},
-  {"cuArray3DCreate_v2", FN(w_cuArray3DCreate_v2), &weir_reals[21], 11, 0},
-  {"cuMipmappedArrayCreate", FN(w_cuMipmappedArrayCreate), &weir_reals[22], 21, 0},
-  {"cuArrayDestroy", FN(w_cuArrayDestroy), &weir_reals[23], 14, 0},
-  {"cuMipmappedArrayDestroy", FN(w_cuMipmappedArrayDestroy), &weir_reals[24], 22, 0},
-  {"cuMemAllocHost", FN(w_cuMemAllocHost), &weir_reals[25], 30, 0},
-  {"cuMemAllocHost_v2", FN(w_cuMemAllocHost_v2), &weir_reals[26], 31, 0},
-  {"cuMemHostAlloc", FN(w_cuMemHostAlloc), &weir_reals[27], 33, 0},
-  {"cuMemFreeHost", FN(w_cuMemFreeHost), &weir_reals[28], 32, 0},
-  {"cuMemHostRegister", FN(w_cuMemHostRegister), &weir_reals[29], 37, 0},
-  {"cuMemHostRegister_v2", FN(w_cuMemHostRegister_v2), &weir_reals[30], 38, 0},
-  {"cuMemHostUnregister", FN(w_cuMemHostUnregister), &weir_reals[31], 39, 0},
-  {"cuMemPrefetchAsync", FN(w_cuMemPrefetchAsync), &weir_reals[32], 61, 0},
-  {"cuMemPrefetchAsync_ptsz", FN(w_cuMemPrefetchAsync_ptsz), &weir_reals[33], 62, 0},
-  {"cuMemPrefetchAsync_v2", FN(w_cuMemPrefetchAsync_v2), &weir_reals[34], 63, 0},
-  {"cuMemPrefetchAsync_v2_ptsz", FN(w_cuMemPrefetchAsync_v2_ptsz), &weir_reals[35], 64, 0},
-  {"cuMemAdvise", FN(w_cuMemAdvise), &weir_reals[36], 54, 0},
-  {"cuMemAdvise_v2", FN(w_cuMemAdvise_v2), &weir_reals[37], 55, 0},
-  {"cuStreamAttachMemAsync", FN(w_cuStreamAttachMemAsync), &weir_reals[38], 69, 0},
-  {"cuStreamAttachMemAsync_ptsz", FN(w_cuStreamAttachMemAsync_ptsz), &weir_reals[39], 70, 0},
-  {"cuMemcpy", FN(w_cuMemcpy), &weir_reals[40], 202, 0},
-  {"cuMemcpy_ptds", FN(w_cuMemcpy_ptds), &weir_reals[41], 203, 0},
-  {"cuMemcpyAsync", FN(w_cuMemcpyAsync), &weir_reals[42], 227, 0},
-  {"cuMemcpyAsync_ptsz", FN(w_cuMemcpyAsync_ptsz), &weir_reals[43], 228, 0},
-  {"cuMemcpyHtoD", FN(w_cuMemcpyHtoD), &weir_reals[44], 266, 0},
-  {"cuMemcpyHtoD_v2", FN(w_cuMemcpyHtoD_v2), &weir_reals[45], 267, 0},
-  {"cuMemcpyHtoD_v2_ptds", FN(w_cuMemcpyHtoD_v2_ptds), &weir_reals[46], 268, 0},
-  {"cuMemcpyHtoDAsync", FN(w_cuMemcpyHtoDAsync), &weir_reals[47], 269, 0},
-  {"cuMemcpyHtoDAsync_v2", FN(w_cuMemcpyHtoDAsync_v2), &weir_reals[48], 270, 0},
-  {"cuMemcpyHtoDAsync_v2_ptsz", FN(w_cuMemcpyHtoDAsync_v2_ptsz), &weir_reals[49], 271, 0},
-  {"cuMemcpyDtoH", FN(w_cuMemcpyDtoH), &weir_reals[50], 254, 0},
-  {"cuMemcpyDtoH_v2", FN(w_cuMemcpyDtoH_v2), &weir_reals[51], 255, 0},
-  {"cuMemcpyDtoH_v2_ptds", FN(w_cuMemcpyDtoH_v2_ptds), &weir_reals[52], 256, 0},
-  {"cuMemcpyDtoHAsync", FN(w_cuMemcpyDtoHAsync), &weir_reals[53], 257, 0},
-  {"cuMemcpyDtoHAsync_v2", FN(w_cuMemcpyDtoHAsync_v2), &weir_reals[54], 258, 0},
-  {"cuMemcpyDtoHAsync_v2_ptsz", FN(w_cuMemcpyDtoHAsync_v2_ptsz), &weir_reals[55], 259, 0},
-  {"cuMemcpyDtoD", FN(w_cuMemcpyDtoD), &weir_reals[56], 248, 0},
-  {"cuMemcpyDtoD_v2", FN(w_cuMemcpyDtoD_v2), &weir_reals[57], 249, 0},
-  {"cuMemcpyDtoD_v2_ptds", FN(w_cuMemcpyDtoD_v2_ptds), &weir_reals[58], 250, 0},
-  {"cuMemcpyDtoDAsync", FN(w_cuMemcpyDtoDAsync), &weir_reals[59], 251, 0},
-  {"cuMemcpyDtoDAsync_v2", FN(w_cuMemcpyDtoDAsync_v2), &weir_reals[60], 252, 0},
-  {"cuMemcpyDtoDAsync_v2_ptsz", FN(w_cuMemcpyDtoDAsync_v2_ptsz), &weir_reals[61], 253, 0},
-  {"cuMemcpyDtoA", FN(w_cuMemcpyDtoA), &weir_reals[62], 245, 0},
-  {"cuMemcpyDtoA_v2", FN(w_cuMemcpyDtoA_v2), &weir_reals[63], 246, 0},
-  {"cuMemcpyDtoA_v2_ptds", FN(w_cuMemcpyDtoA_v2_ptds), &weir_reals[64], 247, 0},
-  {"cuMemcpyAtoD", FN(w_cuMemcpyAtoD), &weir_reals[65], 232, 0},
-  {"cuMemcpyAtoD_v2", FN(w_cuMemcpyAtoD_v2), &weir_reals[66], 233, 0},
-  {"cuMemcpyAtoD_v2_ptds", FN(w_cuMemcpyAtoD_v2_ptds), &weir_reals[67], 234, 0},
-  {"cuMemcpyAtoA", FN(w_cuMemcpyAtoA), &weir_reals[68], 229, 0},
-  {"cuMemcpyAtoA_v2", FN(w_cuMemcpyAtoA_v2), &weir_reals[69], 230, 0},
-  {"cuMemcpyAtoA_v2_ptds", FN(w_cuMemcpyAtoA_v2_ptds), &weir_reals[70], 231, 0},
-  {"cuMemcpyHtoA", FN(w_cuMemcpyHtoA), &weir_reals[71], 260, 0},
-  {"cuMemcpyHtoA_v2", FN(w_cuMemcpyHtoA_v2), &weir_reals[72], 261, 0},
-  {"cuMemcpyHtoA_v2_ptds", FN(w_cuMemcpyHtoA_v2_ptds), &weir_reals[73], 262, 0},
-  {"cuMemcpyHtoAAsync", FN(w_cuMemcpyHtoAAsync), &weir_reals[74], 263, 0},
-  {"cuMemcpyHtoAAsync_v2", FN(w_cuMemcpyHtoAAsync_v2), &weir_reals[75], 264, 0},
-  {"cuMemcpyHtoAAsync_v2_ptsz", FN(w_cuMemcpyHtoAAsync_v2_ptsz), &weir_reals[76], 265, 0},
-  {"cuMemcpyAtoH", FN(w_cuMemcpyAtoH), &weir_reals[77], 235, 0},
-  {"cuMemcpyAtoH_v2", FN(w_cuMemcpyAtoH_v2), &weir_reals[78], 236, 0},
-  {"cuMemcpyAtoH_v2_ptds", FN(w_cuMemcpyAtoH_v2_ptds), &weir_reals[79], 237, 0},
-  {"cuMemcpyAtoHAsync", FN(w_cuMemcpyAtoHAsync), &weir_reals[80], 238, 0},
-  {"cuMemcpyAtoHAsync_v2", FN(w_cuMemcpyAtoHAsync_v2), &weir_reals[81], 239, 0},
-  {"cuMemcpyAtoHAsync_v2_ptsz", FN(w_cuMemcpyAtoHAsync_v2_ptsz), &weir_reals[82], 240, 0},
-  {"cuMemcpy2D", FN(w_cuMemcpy2D), &weir_reals[83], 204, 0},
-  {"cuMemcpy2D_v2", FN(w_cuMemcpy2D_v2), &weir_reals[84], 205, 0},
-  {"cuMemcpy2D_v2_ptds", FN(w_cuMemcpy2D_v2_ptds), &weir_reals[85], 206, 0},
-  {"cuMemcpy2DUnaligned", FN(w_cuMemcpy2DUnaligned), &weir_reals[86], 210, 0},
-  {"cuMemcpy2DUnaligned_v2", FN(w_cuMemcpy2DUnaligned_v2), &weir_reals[87], 211, 0},
-  {"cuMemcpy2DUnaligned_v2_ptds", FN(w_cuMemcpy2DUnaligned_v2_ptds), &weir_reals[88], 212, 0},
-  {"cuMemcpy2DAsync", FN(w_cuMemcpy2DAsync), &weir_reals[89], 207, 0},
-  {"cuMemcpy2DAsync_v2", FN(w_cuMemcpy2DAsync_v2), &weir_reals[90], 208, 0},
-  {"cuMemcpy2DAsync_v2_ptsz", FN(w_cuMemcpy2DAsync_v2_ptsz), &weir_reals[91], 209, 0},
-  {"cuMemcpy3D", FN(w_cuMemcpy3D), &weir_reals[92], 213, 0},
-  {"cuMemcpy3D_v2", FN(w_cuMemcpy3D_v2), &weir_reals[93], 214, 0},
-  {"cuMemcpy3D_v2_ptds", FN(w_cuMemcpy3D_v2_ptds), &weir_reals[94], 215, 0},
-  {"cuMemcpy3DAsync", FN(w_cuMemcpy3DAsync), &weir_reals[95], 216, 0},
-  {"cuMemcpy3DAsync_v2", FN(w_cuMemcpy3DAsync_v2), &weir_reals[96], 217, 0},
-  {"cuMemcpy3DAsync_v2_ptsz", FN(w_cuMemcpy3DAsync_v2_ptsz), &weir_reals[97], 218, 0},
-  {"cuMemcpyPeer", FN(w_cuMemcpyPeer), &weir_reals[98], 272, 0},
-  {"cuMemcpyPeer_ptds", FN(w_cuMemcpyPeer_ptds), &weir_reals[99], 273, 0},
-  {"cuMemcpyPeerAsync", FN(w_cuMemcpyPeerAsync), &weir_reals[100], 274, 0},
-  {"cuMemcpyPeerAsync_ptsz", FN(w_cuMemcpyPeerAsync_ptsz), &weir_reals[101], 275, 0},
-  {"cuMemcpy3DPeer", FN(w_cuMemcpy3DPeer), &weir_reals[102], 223, 0},
-  {"cuMemcpy3DPeer_ptds", FN(w_cuMemcpy3DPeer_ptds), &weir_reals[103], 224, 0},
-  {"cuMemcpy3DPeerAsync", FN(w_cuMemcpy3DPeerAsync), &weir_reals[104], 225, 0},
-  {"cuMemcpy3DPeerAsync_ptsz", FN(w_cuMemcpy3DPeerAsync_ptsz), &weir_reals[105], 226, 0},
-  {"cuMemsetD8", FN(w_cuMemsetD8), &weir_reals[106], 313, 0},
-  {"cuMemsetD8_v2", FN(w_cuMemsetD8_v2), &weir_reals[107], 314, 0},
-  {"cuMemsetD8_v2_ptds", FN(w_cuMemsetD8_v2_ptds), &weir_reals[108], 315, 0},
-  {"cuMemsetD16", FN(w_cuMemsetD16), &weir_reals[109], 288, 0},
-  {"cuMemsetD16_v2", FN(w_cuMemsetD16_v2), &weir_reals[110], 289, 0},
-  {"cuMemsetD16_v2_ptds", FN(w_cuMemsetD16_v2_ptds), &weir_reals[111], 290, 0},
-  {"cuMemsetD32", FN(w_cuMemsetD32), &weir_reals[112], 308, 0},
-  {"cuMemsetD32_v2", FN(w_cuMemsetD32_v2), &weir_reals[113], 309, 0},
-  {"cuMemsetD32_v2_ptds", FN(w_cuMemsetD32_v2_ptds), &weir_reals[114], 310, 0},
-  {"cuMemsetD2D8", FN(w_cuMemsetD2D8), &weir_reals[115], 303, 0},
-  {"cuMemsetD2D8_v2", FN(w_cuMemsetD2D8_v2), &weir_reals[116], 304, 0},
-  {"cuMemsetD2D8_v2_ptds", FN(w_cuMemsetD2D8_v2_ptds), &weir_reals[117], 305, 0},
-  {"cuMemsetD2D16", FN(w_cuMemsetD2D16), &weir_reals[118], 293, 0},
-  {"cuMemsetD2D16_v2", FN(w_cuMemsetD2D16_v2), &weir_reals[119], 294, 0},
-  {"cuMemsetD2D16_v2_ptds", FN(w_cuMemsetD2D16_v2_ptds), &weir_reals[120], 295, 0},
-  {"cuMemsetD2D32", FN(w_cuMemsetD2D32), &weir_reals[121], 298, 0},
-  {"cuMemsetD2D32_v2", FN(w_cuMemsetD2D32_v2), &weir_reals[122], 299, 0},
-  {"cuMemsetD2D32_v2_ptds", FN(w_cuMemsetD2D32_v2_ptds), &weir_reals[123], 300, 0},
-  {"cuMemsetD8Async", FN(w_cuMemsetD8Async), &weir_reals[124], 316, 0},
-  {"cuMemsetD8Async_ptsz", FN(w_cuMemsetD8Async_ptsz), &weir_reals[125], 317, 0},
-  {"cuMemsetD16Async", FN(w_cuMemsetD16Async), &weir_reals[126], 291, 0},
-  {"cuMemsetD16Async_ptsz", FN(w_cuMemsetD16Async_ptsz), &weir_reals[127], 292, 0},
-  {"cuMemsetD32Async", FN(w_cuMemsetD32Async), &weir_reals[128], 311, 0},
-  {"cuMemsetD32Async_ptsz", FN(w_cuMemsetD32Async_ptsz), &weir_reals[129], 312, 0},
-  {"cuMemsetD2D8Async", FN(w_cuMemsetD2D8Async), &weir_reals[130], 306, 0},
-  {"cuMemsetD2D8Async_ptsz", FN(w_cuMemsetD2D8Async_ptsz), &weir_reals[131], 307, 0},
-  {"cuMemsetD2D16Async", FN(w_cuMemsetD2D16Async), &weir_reals[132], 296, 0},
-  {"cuMemsetD2D16Async_ptsz", FN(w_cuMemsetD2D16Async_ptsz), &weir_reals[133], 297, 0},
-  {"cuMemsetD2D32Async", FN(w_cuMemsetD2D32Async), &weir_reals[134], 301, 0},
-  {"cuMemsetD2D32Async_ptsz", FN(w_cuMemsetD2D32Async_ptsz), &weir_reals[135], 302, 0},
-  {"cuCtxSynchronize", FN(w_cuCtxSynchronize), &weir_reals[136], 342, 0},
-  {"cuCtxSynchronize_v2", FN(w_cuCtxSynchronize_v2), &weir_reals[137], 343, 0},
-  {"cuStreamSynchronize", FN(w_cuStreamSynchronize), &weir_reals[138], 354, 0},
-  {"cuStreamSynchronize_ptsz", FN(w_cuStreamSynchronize_ptsz), &weir_reals[139], 355, 0},
-  {"cuStreamQuery", FN(w_cuStreamQuery), &weir_reals[140], 352, 0},
-  {"cuStreamQuery_ptsz", FN(w_cuStreamQuery_ptsz), &weir_reals[141], 353, 0},
-  {"cuStreamWaitEvent", FN(w_cuStreamWaitEvent), &weir_reals[142], 356, 0},
-  {"cuStreamWaitEvent_ptsz", FN(w_cuStreamWaitEvent_ptsz), &weir_reals[143], 357, 0},
-  {"cuEventSynchronize", FN(w_cuEventSynchronize), &weir_reals[144], 346, 0},
-  {"cuEventQuery", FN(w_cuEventQuery), &weir_reals[145], 345, 0},
-  {"cuStreamWaitValue32", FN(w_cuStreamWaitValue32), &weir_reals[146], 358, 0},
-  {"cuStreamWaitValue32_ptsz", FN(w_cuStreamWaitValue32_ptsz), &weir_reals[147], 359, 0},
-  {"cuStreamWaitValue32_v2", FN(w_cuStreamWaitValue32_v2), &weir_reals[148], 360, 0},
-  {"cuStreamWaitValue32_v2_ptsz", FN(w_cuStreamWaitValue32_v2_ptsz), &weir_reals[149], 361, 0},
-  {"cuStreamWaitValue64", FN(w_cuStreamWaitValue64), &weir_reals[150], 362, 0},
-  {"cuStreamWaitValue64_ptsz", FN(w_cuStreamWaitValue64_ptsz), &weir_reals[151], 363, 0},
-  {"cuStreamWaitValue64_v2", FN(w_cuStreamWaitValue64_v2), &weir_reals[152], 364, 0},
-  {"cuStreamWaitValue64_v2_ptsz", FN(w_cuStreamWaitValue64_v2_ptsz), &weir_reals[153], 365, 0},
-  {"cuStreamWriteValue32", FN(w_cuStreamWriteValue32), &weir_reals[154], 366, 0},
-  {"cuStreamWriteValue32_ptsz", FN(w_cuStreamWriteValue32_ptsz), &weir_reals[155], 367, 0},
-  {"cuStreamWriteValue32_v2", FN(w_cuStreamWriteValue32_v2), &weir_reals[156], 368, 0},
-  {"cuStreamWriteValue32_v2_ptsz", FN(w_cuStreamWriteValue32_v2_ptsz), &weir_reals[157], 369, 0},
-  {"cuStreamWriteValue64", FN(w_cuStreamWriteValue64), &weir_reals[158], 370, 0},
-  {"cuStreamWriteValue64_ptsz", FN(w_cuStreamWriteValue64_ptsz), &weir_reals[159], 371, 0},
-  {"cuStreamWriteValue64_v2", FN(w_cuStreamWriteValue64_v2), &weir_reals[160], 372, 0},
-  {"cuStreamWriteValue64_v2_ptsz", FN(w_cuStreamWriteValue64_v2_ptsz), &weir_reals[161], 373, 0},
-  {"cuStreamCreate", FN(w_cuStreamCreate), &weir_reals[162], 399, 0},
-  {"cuStreamCreateWithPriority", FN(w_cuStreamCreateWithPriority), &weir_reals[163], 400, 0},
-  {"cuGreenCtxStreamCreate", FN(w_cuGreenCtxStreamCreate), &weir_reals[164], 394, 0},
-  {"cuStreamDestroy", FN(w_cuStreamDestroy), &weir_reals[165], 401, 0},
-  {"cuStreamDestroy_v2", FN(w_cuStreamDestroy_v2), &weir_reals[166], 402, 0},
-  {"cuStreamAddCallback", FN(w_cuStreamAddCallback), &weir_reals[167], 395, 0},
-  {"cuStreamAddCallback_ptsz", FN(w_cuStreamAddCallback_ptsz), &weir_reals[168], 396, 0},
-  {"cuStreamBeginCapture", FN(w_cuStreamBeginCapture), &weir_reals[169], 637, 0},
-  {"cuStreamBeginCapture_ptsz", FN(w_cuStreamBeginCapture_ptsz), &weir_reals[170], 638, 0},
-  {"cuStreamBeginCapture_v2", FN(w_cuStreamBeginCapture_v2), &weir_reals[171], 639, 0},
-  {"cuStreamBeginCapture_v2_ptsz", FN(w_cuStreamBeginCapture_v2_ptsz), &weir_reals[172], 640, 0},
-  {"cuStreamBeginCaptureToGraph", FN(w_cuStreamBeginCaptureToGraph), &weir_reals[173], 641, 0},
-  {"cuStreamBeginCaptureToGraph_ptsz", FN(w_cuStreamBeginCaptureToGraph_ptsz), &weir_reals[174], 642, 0},
-  {"cuStreamEndCapture", FN(w_cuStreamEndCapture), &weir_reals[175], 643, 0},
-  {"cuStreamEndCapture_ptsz", FN(w_cuStreamEndCapture_ptsz), &weir_reals[176], 644, 0},
-  {"cuEventCreate", FN(w_cuEventCreate), &weir_reals[177], 429, 0},
-  {"cuEventDestroy", FN(w_cuEventDestroy), &weir_reals[178], 430, 0},
-  {"cuEventDestroy_v2", FN(w_cuEventDestroy_v2), &weir_reals[179], 431, 0},
-  {"cuEventRecord", FN(w_cuEventRecord), &weir_reals[180], 434, 0},
-  {"cuEventRecord_ptsz", FN(w_cuEventRecord_ptsz), &weir_reals[181], 435, 0},
-  {"cuEventRecordWithFlags", FN(w_cuEventRecordWithFlags), &weir_reals[182], 436, 0},
-  {"cuEventRecordWithFlags_ptsz", FN(w_cuEventRecordWithFlags_ptsz), &weir_reals[183], 437, 0},
-  {"cuEventElapsedTime", FN(w_cuEventElapsedTime), &weir_reals[184], 432, 0},
-  {"cuEventElapsedTime_v2", FN(w_cuEventElapsedTime_v2), &weir_reals[185], 433, 0},
-  {"cuLaunchKernel", FN(w_cuLaunchKernel), &weir_reals[186], 692, 0},
-  {"cuLaunchKernel_ptsz", FN(w_cuLaunchKernel_ptsz), &weir_reals[187], 693, 0},
-  {"cuLaunchCooperativeKernel", FN(w_cuLaunchCooperativeKernel), &weir_reals[188], 685, 0},
-  {"cuLaunchCooperativeKernel_ptsz", FN(w_cuLaunchCooperativeKernel_ptsz), &weir_reals[189], 686, 0},
-  {"cuLaunchKernelEx", FN(w_cuLaunchKernelEx), &weir_reals[190], 694, 0},
-  {"cuLaunchKernelEx_ptsz", FN(w_cuLaunchKernelEx_ptsz), &weir_reals[191], 695, 0},
-  {"cuLaunchCooperativeKernelMultiDevice", FN(w_cuLaunchCooperativeKernelMultiDevice), &weir_reals[192], 687, 0},
-  {"cuLaunch", FN(w_cuLaunch), &weir_reals[193], 684, 0},
-  {"cuLaunchGrid", FN(w_cuLaunchGrid), &weir_reals[194], 688, 0},
-  {"cuLaunchGridAsync", FN(w_cuLaunchGridAsync), &weir_reals[195], 689, 0},
-  {"cuLaunchHostFunc", FN(w_cuLaunchHostFunc), &weir_reals[196], 690, 0},
-  {"cuLaunchHostFunc_ptsz", FN(w_cuLaunchHostFunc_ptsz), &weir_reals[197], 691, 0},
-  {"cuMemcpyBatchAsync", FN(w_cuMemcpyBatchAsync), &weir_reals[198], 241, 0},
-  {"cuMemcpyBatchAsync_ptsz", FN(w_cuMemcpyBatchAsync_ptsz), &weir_reals[199], 242, 0},
-  {"cuMemcpyBatchAsync_v2", FN(w_cuMemcpyBatchAsync_v2), &weir_reals[200], 243, 0},
-  {"cuMemcpyBatchAsync_v2_ptsz", FN(w_cuMemcpyBatchAsync_v2_ptsz), &weir_reals[201], 244, 0},
-  {"cuMemcpy3DBatchAsync", FN(w_cuMemcpy3DBatchAsync), &weir_reals[202], 219, 0},
-  {"cuMemcpy3DBatchAsync_ptsz", FN(w_cuMemcpy3DBatchAsync_ptsz), &weir_reals[203], 220, 0},
-  {"cuMemcpy3DBatchAsync_v2", FN(w_cuMemcpy3DBatchAsync_v2), &weir_reals[204], 221, 0},
-  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(w_cuMemcpy3DBatchAsync_v2_ptsz), &weir_reals[205], 222, 0},
-  {"cuMemBatchDecompressAsync", FN(w_cuMemBatchDecompressAsync), &weir_reals[206], 200, 0},
-  {"cuMemBatchDecompressAsync_ptsz", FN(w_cuMemBatchDecompressAsync_ptsz), &weir_reals[207], 201, 0},
-  {"cuMemMapArrayAsync", FN(w_cuMemMapArrayAsync), &weir_reals[208], 127, 0},
-  {"cuMemMapArrayAsync_ptsz", FN(w_cuMemMapArrayAsync_ptsz), &weir_reals[209], 128, 0},
-  {"cuStreamBatchMemOp", FN(w_cuStreamBatchMemOp), &weir_reals[210], 348, 0},
-  {"cuStreamBatchMemOp_ptsz", FN(w_cuStreamBatchMemOp_ptsz), &weir_reals[211], 349, 0},
-  {"cuStreamBatchMemOp_v2", FN(w_cuStreamBatchMemOp_v2), &weir_reals[212], 350, 0},
-  {"cuStreamBatchMemOp_v2_ptsz", FN(w_cuStreamBatchMemOp_v2_ptsz), &weir_reals[213], 351, 0},
-  {"cuSignalExternalSemaphoresAsync", FN(w_cuSignalExternalSemaphoresAsync), &weir_reals[214], 746, 0},
-  {"cuSignalExternalSemaphoresAsync_ptsz", FN(w_cuSignalExternalSemaphoresAsync_ptsz), &weir_reals[215], 747, 0},
-  {"cuWaitExternalSemaphoresAsync", FN(w_cuWaitExternalSemaphoresAsync), &weir_reals[216], 748, 0},
-  {"cuWaitExternalSemaphoresAsync_ptsz", FN(w_cuWaitExternalSemaphoresAsync_ptsz), &weir_reals[217], 749, 0},
-  {"cuGraphLaunch", FN(w_cuGraphLaunch), &weir_reals[218], 614, 0},
-  {"cuGraphLaunch_ptsz", FN(w_cuGraphLaunch_ptsz), &weir_reals[219], 615, 0},
-  {"cuGraphAddKernelNode", FN(w_cuGraphAddKernelNode), &weir_reals[220], 555, 0},
-  {"cuGraphAddKernelNode_v2", FN(w_cuGraphAddKernelNode_v2), &weir_reals[221], 556, 0},
-  {"cuGraphAddMemcpyNode", FN(w_cuGraphAddMemcpyNode), &weir_reals[222], 559, 0},
-  {"cuGraphAddMemsetNode", FN(w_cuGraphAddMemsetNode), &weir_reals[223], 560, 0},
-  {"cuGraphAddBatchMemOpNode", FN(w_cuGraphAddBatchMemOpNode), &weir_reals[224], 545, 0},
-  {"cuGraphAddChildGraphNode", FN(w_cuGraphAddChildGraphNode), &weir_reals[225], 546, 0},
-  {"cuGraphAddNode", FN(w_cuGraphAddNode), &weir_reals[226], 561, 0},
-  {"cuGraphAddNode_v2", FN(w_cuGraphAddNode_v2), &weir_reals[227], 562, 0},
-  {"cuGraphKernelNodeSetParams", FN(w_cuGraphKernelNodeSetParams), &weir_reals[228], 612, 0},
-  {"cuGraphKernelNodeSetParams_v2", FN(w_cuGraphKernelNodeSetParams_v2), &weir_reals[229], 613, 0},
-  {"cuGraphMemcpyNodeSetParams", FN(w_cuGraphMemcpyNodeSetParams), &weir_reals[230], 619, 0},
-  {"cuGraphMemsetNodeSetParams", FN(w_cuGraphMemsetNodeSetParams), &weir_reals[231], 621, 0},
-  {"cuGraphBatchMemOpNodeSetParams", FN(w_cuGraphBatchMemOpNodeSetParams), &weir_reals[232], 564, 0},
-  {"cuGraphNodeSetParams", FN(w_cuGraphNodeSetParams), &weir_reals[233], 630, 0},
-  {"cuGraphExecKernelNodeSetParams", FN(w_cuGraphExecKernelNodeSetParams), &weir_reals[234], 585, 0},
-  {"cuGraphExecKernelNodeSetParams_v2", FN(w_cuGraphExecKernelNodeSetParams_v2), &weir_reals[235], 586, 0},
-  {"cuGraphExecMemcpyNodeSetParams", FN(w_cuGraphExecMemcpyNodeSetParams), &weir_reals[236], 587, 0},
-  {"cuGraphExecMemsetNodeSetParams", FN(w_cuGraphExecMemsetNodeSetParams), &weir_reals[237], 588, 0},
-  {"cuGraphExecBatchMemOpNodeSetParams", FN(w_cuGraphExecBatchMemOpNodeSetParams), &weir_reals[238], 576, 0},
-  {"cuGraphExecChildGraphNodeSetParams", FN(w_cuGraphExecChildGraphNodeSetParams), &weir_reals[239], 577, 0},
-  {"cuGraphExecNodeSetParams", FN(w_cuGraphExecNodeSetParams), &weir_reals[240], 589, 0},
-  {"cuGraphExecUpdate", FN(w_cuGraphExecUpdate), &weir_reals[241], 590, 0},
-  {"cuGraphExecUpdate_v2", FN(w_cuGraphExecUpdate_v2), &weir_reals[242], 591, 0},
-  {"cuGraphInstantiate", FN(w_cuGraphInstantiate), &weir_reals[243], 602, 0},
-  {"cuGraphInstantiate_v2", FN(w_cuGraphInstantiate_v2), &weir_reals[244], 603, 0},
-  {"cuGraphInstantiateWithFlags", FN(w_cuGraphInstantiateWithFlags), &weir_reals[245], 604, 0},
-  {"cuGraphInstantiateWithParams", FN(w_cuGraphInstantiateWithParams), &weir_reals[246], 605, 0},
-  {"cuGraphInstantiateWithParams_ptsz", FN(w_cuGraphInstantiateWithParams_ptsz), &weir_reals[247], 606, 0},
-  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &weir_reals[248], 926, 0},
-  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &weir_reals[249], 909, 0},
-  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &weir_reals[250], 907, 0},
-  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &weir_reals[251], 901, 0},
-  {"cuInit", FN(w_cuInit), &weir_reals[252], 802, 0},
-  {"cuCtxCreate", FN(w_cuCtxCreate), &weir_reals[253], 758, 0},
-  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &weir_reals[254], 759, 0},
-  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &weir_reals[255], 760, 0},
-  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &weir_reals[256], 761, 0},
-  {"cuCtxAttach", FN(w_cuCtxAttach), &weir_reals[257], 757, 0},
-  {"cuCtxDetach", FN(w_cuCtxDetach), &weir_reals[258], 764, 0},
-  {"cuCtxDestroy", FN(w_cuCtxDestroy), &weir_reals[259], 762, 0},
-  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &weir_reals[260], 763, 0},
-  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &weir_reals[261], 780, 0},
-  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &weir_reals[262], 781, 0},
-  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &weir_reals[263], 778, 0},
-  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &weir_reals[264], 779, 0},
-  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &weir_reals[265], 784, 0},
-  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &weir_reals[266], 785, 0},
-  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &weir_reals[267], 786, 0},
-  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &weir_reals[268], 783, 0},
-  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &weir_reals[269], 787, 0},
-  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &weir_reals[270], 782, 0},
-  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &weir_reals[271], 765, 0},
-  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &weir_reals[272], 702, 0},
-  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &weir_reals[273], 701, 0},
-  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &weir_reals[274], 341, 0},
-  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &weir_reals[275], 344, 0},
-  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &weir_reals[276], 793, 0},
-  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &weir_reals[277], 789, 0},
-  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &weir_reals[278], 790, 0},
-  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &weir_reals[279], 791, 0},
-  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &weir_reals[280], 792, 0},
-  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &weir_reals[281], 794, 0},
-  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &weir_reals[282], 795, 0},
-  {"cuGetProcAddress", FN(w_cuGetProcAddress), &weir_reals[283], 809, 0},
-  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &weir_reals[284], 810, 0},
-  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &weir_reals[285], 327, 0},
-  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &weir_reals[286], 325, 0},
-  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &weir_reals[287], 328, 0},
-  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &weir_reals[288], 329, 0},
-  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &weir_reals[289], 330, 0},
-  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &weir_reals[290], 124, 0},
-  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &weir_reals[291], 146, 0},
-  {"cudaMalloc", FN(w11_cudaMalloc), &weir_reals[292], 4, 1},
-  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &weir_reals[293], 9, 1},
-  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &weir_reals[294], 5, 1},
-  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &weir_reals[295], 40, 1},
-  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &weir_reals[296], 76, 1},
-  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &weir_reals[297], 77, 1},
-  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &weir_reals[298], 78, 1},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &weir_reals[299], 79, 1},
-  {"cudaFree", FN(w11_cudaFree), &weir_reals[300], 1, 1},
-  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &weir_reals[301], 74, 1},
-  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &weir_reals[302], 75, 1},
-  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &weir_reals[303], 92, 1},
-  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &weir_reals[304], 83, 1},
-  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &weir_reals[305], 73, 1},
-  {"cudaMallocArray", FN(w11_cudaMallocArray), &weir_reals[306], 7, 1},
-  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &weir_reals[307], 6, 1},
-  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &weir_reals[308], 8, 1},
-  {"cudaFreeArray", FN(w11_cudaFreeArray), &weir_reals[309], 2, 1},
-  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &weir_reals[310], 3, 1},
-  {"cudaMallocHost", FN(w11_cudaMallocHost), &weir_reals[311], 29, 1},
-  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &weir_reals[312], 24, 1},
-  {"cudaFreeHost", FN(w11_cudaFreeHost), &weir_reals[313], 23, 1},
-  {"cudaHostRegister", FN(w11_cudaHostRegister), &weir_reals[314], 27, 1},
-  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &weir_reals[315], 28, 1},
-  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &weir_reals[316], 46, 1},
-  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &weir_reals[317], 47, 1},
-  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &weir_reals[318], 41, 1},
-  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &weir_reals[319], 52, 1},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &weir_reals[320], 53, 1},
-  {"cudaMemcpy", FN(w11_cudaMemcpy), &weir_reals[321], 150, 1},
-  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &weir_reals[322], 151, 1},
-  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &weir_reals[323], 178, 1},
-  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &weir_reals[324], 179, 1},
-  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &weir_reals[325], 152, 1},
-  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &weir_reals[326], 153, 1},
-  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &weir_reals[327], 156, 1},
-  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &weir_reals[328], 157, 1},
-  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &weir_reals[329], 192, 1},
-  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &weir_reals[330], 193, 1},
-  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &weir_reals[331], 194, 1},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &weir_reals[332], 195, 1},
-  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &weir_reals[333], 182, 1},
-  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &weir_reals[334], 183, 1},
-  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &weir_reals[335], 184, 1},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[336], 185, 1},
-  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &weir_reals[337], 176, 1},
-  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &weir_reals[338], 177, 1},
-  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &weir_reals[339], 162, 1},
-  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &weir_reals[340], 163, 1},
-  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &weir_reals[341], 164, 1},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[342], 165, 1},
-  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &weir_reals[343], 158, 1},
-  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &weir_reals[344], 159, 1},
-  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &weir_reals[345], 160, 1},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[346], 161, 1},
-  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &weir_reals[347], 154, 1},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &weir_reals[348], 155, 1},
-  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &weir_reals[349], 196, 1},
-  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &weir_reals[350], 197, 1},
-  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &weir_reals[351], 198, 1},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[352], 199, 1},
-  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &weir_reals[353], 186, 1},
-  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &weir_reals[354], 187, 1},
-  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &weir_reals[355], 188, 1},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[356], 189, 1},
-  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &weir_reals[357], 166, 1},
-  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &weir_reals[358], 167, 1},
-  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &weir_reals[359], 168, 1},
-  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &weir_reals[360], 169, 1},
-  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &weir_reals[361], 190, 1},
-  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &weir_reals[362], 191, 1},
-  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &weir_reals[363], 172, 1},
-  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &weir_reals[364], 173, 1},
-  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &weir_reals[365], 174, 1},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[366], 175, 1},
-  {"cudaMemset", FN(w11_cudaMemset), &weir_reals[367], 276, 1},
-  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &weir_reals[368], 277, 1},
-  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &weir_reals[369], 286, 1},
-  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &weir_reals[370], 287, 1},
-  {"cudaMemset2D", FN(w11_cudaMemset2D), &weir_reals[371], 278, 1},
-  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &weir_reals[372], 279, 1},
-  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &weir_reals[373], 280, 1},
-  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &weir_reals[374], 281, 1},
-  {"cudaMemset3D", FN(w11_cudaMemset3D), &weir_reals[375], 282, 1},
-  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &weir_reals[376], 283, 1},
-  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &weir_reals[377], 284, 1},
-  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &weir_reals[378], 285, 1},
-  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &weir_reals[379], 332, 1},
-  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &weir_reals[380], 1060, 1},
-  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &weir_reals[381], 337, 1},
-  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &weir_reals[382], 338, 1},
-  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &weir_reals[383], 335, 1},
-  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &weir_reals[384], 336, 1},
-  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &weir_reals[385], 339, 1},
-  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &weir_reals[386], 340, 1},
-  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &weir_reals[387], 334, 1},
-  {"cudaEventQuery", FN(w11_cudaEventQuery), &weir_reals[388], 333, 1},
-  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &weir_reals[389], 378, 1},
-  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &weir_reals[390], 379, 1},
-  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &weir_reals[391], 380, 1},
-  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &weir_reals[392], 381, 1},
-  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &weir_reals[393], 374, 1},
-  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &weir_reals[394], 375, 1},
-  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &weir_reals[395], 526, 1},
-  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &weir_reals[396], 527, 1},
-  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &weir_reals[397], 528, 1},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[398], 529, 1},
-  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &weir_reals[399], 530, 1},
-  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &weir_reals[400], 531, 1},
-  {"cudaEventCreate", FN(w11_cudaEventCreate), &weir_reals[401], 420, 1},
-  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &weir_reals[402], 422, 1},
-  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &weir_reals[403], 423, 1},
-  {"cudaEventRecord", FN(w11_cudaEventRecord), &weir_reals[404], 425, 1},
-  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &weir_reals[405], 426, 1},
-  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &weir_reals[406], 427, 1},
-  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &weir_reals[407], 428, 1},
-  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &weir_reals[408], 424, 1},
-  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &weir_reals[409], 680, 1},
-  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &weir_reals[410], 681, 1},
-  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &weir_reals[411], 676, 1},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &weir_reals[412], 677, 1},
-  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &weir_reals[413], 682, 1},
-  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &weir_reals[414], 683, 1},
-  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &weir_reals[415], 678, 1},
-  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &weir_reals[416], 679, 1},
-  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &weir_reals[417], 670, 1},
-  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &weir_reals[418], 978, 1},
-  {"cudaSetDevice", FN(w11_cudaSetDevice), &weir_reals[419], 754, 1},
-  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &weir_reals[420], 755, 1},
-  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &weir_reals[421], 756, 1},
-  {"cudaInitDevice", FN(w11_cudaInitDevice), &weir_reals[422], 753, 1},
-  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &weir_reals[423], 750, 1},
-  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &weir_reals[424], 698, 1},
-  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &weir_reals[425], 697, 1},
-  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &weir_reals[426], 751, 1},
-  {"cudaThreadExit", FN(w11_cudaThreadExit), &weir_reals[427], 1061, 1},
-  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &weir_reals[428], 803, 1},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &weir_reals[429], 804, 1},
-  {"cudaMalloc", FN(w12_cudaMalloc), &weir_reals[430], 4, 2},
-  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &weir_reals[431], 9, 2},
-  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &weir_reals[432], 5, 2},
-  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &weir_reals[433], 40, 2},
-  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &weir_reals[434], 76, 2},
-  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &weir_reals[435], 77, 2},
-  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &weir_reals[436], 78, 2},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &weir_reals[437], 79, 2},
-  {"cudaFree", FN(w12_cudaFree), &weir_reals[438], 1, 2},
-  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &weir_reals[439], 74, 2},
-  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &weir_reals[440], 75, 2},
-  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &weir_reals[441], 92, 2},
-  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &weir_reals[442], 83, 2},
-  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &weir_reals[443], 73, 2},
-  {"cudaMallocArray", FN(w12_cudaMallocArray), &weir_reals[444], 7, 2},
-  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &weir_reals[445], 6, 2},
-  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &weir_reals[446], 8, 2},
-  {"cudaFreeArray", FN(w12_cudaFreeArray), &weir_reals[447], 2, 2},
-  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &weir_reals[448], 3, 2},
-  {"cudaMallocHost", FN(w12_cudaMallocHost), &weir_reals[449], 29, 2},
-  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &weir_reals[450], 24, 2},
-  {"cudaFreeHost", FN(w12_cudaFreeHost), &weir_reals[451], 23, 2},
-  {"cudaHostRegister", FN(w12_cudaHostRegister), &weir_reals[452], 27, 2},
-  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &weir_reals[453], 28, 2},
-  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &weir_reals[454], 46, 2},
-  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &weir_reals[455], 47, 2},
-  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &weir_reals[456], 1057, 2},
-  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &weir_reals[457], 1058, 2},
-  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &weir_reals[458], 41, 2},
-  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &weir_reals[459], 1059, 2},
-  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &weir_reals[460], 52, 2},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &weir_reals[461], 53, 2},
-  {"cudaMemcpy", FN(w12_cudaMemcpy), &weir_reals[462], 150, 2},
-  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &weir_reals[463], 151, 2},
-  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &weir_reals[464], 178, 2},
-  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &weir_reals[465], 179, 2},
-  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &weir_reals[466], 152, 2},
-  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &weir_reals[467], 153, 2},
-  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &weir_reals[468], 156, 2},
-  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &weir_reals[469], 157, 2},
-  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &weir_reals[470], 192, 2},
-  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &weir_reals[471], 193, 2},
-  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &weir_reals[472], 194, 2},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &weir_reals[473], 195, 2},
-  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &weir_reals[474], 182, 2},
-  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &weir_reals[475], 183, 2},
-  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &weir_reals[476], 184, 2},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[477], 185, 2},
-  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &weir_reals[478], 176, 2},
-  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &weir_reals[479], 177, 2},
-  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &weir_reals[480], 162, 2},
-  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &weir_reals[481], 163, 2},
-  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &weir_reals[482], 164, 2},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[483], 165, 2},
-  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &weir_reals[484], 158, 2},
-  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &weir_reals[485], 159, 2},
-  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &weir_reals[486], 160, 2},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[487], 161, 2},
-  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &weir_reals[488], 154, 2},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &weir_reals[489], 155, 2},
-  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &weir_reals[490], 196, 2},
-  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &weir_reals[491], 197, 2},
-  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &weir_reals[492], 198, 2},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[493], 199, 2},
-  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &weir_reals[494], 186, 2},
-  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &weir_reals[495], 187, 2},
-  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &weir_reals[496], 188, 2},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[497], 189, 2},
-  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &weir_reals[498], 166, 2},
-  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &weir_reals[499], 167, 2},
-  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &weir_reals[500], 168, 2},
-  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &weir_reals[501], 169, 2},
-  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &weir_reals[502], 190, 2},
-  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &weir_reals[503], 191, 2},
-  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &weir_reals[504], 172, 2},
-  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &weir_reals[505], 173, 2},
-  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &weir_reals[506], 174, 2},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[507], 175, 2},
-  {"cudaMemset", FN(w12_cudaMemset), &weir_reals[508], 276, 2},
-  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &weir_reals[509], 277, 2},
-  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &weir_reals[510], 286, 2},
-  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &weir_reals[511], 287, 2},
-  {"cudaMemset2D", FN(w12_cudaMemset2D), &weir_reals[512], 278, 2},
-  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &weir_reals[513], 279, 2},
-  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &weir_reals[514], 280, 2},
-  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &weir_reals[515], 281, 2},
-  {"cudaMemset3D", FN(w12_cudaMemset3D), &weir_reals[516], 282, 2},
-  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &weir_reals[517], 283, 2},
-  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &weir_reals[518], 284, 2},
-  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &weir_reals[519], 285, 2},
-  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &weir_reals[520], 332, 2},
-  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &weir_reals[521], 1060, 2},
-  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &weir_reals[522], 337, 2},
-  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &weir_reals[523], 338, 2},
-  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &weir_reals[524], 335, 2},
-  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &weir_reals[525], 336, 2},
-  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &weir_reals[526], 339, 2},
-  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &weir_reals[527], 340, 2},
-  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &weir_reals[528], 334, 2},
-  {"cudaEventQuery", FN(w12_cudaEventQuery), &weir_reals[529], 333, 2},
-  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &weir_reals[530], 378, 2},
-  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &weir_reals[531], 379, 2},
-  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &weir_reals[532], 380, 2},
-  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &weir_reals[533], 381, 2},
-  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &weir_reals[534], 374, 2},
-  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &weir_reals[535], 375, 2},
-  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &weir_reals[536], 526, 2},
-  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &weir_reals[537], 527, 2},
-  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &weir_reals[538], 528, 2},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[539], 529, 2},
-  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &weir_reals[540], 530, 2},
-  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &weir_reals[541], 531, 2},
-  {"cudaEventCreate", FN(w12_cudaEventCreate), &weir_reals[542], 420, 2},
-  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &weir_reals[543], 422, 2},
-  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &weir_reals[544], 423, 2},
-  {"cudaEventRecord", FN(w12_cudaEventRecord), &weir_reals[545], 425, 2},
-  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &weir_reals[546], 426, 2},
-  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &weir_reals[547], 427, 2},
-  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &weir_reals[548], 428, 2},
-  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &weir_reals[549], 424, 2},
-  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &weir_reals[550], 680, 2},
-  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &weir_reals[551], 681, 2},
-  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &weir_reals[552], 676, 2},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &weir_reals[553], 677, 2},
-  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &weir_reals[554], 682, 2},
-  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &weir_reals[555], 683, 2},
-  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &weir_reals[556], 664, 2},
-  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &weir_reals[557], 665, 2},
-  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &weir_reals[558], 678, 2},
-  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &weir_reals[559], 679, 2},
-  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &weir_reals[560], 882, 2},
-  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &weir_reals[561], 670, 2},
-  {"__cudaGetKernel", FN(w12___cudaGetKernel), &weir_reals[562], 661, 2},
-  {"cudaGetKernel", FN(w12_cudaGetKernel), &weir_reals[563], 979, 2},
-  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &weir_reals[564], 978, 2},
-  {"cudaSetDevice", FN(w12_cudaSetDevice), &weir_reals[565], 754, 2},
-  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &weir_reals[566], 755, 2},
-  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &weir_reals[567], 756, 2},
-  {"cudaInitDevice", FN(w12_cudaInitDevice), &weir_reals[568], 753, 2},
-  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &weir_reals[569], 750, 2},
-  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &weir_reals[570], 698, 2},
-  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &weir_reals[571], 697, 2},
-  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &weir_reals[572], 751, 2},
-  {"cudaThreadExit", FN(w12_cudaThreadExit), &weir_reals[573], 1061, 2},
-  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &weir_reals[574], 803, 2},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &weir_reals[575], 804, 2},
-  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &weir_reals[576], 805, 2},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &weir_reals[577], 806, 2},
-  {"cudaMalloc", FN(w13_cudaMalloc), &weir_reals[578], 4, 3},
-  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &weir_reals[579], 9, 3},
-  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &weir_reals[580], 5, 3},
-  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &weir_reals[581], 40, 3},
-  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &weir_reals[582], 76, 3},
-  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &weir_reals[583], 77, 3},
-  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &weir_reals[584], 78, 3},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &weir_reals[585], 79, 3},
-  {"cudaFree", FN(w13_cudaFree), &weir_reals[586], 1, 3},
-  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &weir_reals[587], 74, 3},
-  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &weir_reals[588], 75, 3},
-  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &weir_reals[589], 92, 3},
-  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &weir_reals[590], 83, 3},
-  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &weir_reals[591], 73, 3},
-  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &weir_reals[592], 93, 3},
-  {"cudaMallocArray", FN(w13_cudaMallocArray), &weir_reals[593], 7, 3},
-  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &weir_reals[594], 6, 3},
-  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &weir_reals[595], 8, 3},
-  {"cudaFreeArray", FN(w13_cudaFreeArray), &weir_reals[596], 2, 3},
-  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &weir_reals[597], 3, 3},
-  {"cudaMallocHost", FN(w13_cudaMallocHost), &weir_reals[598], 29, 3},
-  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &weir_reals[599], 24, 3},
-  {"cudaFreeHost", FN(w13_cudaFreeHost), &weir_reals[600], 23, 3},
-  {"cudaHostRegister", FN(w13_cudaHostRegister), &weir_reals[601], 27, 3},
-  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &weir_reals[602], 28, 3},
-  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &weir_reals[603], 46, 3},
-  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &weir_reals[604], 47, 3},
-  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &weir_reals[605], 41, 3},
-  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &weir_reals[606], 52, 3},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &weir_reals[607], 53, 3},
-  {"cudaMemcpy", FN(w13_cudaMemcpy), &weir_reals[608], 150, 3},
-  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &weir_reals[609], 151, 3},
-  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &weir_reals[610], 178, 3},
-  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &weir_reals[611], 179, 3},
-  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &weir_reals[612], 152, 3},
-  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &weir_reals[613], 153, 3},
-  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &weir_reals[614], 156, 3},
-  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &weir_reals[615], 157, 3},
-  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &weir_reals[616], 192, 3},
-  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &weir_reals[617], 193, 3},
-  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &weir_reals[618], 194, 3},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &weir_reals[619], 195, 3},
-  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &weir_reals[620], 182, 3},
-  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &weir_reals[621], 183, 3},
-  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &weir_reals[622], 184, 3},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[623], 185, 3},
-  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &weir_reals[624], 176, 3},
-  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &weir_reals[625], 177, 3},
-  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &weir_reals[626], 162, 3},
-  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &weir_reals[627], 163, 3},
-  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &weir_reals[628], 164, 3},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[629], 165, 3},
-  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &weir_reals[630], 158, 3},
-  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &weir_reals[631], 159, 3},
-  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &weir_reals[632], 160, 3},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[633], 161, 3},
-  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &weir_reals[634], 154, 3},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &weir_reals[635], 155, 3},
-  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &weir_reals[636], 196, 3},
-  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &weir_reals[637], 197, 3},
-  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &weir_reals[638], 198, 3},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[639], 199, 3},
-  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &weir_reals[640], 186, 3},
-  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &weir_reals[641], 187, 3},
-  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &weir_reals[642], 188, 3},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[643], 189, 3},
-  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &weir_reals[644], 166, 3},
-  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &weir_reals[645], 167, 3},
-  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &weir_reals[646], 168, 3},
-  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &weir_reals[647], 169, 3},
-  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &weir_reals[648], 190, 3},
-  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &weir_reals[649], 191, 3},
-  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &weir_reals[650], 172, 3},
-  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &weir_reals[651], 173, 3},
-  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &weir_reals[652], 174, 3},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[653], 175, 3},
-  {"cudaMemset", FN(w13_cudaMemset), &weir_reals[654], 276, 3},
-  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &weir_reals[655], 277, 3},
-  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &weir_reals[656], 286, 3},
-  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &weir_reals[657], 287, 3},
-  {"cudaMemset2D", FN(w13_cudaMemset2D), &weir_reals[658], 278, 3},
-  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &weir_reals[659], 279, 3},
-  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &weir_reals[660], 280, 3},
-  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &weir_reals[661], 281, 3},
-  {"cudaMemset3D", FN(w13_cudaMemset3D), &weir_reals[662], 282, 3},
-  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &weir_reals[663], 283, 3},
-  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &weir_reals[664], 284, 3},
-  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &weir_reals[665], 285, 3},
-  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &weir_reals[666], 332, 3},
-  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &weir_reals[667], 337, 3},
-  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &weir_reals[668], 338, 3},
-  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &weir_reals[669], 335, 3},
-  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &weir_reals[670], 336, 3},
-  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &weir_reals[671], 339, 3},
-  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &weir_reals[672], 340, 3},
-  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &weir_reals[673], 334, 3},
-  {"cudaEventQuery", FN(w13_cudaEventQuery), &weir_reals[674], 333, 3},
-  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &weir_reals[675], 378, 3},
-  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &weir_reals[676], 379, 3},
-  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &weir_reals[677], 380, 3},
-  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &weir_reals[678], 381, 3},
-  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &weir_reals[679], 374, 3},
-  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &weir_reals[680], 375, 3},
-  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &weir_reals[681], 526, 3},
-  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &weir_reals[682], 527, 3},
-  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &weir_reals[683], 528, 3},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[684], 529, 3},
-  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &weir_reals[685], 530, 3},
-  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &weir_reals[686], 531, 3},
-  {"cudaEventCreate", FN(w13_cudaEventCreate), &weir_reals[687], 420, 3},
-  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &weir_reals[688], 422, 3},
-  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &weir_reals[689], 423, 3},
-  {"cudaEventRecord", FN(w13_cudaEventRecord), &weir_reals[690], 425, 3},
-  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &weir_reals[691], 426, 3},
-  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &weir_reals[692], 427, 3},
-  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &weir_reals[693], 428, 3},
-  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &weir_reals[694], 424, 3},
-  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &weir_reals[695], 680, 3},
-  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &weir_reals[696], 681, 3},
-  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &weir_reals[697], 676, 3},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &weir_reals[698], 677, 3},
-  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &weir_reals[699], 682, 3},
-  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &weir_reals[700], 683, 3},
-  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &weir_reals[701], 664, 3},
-  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &weir_reals[702], 665, 3},
-  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &weir_reals[703], 678, 3},
-  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &weir_reals[704], 679, 3},
-  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &weir_reals[705], 882, 3},
-  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &weir_reals[706], 670, 3},
-  {"__cudaGetKernel", FN(w13___cudaGetKernel), &weir_reals[707], 661, 3},
-  {"cudaGetKernel", FN(w13_cudaGetKernel), &weir_reals[708], 979, 3},
-  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &weir_reals[709], 978, 3},
-  {"cudaSetDevice", FN(w13_cudaSetDevice), &weir_reals[710], 754, 3},
-  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &weir_reals[711], 755, 3},
-  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &weir_reals[712], 756, 3},
-  {"cudaInitDevice", FN(w13_cudaInitDevice), &weir_reals[713], 753, 3},
-  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &weir_reals[714], 750, 3},
-  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &weir_reals[715], 698, 3},
-  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &weir_reals[716], 697, 3},
-  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &weir_reals[717], 751, 3},
-  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &weir_reals[718], 803, 3},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &weir_reals[719], 804, 3},
-  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &weir_reals[720], 805, 3},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &weir_reals[721], 806, 3},
+const hook_row hook_rows[] = {
+  {"cuMemAlloc", FN(w_cuMemAlloc), &hook_originals[0], 15, 0},
+  {"cuMemAlloc_v2", FN(w_cuMemAlloc_v2), &hook_originals[1], 16, 0},
+  {"cuMemAllocPitch", FN(w_cuMemAllocPitch), &hook_originals[2], 17, 0},
+  {"cuMemAllocPitch_v2", FN(w_cuMemAllocPitch_v2), &hook_originals[3], 18, 0},
+  {"cuMemAllocManaged", FN(w_cuMemAllocManaged), &hook_originals[4], 56, 0},
+  {"cuMemAllocAsync", FN(w_cuMemAllocAsync), &hook_originals[5], 97, 0},
+  {"cuMemAllocAsync_ptsz", FN(w_cuMemAllocAsync_ptsz), &hook_originals[6], 98, 0},
+  {"cuMemAllocFromPoolAsync", FN(w_cuMemAllocFromPoolAsync), &hook_originals[7], 99, 0},
+  {"cuMemAllocFromPoolAsync_ptsz", FN(w_cuMemAllocFromPoolAsync_ptsz), &hook_originals[8], 100, 0},
+  {"cuMemFree", FN(w_cuMemFree), &hook_originals[9], 19, 0},
+  {"cuMemFree_v2", FN(w_cuMemFree_v2), &hook_originals[10], 20, 0},
+  {"cuMemFreeAsync", FN(w_cuMemFreeAsync), &hook_originals[11], 101, 0},
+  {"cuMemFreeAsync_ptsz", FN(w_cuMemFreeAsync_ptsz), &hook_originals[12], 102, 0},
+  {"cuMemCreate", FN(w_cuMemCreate), &hook_originals[13], 119, 0},
+  {"cuMemPoolTrimTo", FN(w_cuMemPoolTrimTo), &hook_originals[14], 115, 0},
+  {"cuMemPoolDestroy", FN(w_cuMemPoolDestroy), &hook_originals[15], 106, 0},
+  {"cuDeviceSetMemPool", FN(w_cuDeviceSetMemPool), &hook_originals[16], 96, 0},
+  {"cuMemSetMemPool", FN(w_cuMemSetMemPool), &hook_originals[17], 116, 0},
+  {"cuArrayCreate", FN(w_cuArrayCreate), &hook_originals[18], 12, 0},
+  {"cuArrayCreate_v2", FN(w_cuArrayCreate_v2), &hook_originals[19], 13, 0},
+  {"cuArray3DCreate", FN(w_cuArray3DCreate), &hook_originals[20], 10, 0},
+  {"cuArray3DCreate_v2", FN(w_cuArray3DCreate_v2), &hook_originals[21], 11, 0},
+  {"cuMipmappedArrayCreate", FN(w_cuMipmappedArrayCreate), &hook_originals[22], 21, 0},
+  {"cuArrayDestroy", FN(w_cuArrayDestroy), &hook_originals[23], 14, 0},
+  {"cuMipmappedArrayDestroy", FN(w_cuMipmappedArrayDestroy), &hook_originals[24], 22, 0},
+  {"cuMemAllocHost", FN(w_cuMemAllocHost), &hook_originals[25], 30, 0},
+  {"cuMemAllocHost_v2", FN(w_cuMemAllocHost_v2), &hook_originals[26], 31, 0},
+  {"cuMemHostAlloc", FN(w_cuMemHostAlloc), &hook_originals[27], 33, 0},
+  {"cuMemFreeHost", FN(w_cuMemFreeHost), &hook_originals[28], 32, 0},
+  {"cuMemHostRegister", FN(w_cuMemHostRegister), &hook_originals[29], 37, 0},
+  {"cuMemHostRegister_v2", FN(w_cuMemHostRegister_v2), &hook_originals[30], 38, 0},
+  {"cuMemHostUnregister", FN(w_cuMemHostUnregister), &hook_originals[31], 39, 0},
+  {"cuMemPrefetchAsync", FN(w_cuMemPrefetchAsync), &hook_originals[32], 61, 0},
+  {"cuMemPrefetchAsync_ptsz", FN(w_cuMemPrefetchAsync_ptsz), &hook_originals[33], 62, 0},
+  {"cuMemPrefetchAsync_v2", FN(w_cuMemPrefetchAsync_v2), &hook_originals[34], 63, 0},
+  {"cuMemPrefetchAsync_v2_ptsz", FN(w_cuMemPrefetchAsync_v2_ptsz), &hook_originals[35], 64, 0},
+  {"cuMemAdvise", FN(w_cuMemAdvise), &hook_originals[36], 54, 0},
+  {"cuMemAdvise_v2", FN(w_cuMemAdvise_v2), &hook_originals[37], 55, 0},
+  {"cuStreamAttachMemAsync", FN(w_cuStreamAttachMemAsync), &hook_originals[38], 69, 0},
+  {"cuStreamAttachMemAsync_ptsz", FN(w_cuStreamAttachMemAsync_ptsz), &hook_originals[39], 70, 0},
+  {"cuMemcpy", FN(w_cuMemcpy), &hook_originals[40], 202, 0},
+  {"cuMemcpy_ptds", FN(w_cuMemcpy_ptds), &hook_originals[41], 203, 0},
+  {"cuMemcpyAsync", FN(w_cuMemcpyAsync), &hook_originals[42], 227, 0},
+  {"cuMemcpyAsync_ptsz", FN(w_cuMemcpyAsync_ptsz), &hook_originals[43], 228, 0},
+  {"cuMemcpyHtoD", FN(w_cuMemcpyHtoD), &hook_originals[44], 266, 0},
+  {"cuMemcpyHtoD_v2", FN(w_cuMemcpyHtoD_v2), &hook_originals[45], 267, 0},
+  {"cuMemcpyHtoD_v2_ptds", FN(w_cuMemcpyHtoD_v2_ptds), &hook_originals[46], 268, 0},
+  {"cuMemcpyHtoDAsync", FN(w_cuMemcpyHtoDAsync), &hook_originals[47], 269, 0},
+  {"cuMemcpyHtoDAsync_v2", FN(w_cuMemcpyHtoDAsync_v2), &hook_originals[48], 270, 0},
+  {"cuMemcpyHtoDAsync_v2_ptsz", FN(w_cuMemcpyHtoDAsync_v2_ptsz), &hook_originals[49], 271, 0},
+  {"cuMemcpyDtoH", FN(w_cuMemcpyDtoH), &hook_originals[50], 254, 0},
+  {"cuMemcpyDtoH_v2", FN(w_cuMemcpyDtoH_v2), &hook_originals[51], 255, 0},
+  {"cuMemcpyDtoH_v2_ptds", FN(w_cuMemcpyDtoH_v2_ptds), &hook_originals[52], 256, 0},
+  {"cuMemcpyDtoHAsync", FN(w_cuMemcpyDtoHAsync), &hook_originals[53], 257, 0},
+  {"cuMemcpyDtoHAsync_v2", FN(w_cuMemcpyDtoHAsync_v2), &hook_originals[54], 258, 0},
+  {"cuMemcpyDtoHAsync_v2_ptsz", FN(w_cuMemcpyDtoHAsync_v2_ptsz), &hook_originals[55], 259, 0},
+  {"cuMemcpyDtoD", FN(w_cuMemcpyDtoD), &hook_originals[56], 248, 0},
+  {"cuMemcpyDtoD_v2", FN(w_cuMemcpyDtoD_v2), &hook_originals[57], 249, 0},
+  {"cuMemcpyDtoD_v2_ptds", FN(w_cuMemcpyDtoD_v2_ptds), &hook_originals[58], 250, 0},
+  {"cuMemcpyDtoDAsync", FN(w_cuMemcpyDtoDAsync), &hook_originals[59], 251, 0},
+  {"cuMemcpyDtoDAsync_v2", FN(w_cuMemcpyDtoDAsync_v2), &hook_originals[60], 252, 0},
+  {"cuMemcpyDtoDAsync_v2_ptsz", FN(w_cuMemcpyDtoDAsync_v2_ptsz), &hook_originals[61], 253, 0},
+  {"cuMemcpyDtoA", FN(w_cuMemcpyDtoA), &hook_originals[62], 245, 0},
+  {"cuMemcpyDtoA_v2", FN(w_cuMemcpyDtoA_v2), &hook_originals[63], 246, 0},
+  {"cuMemcpyDtoA_v2_ptds", FN(w_cuMemcpyDtoA_v2_ptds), &hook_originals[64], 247, 0},
+  {"cuMemcpyAtoD", FN(w_cuMemcpyAtoD), &hook_originals[65], 232, 0},
+  {"cuMemcpyAtoD_v2", FN(w_cuMemcpyAtoD_v2), &hook_originals[66], 233, 0},
+  {"cuMemcpyAtoD_v2_ptds", FN(w_cuMemcpyAtoD_v2_ptds), &hook_originals[67], 234, 0},
+  {"cuMemcpyAtoA", FN(w_cuMemcpyAtoA), &hook_originals[68], 229, 0},
+  {"cuMemcpyAtoA_v2", FN(w_cuMemcpyAtoA_v2), &hook_originals[69], 230, 0},
+  {"cuMemcpyAtoA_v2_ptds", FN(w_cuMemcpyAtoA_v2_ptds), &hook_originals[70], 231, 0},
+  {"cuMemcpyHtoA", FN(w_cuMemcpyHtoA), &hook_originals[71], 260, 0},
+  {"cuMemcpyHtoA_v2", FN(w_cuMemcpyHtoA_v2), &hook_originals[72], 261, 0},
+  {"cuMemcpyHtoA_v2_ptds", FN(w_cuMemcpyHtoA_v2_ptds), &hook_originals[73], 262, 0},
+  {"cuMemcpyHtoAAsync", FN(w_cuMemcpyHtoAAsync), &hook_originals[74], 263, 0},
+  {"cuMemcpyHtoAAsync_v2", FN(w_cuMemcpyHtoAAsync_v2), &hook_originals[75], 264, 0},
+  {"cuMemcpyHtoAAsync_v2_ptsz", FN(w_cuMemcpyHtoAAsync_v2_ptsz), &hook_originals[76], 265, 0},
+  {"cuMemcpyAtoH", FN(w_cuMemcpyAtoH), &hook_originals[77], 235, 0},
+  {"cuMemcpyAtoH_v2", FN(w_cuMemcpyAtoH_v2), &hook_originals[78], 236, 0},
+  {"cuMemcpyAtoH_v2_ptds", FN(w_cuMemcpyAtoH_v2_ptds), &hook_originals[79], 237, 0},
+  {"cuMemcpyAtoHAsync", FN(w_cuMemcpyAtoHAsync), &hook_originals[80], 238, 0},
+  {"cuMemcpyAtoHAsync_v2", FN(w_cuMemcpyAtoHAsync_v2), &hook_originals[81], 239, 0},
+  {"cuMemcpyAtoHAsync_v2_ptsz", FN(w_cuMemcpyAtoHAsync_v2_ptsz), &hook_originals[82], 240, 0},
+  {"cuMemcpy2D", FN(w_cuMemcpy2D), &hook_originals[83], 204, 0},
+  {"cuMemcpy2D_v2", FN(w_cuMemcpy2D_v2), &hook_originals[84], 205, 0},
+  {"cuMemcpy2D_v2_ptds", FN(w_cuMemcpy2D_v2_ptds), &hook_originals[85], 206, 0},
+  {"cuMemcpy2DUnaligned", FN(w_cuMemcpy2DUnaligned), &hook_originals[86], 210, 0},
+  {"cuMemcpy2DUnaligned_v2", FN(w_cuMemcpy2DUnaligned_v2), &hook_originals[87], 211, 0},
+  {"cuMemcpy2DUnaligned_v2_ptds", FN(w_cuMemcpy2DUnaligned_v2_ptds), &hook_originals[88], 212, 0},
+  {"cuMemcpy2DAsync", FN(w_cuMemcpy2DAsync), &hook_originals[89], 207, 0},
+  {"cuMemcpy2DAsync_v2", FN(w_cuMemcpy2DAsync_v2), &hook_originals[90], 208, 0},
+  {"cuMemcpy2DAsync_v2_ptsz", FN(w_cuMemcpy2DAsync_v2_ptsz), &hook_originals[91], 209, 0},
+  {"cuMemcpy3D", FN(w_cuMemcpy3D), &hook_originals[92], 213, 0},
+  {"cuMemcpy3D_v2", FN(w_cuMemcpy3D_v2), &hook_originals[93], 214, 0},
+  {"cuMemcpy3D_v2_ptds", FN(w_cuMemcpy3D_v2_ptds), &hook_originals[94], 215, 0},
+  {"cuMemcpy3DAsync", FN(w_cuMemcpy3DAsync), &hook_originals[95], 216, 0},
+  {"cuMemcpy3DAsync_v2", FN(w_cuMemcpy3DAsync_v2), &hook_originals[96], 217, 0},
+  {"cuMemcpy3DAsync_v2_ptsz", FN(w_cuMemcpy3DAsync_v2_ptsz), &hook_originals[97], 218, 0},
+  {"cuMemcpyPeer", FN(w_cuMemcpyPeer), &hook_originals[98], 272, 0},
+  {"cuMemcpyPeer_ptds", FN(w_cuMemcpyPeer_ptds), &hook_originals[99], 273, 0},
+  {"cuMemcpyPeerAsync", FN(w_cuMemcpyPeerAsync), &hook_originals[100], 274, 0},
+  {"cuMemcpyPeerAsync_ptsz", FN(w_cuMemcpyPeerAsync_ptsz), &hook_originals[101], 275, 0},
+  {"cuMemcpy3DPeer", FN(w_cuMemcpy3DPeer), &hook_originals[102], 223, 0},
+  {"cuMemcpy3DPeer_ptds", FN(w_cuMemcpy3DPeer_ptds), &hook_originals[103], 224, 0},
+  {"cuMemcpy3DPeerAsync", FN(w_cuMemcpy3DPeerAsync), &hook_originals[104], 225, 0},
+  {"cuMemcpy3DPeerAsync_ptsz", FN(w_cuMemcpy3DPeerAsync_ptsz), &hook_originals[105], 226, 0},
+  {"cuMemsetD8", FN(w_cuMemsetD8), &hook_originals[106], 313, 0},
+  {"cuMemsetD8_v2", FN(w_cuMemsetD8_v2), &hook_originals[107], 314, 0},
+  {"cuMemsetD8_v2_ptds", FN(w_cuMemsetD8_v2_ptds), &hook_originals[108], 315, 0},
+  {"cuMemsetD16", FN(w_cuMemsetD16), &hook_originals[109], 288, 0},
+  {"cuMemsetD16_v2", FN(w_cuMemsetD16_v2), &hook_originals[110], 289, 0},
+  {"cuMemsetD16_v2_ptds", FN(w_cuMemsetD16_v2_ptds), &hook_originals[111], 290, 0},
+  {"cuMemsetD32", FN(w_cuMemsetD32), &hook_originals[112], 308, 0},
+  {"cuMemsetD32_v2", FN(w_cuMemsetD32_v2), &hook_originals[113], 309, 0},
+  {"cuMemsetD32_v2_ptds", FN(w_cuMemsetD32_v2_ptds), &hook_originals[114], 310, 0},
+  {"cuMemsetD2D8", FN(w_cuMemsetD2D8), &hook_originals[115], 303, 0},
+  {"cuMemsetD2D8_v2", FN(w_cuMemsetD2D8_v2), &hook_originals[116], 304, 0},
+  {"cuMemsetD2D8_v2_ptds", FN(w_cuMemsetD2D8_v2_ptds), &hook_originals[117], 305, 0},
+  {"cuMemsetD2D16", FN(w_cuMemsetD2D16), &hook_originals[118], 293, 0},
+  {"cuMemsetD2D16_v2", FN(w_cuMemsetD2D16_v2), &hook_originals[119], 294, 0},
+  {"cuMemsetD2D16_v2_ptds", FN(w_cuMemsetD2D16_v2_ptds), &hook_originals[120], 295, 0},
+  {"cuMemsetD2D32", FN(w_cuMemsetD2D32), &hook_originals[121], 298, 0},
+  {"cuMemsetD2D32_v2", FN(w_cuMemsetD2D32_v2), &hook_originals[122], 299, 0},
+  {"cuMemsetD2D32_v2_ptds", FN(w_cuMemsetD2D32_v2_ptds), &hook_originals[123], 300, 0},
+  {"cuMemsetD8Async", FN(w_cuMemsetD8Async), &hook_originals[124], 316, 0},
+  {"cuMemsetD8Async_ptsz", FN(w_cuMemsetD8Async_ptsz), &hook_originals[125], 317, 0},
+  {"cuMemsetD16Async", FN(w_cuMemsetD16Async), &hook_originals[126], 291, 0},
+  {"cuMemsetD16Async_ptsz", FN(w_cuMemsetD16Async_ptsz), &hook_originals[127], 292, 0},
+  {"cuMemsetD32Async", FN(w_cuMemsetD32Async), &hook_originals[128], 311, 0},
+  {"cuMemsetD32Async_ptsz", FN(w_cuMemsetD32Async_ptsz), &hook_originals[129], 312, 0},
+  {"cuMemsetD2D8Async", FN(w_cuMemsetD2D8Async), &hook_originals[130], 306, 0},
+  {"cuMemsetD2D8Async_ptsz", FN(w_cuMemsetD2D8Async_ptsz), &hook_originals[131], 307, 0},
+  {"cuMemsetD2D16Async", FN(w_cuMemsetD2D16Async), &hook_originals[132], 296, 0},
+  {"cuMemsetD2D16Async_ptsz", FN(w_cuMemsetD2D16Async_ptsz), &hook_originals[133], 297, 0},
+  {"cuMemsetD2D32Async", FN(w_cuMemsetD2D32Async), &hook_originals[134], 301, 0},
+  {"cuMemsetD2D32Async_ptsz", FN(w_cuMemsetD2D32Async_ptsz), &hook_originals[135], 302, 0},
+  {"cuCtxSynchronize", FN(w_cuCtxSynchronize), &hook_originals[136], 342, 0},
+  {"cuCtxSynchronize_v2", FN(w_cuCtxSynchronize_v2), &hook_originals[137], 343, 0},
+  {"cuStreamSynchronize", FN(w_cuStreamSynchronize), &hook_originals[138], 354, 0},
+  {"cuStreamSynchronize_ptsz", FN(w_cuStreamSynchronize_ptsz), &hook_originals[139], 355, 0},
+  {"cuStreamQuery", FN(w_cuStreamQuery), &hook_originals[140], 352, 0},
+  {"cuStreamQuery_ptsz", FN(w_cuStreamQuery_ptsz), &hook_originals[141], 353, 0},
+  {"cuStreamWaitEvent", FN(w_cuStreamWaitEvent), &hook_originals[142], 356, 0},
+  {"cuStreamWaitEvent_ptsz", FN(w_cuStreamWaitEvent_ptsz), &hook_originals[143], 357, 0},
+  {"cuEventSynchronize", FN(w_cuEventSynchronize), &hook_originals[144], 346, 0},
+  {"cuEventQuery", FN(w_cuEventQuery), &hook_originals[145], 345, 0},
+  {"cuStreamWaitValue32", FN(w_cuStreamWaitValue32), &hook_originals[146], 358, 0},
+  {"cuStreamWaitValue32_ptsz", FN(w_cuStreamWaitValue32_ptsz), &hook_originals[147], 359, 0},
+  {"cuStreamWaitValue32_v2", FN(w_cuStreamWaitValue32_v2), &hook_originals[148], 360, 0},
+  {"cuStreamWaitValue32_v2_ptsz", FN(w_cuStreamWaitValue32_v2_ptsz), &hook_originals[149], 361, 0},
+  {"cuStreamWaitValue64", FN(w_cuStreamWaitValue64), &hook_originals[150], 362, 0},
+  {"cuStreamWaitValue64_ptsz", FN(w_cuStreamWaitValue64_ptsz), &hook_originals[151], 363, 0},
+  {"cuStreamWaitValue64_v2", FN(w_cuStreamWaitValue64_v2), &hook_originals[152], 364, 0},
+  {"cuStreamWaitValue64_v2_ptsz", FN(w_cuStreamWaitValue64_v2_ptsz), &hook_originals[153], 365, 0},
+  {"cuStreamWriteValue32", FN(w_cuStreamWriteValue32), &hook_originals[154], 366, 0},
+  {"cuStreamWriteValue32_ptsz", FN(w_cuStreamWriteValue32_ptsz), &hook_originals[155], 367, 0},
+  {"cuStreamWriteValue32_v2", FN(w_cuStreamWriteValue32_v2), &hook_originals[156], 368, 0},
+  {"cuStreamWriteValue32_v2_ptsz", FN(w_cuStreamWriteValue32_v2_ptsz), &hook_originals[157], 369, 0},
+  {"cuStreamWriteValue64", FN(w_cuStreamWriteValue64), &hook_originals[158], 370, 0},
+  {"cuStreamWriteValue64_ptsz", FN(w_cuStreamWriteValue64_ptsz), &hook_originals[159], 371, 0},
+  {"cuStreamWriteValue64_v2", FN(w_cuStreamWriteValue64_v2), &hook_originals[160], 372, 0},
+  {"cuStreamWriteValue64_v2_ptsz", FN(w_cuStreamWriteValue64_v2_ptsz), &hook_originals[161], 373, 0},
+  {"cuStreamCreate", FN(w_cuStreamCreate), &hook_originals[162], 399, 0},
+  {"cuStreamCreateWithPriority", FN(w_cuStreamCreateWithPriority), &hook_originals[163], 400, 0},
+  {"cuGreenCtxStreamCreate", FN(w_cuGreenCtxStreamCreate), &hook_originals[164], 394, 0},
+  {"cuStreamDestroy", FN(w_cuStreamDestroy), &hook_originals[165], 401, 0},
+  {"cuStreamDestroy_v2", FN(w_cuStreamDestroy_v2), &hook_originals[166], 402, 0},
+  {"cuStreamAddCallback", FN(w_cuStreamAddCallback), &hook_originals[167], 395, 0},
+  {"cuStreamAddCallback_ptsz", FN(w_cuStreamAddCallback_ptsz), &hook_originals[168], 396, 0},
+  {"cuStreamBeginCapture", FN(w_cuStreamBeginCapture), &hook_originals[169], 637, 0},
+  {"cuStreamBeginCapture_ptsz", FN(w_cuStreamBeginCapture_ptsz), &hook_originals[170], 638, 0},
+  {"cuStreamBeginCapture_v2", FN(w_cuStreamBeginCapture_v2), &hook_originals[171], 639, 0},
+  {"cuStreamBeginCapture_v2_ptsz", FN(w_cuStreamBeginCapture_v2_ptsz), &hook_originals[172], 640, 0},
+  {"cuStreamBeginCaptureToGraph", FN(w_cuStreamBeginCaptureToGraph), &hook_originals[173], 641, 0},
+  {"cuStreamBeginCaptureToGraph_ptsz", FN(w_cuStreamBeginCaptureToGraph_ptsz), &hook_originals[174], 642, 0},
+  {"cuStreamEndCapture", FN(w_cuStreamEndCapture), &hook_originals[175], 643, 0},
+  {"cuStreamEndCapture_ptsz", FN(w_cuStreamEndCapture_ptsz), &hook_originals[176], 644, 0},
+  {"cuEventCreate", FN(w_cuEventCreate), &hook_originals[177], 429, 0},
+  {"cuEventDestroy", FN(w_cuEventDestroy), &hook_originals[178], 430, 0},
+  {"cuEventDestroy_v2", FN(w_cuEventDestroy_v2), &hook_originals[179], 431, 0},
+  {"cuEventRecord", FN(w_cuEventRecord), &hook_originals[180], 434, 0},
+  {"cuEventRecord_ptsz", FN(w_cuEventRecord_ptsz), &hook_originals[181], 435, 0},
+  {"cuEventRecordWithFlags", FN(w_cuEventRecordWithFlags), &hook_originals[182], 436, 0},
+  {"cuEventRecordWithFlags_ptsz", FN(w_cuEventRecordWithFlags_ptsz), &hook_originals[183], 437, 0},
+  {"cuEventElapsedTime", FN(w_cuEventElapsedTime), &hook_originals[184], 432, 0},
+  {"cuEventElapsedTime_v2", FN(w_cuEventElapsedTime_v2), &hook_originals[185], 433, 0},
+  {"cuLaunchKernel", FN(w_cuLaunchKernel), &hook_originals[186], 692, 0},
+  {"cuLaunchKernel_ptsz", FN(w_cuLaunchKernel_ptsz), &hook_originals[187], 693, 0},
+  {"cuLaunchCooperativeKernel", FN(w_cuLaunchCooperativeKernel), &hook_originals[188], 685, 0},
+  {"cuLaunchCooperativeKernel_ptsz", FN(w_cuLaunchCooperativeKernel_ptsz), &hook_originals[189], 686, 0},
+  {"cuLaunchKernelEx", FN(w_cuLaunchKernelEx), &hook_originals[190], 694, 0},
+  {"cuLaunchKernelEx_ptsz", FN(w_cuLaunchKernelEx_ptsz), &hook_originals[191], 695, 0},
+  {"cuLaunchCooperativeKernelMultiDevice", FN(w_cuLaunchCooperativeKernelMultiDevice), &hook_originals[192], 687, 0},
+  {"cuLaunch", FN(w_cuLaunch), &hook_originals[193], 684, 0},
+  {"cuLaunchGrid", FN(w_cuLaunchGrid), &hook_originals[194], 688, 0},
+  {"cuLaunchGridAsync", FN(w_cuLaunchGridAsync), &hook_originals[195], 689, 0},
+  {"cuLaunchHostFunc", FN(w_cuLaunchHostFunc), &hook_originals[196], 690, 0},
+  {"cuLaunchHostFunc_ptsz", FN(w_cuLaunchHostFunc_ptsz), &hook_originals[197], 691, 0},
+  {"cuMemcpyBatchAsync", FN(w_cuMemcpyBatchAsync), &hook_originals[198], 241, 0},
+  {"cuMemcpyBatchAsync_ptsz", FN(w_cuMemcpyBatchAsync_ptsz), &hook_originals[199], 242, 0},
+  {"cuMemcpyBatchAsync_v2", FN(w_cuMemcpyBatchAsync_v2), &hook_originals[200], 243, 0},
+  {"cuMemcpyBatchAsync_v2_ptsz", FN(w_cuMemcpyBatchAsync_v2_ptsz), &hook_originals[201], 244, 0},
+  {"cuMemcpy3DBatchAsync", FN(w_cuMemcpy3DBatchAsync), &hook_originals[202], 219, 0},
+  {"cuMemcpy3DBatchAsync_ptsz", FN(w_cuMemcpy3DBatchAsync_ptsz), &hook_originals[203], 220, 0},
+  {"cuMemcpy3DBatchAsync_v2", FN(w_cuMemcpy3DBatchAsync_v2), &hook_originals[204], 221, 0},
+  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(w_cuMemcpy3DBatchAsync_v2_ptsz), &hook_originals[205], 222, 0},
+  {"cuMemBatchDecompressAsync", FN(w_cuMemBatchDecompressAsync), &hook_originals[206], 200, 0},
+  {"cuMemBatchDecompressAsync_ptsz", FN(w_cuMemBatchDecompressAsync_ptsz), &hook_originals[207], 201, 0},
+  {"cuMemMapArrayAsync", FN(w_cuMemMapArrayAsync), &hook_originals[208], 127, 0},
+  {"cuMemMapArrayAsync_ptsz", FN(w_cuMemMapArrayAsync_ptsz), &hook_originals[209], 128, 0},
+  {"cuStreamBatchMemOp", FN(w_cuStreamBatchMemOp), &hook_originals[210], 348, 0},
+  {"cuStreamBatchMemOp_ptsz", FN(w_cuStreamBatchMemOp_ptsz), &hook_originals[211], 349, 0},
+  {"cuStreamBatchMemOp_v2", FN(w_cuStreamBatchMemOp_v2), &hook_originals[212], 350, 0},
+  {"cuStreamBatchMemOp_v2_ptsz", FN(w_cuStreamBatchMemOp_v2_ptsz), &hook_originals[213], 351, 0},
+  {"cuSignalExternalSemaphoresAsync", FN(w_cuSignalExternalSemaphoresAsync), &hook_originals[214], 746, 0},
+  {"cuSignalExternalSemaphoresAsync_ptsz", FN(w_cuSignalExternalSemaphoresAsync_ptsz), &hook_originals[215], 747, 0},
+  {"cuWaitExternalSemaphoresAsync", FN(w_cuWaitExternalSemaphoresAsync), &hook_originals[216], 748, 0},
+  {"cuWaitExternalSemaphoresAsync_ptsz", FN(w_cuWaitExternalSemaphoresAsync_ptsz), &hook_originals[217], 749, 0},
+  {"cuGraphLaunch", FN(w_cuGraphLaunch), &hook_originals[218], 614, 0},
+  {"cuGraphLaunch_ptsz", FN(w_cuGraphLaunch_ptsz), &hook_originals[219], 615, 0},
+  {"cuGraphAddKernelNode", FN(w_cuGraphAddKernelNode), &hook_originals[220], 555, 0},
+  {"cuGraphAddKernelNode_v2", FN(w_cuGraphAddKernelNode_v2), &hook_originals[221], 556, 0},
+  {"cuGraphAddMemcpyNode", FN(w_cuGraphAddMemcpyNode), &hook_originals[222], 559, 0},
+  {"cuGraphAddMemsetNode", FN(w_cuGraphAddMemsetNode), &hook_originals[223], 560, 0},
+  {"cuGraphAddBatchMemOpNode", FN(w_cuGraphAddBatchMemOpNode), &hook_originals[224], 545, 0},
+  {"cuGraphAddChildGraphNode", FN(w_cuGraphAddChildGraphNode), &hook_originals[225], 546, 0},
+  {"cuGraphAddNode", FN(w_cuGraphAddNode), &hook_originals[226], 561, 0},
+  {"cuGraphAddNode_v2", FN(w_cuGraphAddNode_v2), &hook_originals[227], 562, 0},
+  {"cuGraphKernelNodeSetParams", FN(w_cuGraphKernelNodeSetParams), &hook_originals[228], 612, 0},
+  {"cuGraphKernelNodeSetParams_v2", FN(w_cuGraphKernelNodeSetParams_v2), &hook_originals[229], 613, 0},
+  {"cuGraphMemcpyNodeSetParams", FN(w_cuGraphMemcpyNodeSetParams), &hook_originals[230], 619, 0},
+  {"cuGraphMemsetNodeSetParams", FN(w_cuGraphMemsetNodeSetParams), &hook_originals[231], 621, 0},
+  {"cuGraphBatchMemOpNodeSetParams", FN(w_cuGraphBatchMemOpNodeSetParams), &hook_originals[232], 564, 0},
+  {"cuGraphNodeSetParams", FN(w_cuGraphNodeSetParams), &hook_originals[233], 630, 0},
+  {"cuGraphExecKernelNodeSetParams", FN(w_cuGraphExecKernelNodeSetParams), &hook_originals[234], 585, 0},
+  {"cuGraphExecKernelNodeSetParams_v2", FN(w_cuGraphExecKernelNodeSetParams_v2), &hook_originals[235], 586, 0},
+  {"cuGraphExecMemcpyNodeSetParams", FN(w_cuGraphExecMemcpyNodeSetParams), &hook_originals[236], 587, 0},
+  {"cuGraphExecMemsetNodeSetParams", FN(w_cuGraphExecMemsetNodeSetParams), &hook_originals[237], 588, 0},
+  {"cuGraphExecBatchMemOpNodeSetParams", FN(w_cuGraphExecBatchMemOpNodeSetParams), &hook_originals[238], 576, 0},
+  {"cuGraphExecChildGraphNodeSetParams", FN(w_cuGraphExecChildGraphNodeSetParams), &hook_originals[239], 577, 0},
+  {"cuGraphExecNodeSetParams", FN(w_cuGraphExecNodeSetParams), &hook_originals[240], 589, 0},
+  {"cuGraphExecUpdate", FN(w_cuGraphExecUpdate), &hook_originals[241], 590, 0},
+  {"cuGraphExecUpdate_v2", FN(w_cuGraphExecUpdate_v2), &hook_originals[242], 591, 0},
+  {"cuGraphInstantiate", FN(w_cuGraphInstantiate), &hook_originals[243], 602, 0},
+  {"cuGraphInstantiate_v2", FN(w_cuGraphInstantiate_v2), &hook_originals[244], 603, 0},
+  {"cuGraphInstantiateWithFlags", FN(w_cuGraphInstantiateWithFlags), &hook_originals[245], 604, 0},
+  {"cuGraphInstantiateWithParams", FN(w_cuGraphInstantiateWithParams), &hook_originals[246], 605, 0},
+  {"cuGraphInstantiateWithParams_ptsz", FN(w_cuGraphInstantiateWithParams_ptsz), &hook_originals[247], 606, 0},
+  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &hook_originals[248], 926, 0},
+  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &hook_originals[249], 909, 0},
+  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &hook_originals[250], 907, 0},
+  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &hook_originals[251], 901, 0},
+  {"cuInit", FN(w_cuInit), &hook_originals[252], 802, 0},
+  {"cuCtxCreate", FN(w_cuCtxCreate), &hook_originals[253], 758, 0},
+  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &hook_originals[254], 759, 0},
+  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &hook_originals[255], 760, 0},
+  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &hook_originals[256], 761, 0},
+  {"cuCtxAttach", FN(w_cuCtxAttach), &hook_originals[257], 757, 0},
+  {"cuCtxDetach", FN(w_cuCtxDetach), &hook_originals[258], 764, 0},
+  {"cuCtxDestroy", FN(w_cuCtxDestroy), &hook_originals[259], 762, 0},
+  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &hook_originals[260], 763, 0},
+  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &hook_originals[261], 780, 0},
+  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &hook_originals[262], 781, 0},
+  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &hook_originals[263], 778, 0},
+  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &hook_originals[264], 779, 0},
+  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &hook_originals[265], 784, 0},
+  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &hook_originals[266], 785, 0},
+  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &hook_originals[267], 786, 0},
+  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &hook_originals[268], 783, 0},
+  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &hook_originals[269], 787, 0},
+  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &hook_originals[270], 782, 0},
+  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &hook_originals[271], 765, 0},
+  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &hook_originals[272], 702, 0},
+  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &hook_originals[273], 701, 0},
+  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &hook_originals[274], 341, 0},
+  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &hook_originals[275], 344, 0},
+  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &hook_originals[276], 793, 0},
+  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &hook_originals[277], 789, 0},
+  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &hook_originals[278], 790, 0},
+  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &hook_originals[279], 791, 0},
+  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &hook_originals[280], 792, 0},
+  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &hook_originals[281], 794, 0},
+  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[282], 795, 0},
+  {"cuGetProcAddress", FN(w_cuGetProcAddress), &hook_originals[283], 809, 0},
+  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &hook_originals[284], 810, 0},
+  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &hook_originals[285], 327, 0},
+  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &hook_originals[286], 325, 0},
+  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &hook_originals[287], 328, 0},
+  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &hook_originals[288], 329, 0},
+  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &hook_originals[289], 330, 0},
+  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &hook_originals[290], 124, 0},
+  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &hook_originals[291], 146, 0},
+  {"cudaMalloc", FN(w11_cudaMalloc), &hook_originals[292], 4, 1},
+  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &hook_originals[293], 9, 1},
+  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &hook_originals[294], 5, 1},
+  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &hook_originals[295], 40, 1},
+  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &hook_originals[296], 76, 1},
+  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &hook_originals[297], 77, 1},
+  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &hook_originals[298], 78, 1},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[299], 79, 1},
+  {"cudaFree", FN(w11_cudaFree), &hook_originals[300], 1, 1},
+  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &hook_originals[301], 74, 1},
+  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &hook_originals[302], 75, 1},
+  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &hook_originals[303], 92, 1},
+  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &hook_originals[304], 83, 1},
+  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &hook_originals[305], 73, 1},
+  {"cudaMallocArray", FN(w11_cudaMallocArray), &hook_originals[306], 7, 1},
+  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &hook_originals[307], 6, 1},
+  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &hook_originals[308], 8, 1},
+  {"cudaFreeArray", FN(w11_cudaFreeArray), &hook_originals[309], 2, 1},
+  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &hook_originals[310], 3, 1},
+  {"cudaMallocHost", FN(w11_cudaMallocHost), &hook_originals[311], 29, 1},
+  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &hook_originals[312], 24, 1},
+  {"cudaFreeHost", FN(w11_cudaFreeHost), &hook_originals[313], 23, 1},
+  {"cudaHostRegister", FN(w11_cudaHostRegister), &hook_originals[314], 27, 1},
+  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &hook_originals[315], 28, 1},
+  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &hook_originals[316], 46, 1},
+  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &hook_originals[317], 47, 1},
+  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &hook_originals[318], 41, 1},
+  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &hook_originals[319], 52, 1},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[320], 53, 1},
+  {"cudaMemcpy", FN(w11_cudaMemcpy), &hook_originals[321], 150, 1},
+  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &hook_originals[322], 151, 1},
+  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &hook_originals[323], 178, 1},
+  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &hook_originals[324], 179, 1},
+  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &hook_originals[325], 152, 1},
+  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &hook_originals[326], 153, 1},
+  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &hook_originals[327], 156, 1},
+  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &hook_originals[328], 157, 1},
+  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &hook_originals[329], 192, 1},
+  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &hook_originals[330], 193, 1},
+  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &hook_originals[331], 194, 1},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[332], 195, 1},
+  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &hook_originals[333], 182, 1},
+  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &hook_originals[334], 183, 1},
+  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &hook_originals[335], 184, 1},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[336], 185, 1},
+  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &hook_originals[337], 176, 1},
+  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &hook_originals[338], 177, 1},
+  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &hook_originals[339], 162, 1},
+  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &hook_originals[340], 163, 1},
+  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &hook_originals[341], 164, 1},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[342], 165, 1},
+  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &hook_originals[343], 158, 1},
+  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &hook_originals[344], 159, 1},
+  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &hook_originals[345], 160, 1},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[346], 161, 1},
+  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &hook_originals[347], 154, 1},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[348], 155, 1},
+  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &hook_originals[349], 196, 1},
+  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &hook_originals[350], 197, 1},
+  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &hook_originals[351], 198, 1},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[352], 199, 1},
+  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &hook_originals[353], 186, 1},
+  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &hook_originals[354], 187, 1},
+  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &hook_originals[355], 188, 1},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[356], 189, 1},
+  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &hook_originals[357], 166, 1},
+  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &hook_originals[358], 167, 1},
+  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &hook_originals[359], 168, 1},
+  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &hook_originals[360], 169, 1},
+  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &hook_originals[361], 190, 1},
+  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &hook_originals[362], 191, 1},
+  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &hook_originals[363], 172, 1},
+  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &hook_originals[364], 173, 1},
+  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &hook_originals[365], 174, 1},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[366], 175, 1},
+  {"cudaMemset", FN(w11_cudaMemset), &hook_originals[367], 276, 1},
+  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &hook_originals[368], 277, 1},
+  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &hook_originals[369], 286, 1},
+  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &hook_originals[370], 287, 1},
+  {"cudaMemset2D", FN(w11_cudaMemset2D), &hook_originals[371], 278, 1},
+  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &hook_originals[372], 279, 1},
+  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &hook_originals[373], 280, 1},
+  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &hook_originals[374], 281, 1},
+  {"cudaMemset3D", FN(w11_cudaMemset3D), &hook_originals[375], 282, 1},
+  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &hook_originals[376], 283, 1},
+  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &hook_originals[377], 284, 1},
+  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &hook_originals[378], 285, 1},
+  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &hook_originals[379], 332, 1},
+  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &hook_originals[380], 1060, 1},
+  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &hook_originals[381], 337, 1},
+  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &hook_originals[382], 338, 1},
+  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &hook_originals[383], 335, 1},
+  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &hook_originals[384], 336, 1},
+  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &hook_originals[385], 339, 1},
+  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &hook_originals[386], 340, 1},
+  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &hook_originals[387], 334, 1},
+  {"cudaEventQuery", FN(w11_cudaEventQuery), &hook_originals[388], 333, 1},
+  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &hook_originals[389], 378, 1},
+  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &hook_originals[390], 379, 1},
+  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &hook_originals[391], 380, 1},
+  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &hook_originals[392], 381, 1},
+  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &hook_originals[393], 374, 1},
+  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &hook_originals[394], 375, 1},
+  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &hook_originals[395], 526, 1},
+  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &hook_originals[396], 527, 1},
+  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &hook_originals[397], 528, 1},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[398], 529, 1},
+  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &hook_originals[399], 530, 1},
+  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &hook_originals[400], 531, 1},
+  {"cudaEventCreate", FN(w11_cudaEventCreate), &hook_originals[401], 420, 1},
+  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &hook_originals[402], 422, 1},
+  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &hook_originals[403], 423, 1},
+  {"cudaEventRecord", FN(w11_cudaEventRecord), &hook_originals[404], 425, 1},
+  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &hook_originals[405], 426, 1},
+  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &hook_originals[406], 427, 1},
+  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &hook_originals[407], 428, 1},
+  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &hook_originals[408], 424, 1},
+  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &hook_originals[409], 680, 1},
+  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &hook_originals[410], 681, 1},
+  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &hook_originals[411], 676, 1},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[412], 677, 1},
+  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &hook_originals[413], 682, 1},
+  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &hook_originals[414], 683, 1},
+  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &hook_originals[415], 678, 1},
+  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &hook_originals[416], 679, 1},
+  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &hook_originals[417], 670, 1},
+  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &hook_originals[418], 978, 1},
+  {"cudaSetDevice", FN(w11_cudaSetDevice), &hook_originals[419], 754, 1},
+  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &hook_originals[420], 755, 1},
+  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &hook_originals[421], 756, 1},
+  {"cudaInitDevice", FN(w11_cudaInitDevice), &hook_originals[422], 753, 1},
+  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &hook_originals[423], 750, 1},
+  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &hook_originals[424], 698, 1},
+  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &hook_originals[425], 697, 1},
+  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &hook_originals[426], 751, 1},
+  {"cudaThreadExit", FN(w11_cudaThreadExit), &hook_originals[427], 1061, 1},
+  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &hook_originals[428], 803, 1},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[429], 804, 1},
+  {"cudaMalloc", FN(w12_cudaMalloc), &hook_originals[430], 4, 2},
+  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &hook_originals[431], 9, 2},
+  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &hook_originals[432], 5, 2},
+  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &hook_originals[433], 40, 2},
+  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &hook_originals[434], 76, 2},
+  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &hook_originals[435], 77, 2},
+  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &hook_originals[436], 78, 2},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[437], 79, 2},
+  {"cudaFree", FN(w12_cudaFree), &hook_originals[438], 1, 2},
+  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &hook_originals[439], 74, 2},
+  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &hook_originals[440], 75, 2},
+  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &hook_originals[441], 92, 2},
+  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &hook_originals[442], 83, 2},
+  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &hook_originals[443], 73, 2},
+  {"cudaMallocArray", FN(w12_cudaMallocArray), &hook_originals[444], 7, 2},
+  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &hook_originals[445], 6, 2},
+  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &hook_originals[446], 8, 2},
+  {"cudaFreeArray", FN(w12_cudaFreeArray), &hook_originals[447], 2, 2},
+  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &hook_originals[448], 3, 2},
+  {"cudaMallocHost", FN(w12_cudaMallocHost), &hook_originals[449], 29, 2},
+  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &hook_originals[450], 24, 2},
+  {"cudaFreeHost", FN(w12_cudaFreeHost), &hook_originals[451], 23, 2},
+  {"cudaHostRegister", FN(w12_cudaHostRegister), &hook_originals[452], 27, 2},
+  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &hook_originals[453], 28, 2},
+  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &hook_originals[454], 46, 2},
+  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &hook_originals[455], 47, 2},
+  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &hook_originals[456], 1057, 2},
+  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[457], 1058, 2},
+  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &hook_originals[458], 41, 2},
+  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &hook_originals[459], 1059, 2},
+  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &hook_originals[460], 52, 2},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[461], 53, 2},
+  {"cudaMemcpy", FN(w12_cudaMemcpy), &hook_originals[462], 150, 2},
+  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &hook_originals[463], 151, 2},
+  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &hook_originals[464], 178, 2},
+  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &hook_originals[465], 179, 2},
+  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &hook_originals[466], 152, 2},
+  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &hook_originals[467], 153, 2},
+  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &hook_originals[468], 156, 2},
+  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &hook_originals[469], 157, 2},
+  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &hook_originals[470], 192, 2},
+  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &hook_originals[471], 193, 2},
+  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &hook_originals[472], 194, 2},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[473], 195, 2},
+  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &hook_originals[474], 182, 2},
+  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &hook_originals[475], 183, 2},
+  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &hook_originals[476], 184, 2},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[477], 185, 2},
+  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &hook_originals[478], 176, 2},
+  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &hook_originals[479], 177, 2},
+  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &hook_originals[480], 162, 2},
+  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &hook_originals[481], 163, 2},
+  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &hook_originals[482], 164, 2},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[483], 165, 2},
+  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &hook_originals[484], 158, 2},
+  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &hook_originals[485], 159, 2},
+  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &hook_originals[486], 160, 2},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[487], 161, 2},
+  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &hook_originals[488], 154, 2},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[489], 155, 2},
+  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &hook_originals[490], 196, 2},
+  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &hook_originals[491], 197, 2},
+  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &hook_originals[492], 198, 2},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[493], 199, 2},
+  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &hook_originals[494], 186, 2},
+  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &hook_originals[495], 187, 2},
+  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &hook_originals[496], 188, 2},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[497], 189, 2},
+  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &hook_originals[498], 166, 2},
+  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &hook_originals[499], 167, 2},
+  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &hook_originals[500], 168, 2},
+  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &hook_originals[501], 169, 2},
+  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &hook_originals[502], 190, 2},
+  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &hook_originals[503], 191, 2},
+  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &hook_originals[504], 172, 2},
+  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &hook_originals[505], 173, 2},
+  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &hook_originals[506], 174, 2},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[507], 175, 2},
+  {"cudaMemset", FN(w12_cudaMemset), &hook_originals[508], 276, 2},
+  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &hook_originals[509], 277, 2},
+  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &hook_originals[510], 286, 2},
+  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &hook_originals[511], 287, 2},
+  {"cudaMemset2D", FN(w12_cudaMemset2D), &hook_originals[512], 278, 2},
+  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &hook_originals[513], 279, 2},
+  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &hook_originals[514], 280, 2},
+  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &hook_originals[515], 281, 2},
+  {"cudaMemset3D", FN(w12_cudaMemset3D), &hook_originals[516], 282, 2},
+  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &hook_originals[517], 283, 2},
+  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &hook_originals[518], 284, 2},
+  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &hook_originals[519], 285, 2},
+  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &hook_originals[520], 332, 2},
+  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &hook_originals[521], 1060, 2},
+  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &hook_originals[522], 337, 2},
+  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &hook_originals[523], 338, 2},
+  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &hook_originals[524], 335, 2},
+  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &hook_originals[525], 336, 2},
+  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &hook_originals[526], 339, 2},
+  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &hook_originals[527], 340, 2},
+  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &hook_originals[528], 334, 2},
+  {"cudaEventQuery", FN(w12_cudaEventQuery), &hook_originals[529], 333, 2},
+  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &hook_originals[530], 378, 2},
+  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &hook_originals[531], 379, 2},
+  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &hook_originals[532], 380, 2},
+  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &hook_originals[533], 381, 2},
+  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &hook_originals[534], 374, 2},
+  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &hook_originals[535], 375, 2},
+  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &hook_originals[536], 526, 2},
+  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &hook_originals[537], 527, 2},
+  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &hook_originals[538], 528, 2},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[539], 529, 2},
+  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &hook_originals[540], 530, 2},
+  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &hook_originals[541], 531, 2},
+  {"cudaEventCreate", FN(w12_cudaEventCreate), &hook_originals[542], 420, 2},
+  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &hook_originals[543], 422, 2},
+  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &hook_originals[544], 423, 2},
+  {"cudaEventRecord", FN(w12_cudaEventRecord), &hook_originals[545], 425, 2},
+  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &hook_originals[546], 426, 2},
+  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &hook_originals[547], 427, 2},
+  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &hook_originals[548], 428, 2},
+  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &hook_originals[549], 424, 2},
+  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &hook_originals[550], 680, 2},
+  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &hook_originals[551], 681, 2},
+  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &hook_originals[552], 676, 2},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[553], 677, 2},
+  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &hook_originals[554], 682, 2},
+  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &hook_originals[555], 683, 2},
+  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &hook_originals[556], 664, 2},
+  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &hook_originals[557], 665, 2},
+  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &hook_originals[558], 678, 2},
+  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &hook_originals[559], 679, 2},
+  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &hook_originals[560], 882, 2},
+  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &hook_originals[561], 670, 2},
+  {"__cudaGetKernel", FN(w12___cudaGetKernel), &hook_originals[562], 661, 2},
+  {"cudaGetKernel", FN(w12_cudaGetKernel), &hook_originals[563], 979, 2},
+  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &hook_originals[564], 978, 2},
+  {"cudaSetDevice", FN(w12_cudaSetDevice), &hook_originals[565], 754, 2},
+  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &hook_originals[566], 755, 2},
+  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &hook_originals[567], 756, 2},
+  {"cudaInitDevice", FN(w12_cudaInitDevice), &hook_originals[568], 753, 2},
+  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &hook_originals[569], 750, 2},
+  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &hook_originals[570], 698, 2},
+  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &hook_originals[571], 697, 2},
+  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &hook_originals[572], 751, 2},
+  {"cudaThreadExit", FN(w12_cudaThreadExit), &hook_originals[573], 1061, 2},
+  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &hook_originals[574], 803, 2},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[575], 804, 2},
+  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &hook_originals[576], 805, 2},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[577], 806, 2},
+  {"cudaMalloc", FN(w13_cudaMalloc), &hook_originals[578], 4, 3},
+  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &hook_originals[579], 9, 3},
+  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &hook_originals[580], 5, 3},
+  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &hook_originals[581], 40, 3},
+  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &hook_originals[582], 76, 3},
+  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &hook_originals[583], 77, 3},
+  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &hook_originals[584], 78, 3},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[585], 79, 3},
+  {"cudaFree", FN(w13_cudaFree), &hook_originals[586], 1, 3},
+  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &hook_originals[587], 74, 3},
+  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &hook_originals[588], 75, 3},
+  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &hook_originals[589], 92, 3},
+  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &hook_originals[590], 83, 3},
+  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &hook_originals[591], 73, 3},
+  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &hook_originals[592], 93, 3},
+  {"cudaMallocArray", FN(w13_cudaMallocArray), &hook_originals[593], 7, 3},
+  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &hook_originals[594], 6, 3},
+  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &hook_originals[595], 8, 3},
+  {"cudaFreeArray", FN(w13_cudaFreeArray), &hook_originals[596], 2, 3},
+  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &hook_originals[597], 3, 3},
+  {"cudaMallocHost", FN(w13_cudaMallocHost), &hook_originals[598], 29, 3},
+  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &hook_originals[599], 24, 3},
+  {"cudaFreeHost", FN(w13_cudaFreeHost), &hook_originals[600], 23, 3},
+  {"cudaHostRegister", FN(w13_cudaHostRegister), &hook_originals[601], 27, 3},
+  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &hook_originals[602], 28, 3},
+  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &hook_originals[603], 46, 3},
+  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &hook_originals[604], 47, 3},
+  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &hook_originals[605], 41, 3},
+  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &hook_originals[606], 52, 3},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[607], 53, 3},
+  {"cudaMemcpy", FN(w13_cudaMemcpy), &hook_originals[608], 150, 3},
+  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &hook_originals[609], 151, 3},
+  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &hook_originals[610], 178, 3},
+  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &hook_originals[611], 179, 3},
+  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &hook_originals[612], 152, 3},
+  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &hook_originals[613], 153, 3},
+  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &hook_originals[614], 156, 3},
+  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &hook_originals[615], 157, 3},
+  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &hook_originals[616], 192, 3},
+  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &hook_originals[617], 193, 3},
+  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &hook_originals[618], 194, 3},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[619], 195, 3},
+  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &hook_originals[620], 182, 3},
+  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &hook_originals[621], 183, 3},
+  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &hook_originals[622], 184, 3},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[623], 185, 3},
+  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &hook_originals[624], 176, 3},
+  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &hook_originals[625], 177, 3},
+  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &hook_originals[626], 162, 3},
+  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &hook_originals[627], 163, 3},
+  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &hook_originals[628], 164, 3},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[629], 165, 3},
+  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &hook_originals[630], 158, 3},
+  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &hook_originals[631], 159, 3},
+  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &hook_originals[632], 160, 3},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[633], 161, 3},
+  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &hook_originals[634], 154, 3},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[635], 155, 3},
+  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &hook_originals[636], 196, 3},
+  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &hook_originals[637], 197, 3},
+  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &hook_originals[638], 198, 3},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[639], 199, 3},
+  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &hook_originals[640], 186, 3},
+  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &hook_originals[641], 187, 3},
+  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &hook_originals[642], 188, 3},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[643], 189, 3},
+  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &hook_originals[644], 166, 3},
+  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &hook_originals[645], 167, 3},
+  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &hook_originals[646], 168, 3},
+  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &hook_originals[647], 169, 3},
+  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &hook_originals[648], 190, 3},
+  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &hook_originals[649], 191, 3},
+  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &hook_originals[650], 172, 3},
+  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &hook_originals[651], 173, 3},
+  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &hook_originals[652], 174, 3},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[653], 175, 3},
+  {"cudaMemset", FN(w13_cudaMemset), &hook_originals[654], 276, 3},
+  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &hook_originals[655], 277, 3},
+  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &hook_originals[656], 286, 3},
+  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &hook_originals[657], 287, 3},
+  {"cudaMemset2D", FN(w13_cudaMemset2D), &hook_originals[658], 278, 3},
+  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &hook_originals[659], 279, 3},
+  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &hook_originals[660], 280, 3},
+  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &hook_originals[661], 281, 3},
+  {"cudaMemset3D", FN(w13_cudaMemset3D), &hook_originals[662], 282, 3},
+  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &hook_originals[663], 283, 3},
+  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &hook_originals[664], 284, 3},
+  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &hook_originals[665], 285, 3},
+  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &hook_originals[666], 332, 3},
+  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &hook_originals[667], 337, 3},
+  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &hook_originals[668], 338, 3},
+  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &hook_originals[669], 335, 3},
+  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &hook_originals[670], 336, 3},
+  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &hook_originals[671], 339, 3},
+  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &hook_originals[672], 340, 3},
+  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &hook_originals[673], 334, 3},
+  {"cudaEventQuery", FN(w13_cudaEventQuery), &hook_originals[674], 333, 3},
+  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &hook_originals[675], 378, 3},
+  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &hook_originals[676], 379, 3},
+  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &hook_originals[677], 380, 3},
+  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &hook_originals[678], 381, 3},
+  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &hook_originals[679], 374, 3},
+  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &hook_originals[680], 375, 3},
+  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &hook_originals[681], 526, 3},
+  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &hook_originals[682], 527, 3},
+  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &hook_originals[683], 528, 3},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[684], 529, 3},
+  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &hook_originals[685], 530, 3},
+  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &hook_originals[686], 531, 3},
+  {"cudaEventCreate", FN(w13_cudaEventCreate), &hook_originals[687], 420, 3},
+  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &hook_originals[688], 422, 3},
+  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &hook_originals[689], 423, 3},
+  {"cudaEventRecord", FN(w13_cudaEventRecord), &hook_originals[690], 425, 3},
+  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &hook_originals[691], 426, 3},
+  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &hook_originals[692], 427, 3},
+  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &hook_originals[693], 428, 3},
+  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &hook_originals[694], 424, 3},
+  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &hook_originals[695], 680, 3},
+  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &hook_originals[696], 681, 3},
+  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &hook_originals[697], 676, 3},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[698], 677, 3},
+  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &hook_originals[699], 682, 3},
+  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &hook_originals[700], 683, 3},
+  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &hook_originals[701], 664, 3},
+  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &hook_originals[702], 665, 3},
+  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &hook_originals[703], 678, 3},
+  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &hook_originals[704], 679, 3},
+  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &hook_originals[705], 882, 3},
+  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &hook_originals[706], 670, 3},
+  {"__cudaGetKernel", FN(w13___cudaGetKernel), &hook_originals[707], 661, 3},
+  {"cudaGetKernel", FN(w13_cudaGetKernel), &hook_originals[708], 979, 3},
+  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &hook_originals[709], 978, 3},
+  {"cudaSetDevice", FN(w13_cudaSetDevice), &hook_originals[710], 754, 3},
+  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &hook_originals[711], 755, 3},
+  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &hook_originals[712], 756, 3},
+  {"cudaInitDevice", FN(w13_cudaInitDevice), &hook_originals[713], 753, 3},
+  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &hook_originals[714], 750, 3},
+  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &hook_originals[715], 698, 3},
+  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &hook_originals[716], 697, 3},
+  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &hook_originals[717], 751, 3},
+  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &hook_originals[718], 803, 3},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[719], 804, 3},
+  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &hook_originals[720], 805, 3},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[721], 806, 3},
 };
-const uint32_t weir_row_count = WEIR_ROWS;
+const uint32_t hook_row_count = WEIR_ROWS;
 
 const weir_name weir_names[] = {
   {"cudaFree", 1, {0, 301, 439, 587}},
@@ -11139,7 +11139,7 @@ const weir_name weir_names[] = {
   {"cuVDPAUCtxCreate_v2", 1098, {0, 0, 0, 0}},
   {"cuVDPAUGetDevice", 1099, {0, 0, 0, 0}},
 };
-const uint16_t weir_name_slots[4096] = {
+const uint16_t hook_name_slots[4096] = {
   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 862, 0, 0, 0,
   0, 0, 0, 887, 0, 0, 0, 0, 0, 0, 482, 640, 697, 1090, 0, 0,
   0, 0, 0, 130, 0, 0, 57, 0, 93, 0, 0, 0, 0, 0, 0, 702,
@@ -11398,7 +11398,7 @@ const uint16_t weir_name_slots[4096] = {
   0, 302, 0, 0, 749, 0, 0, 844, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 
-const weir_abi weir_abis[] = {
+const hook_abi hook_abis[] = {
   {"cuArray3DCreate", 2000, 0, 20, 10},
   {"cuArray3DCreate", 3020, 0, 21, 11},
   {"cuArray3DGetDescriptor", 2000, 0, -1, 828},
@@ -12072,4 +12072,4 @@ const weir_abi weir_abis[] = {
   {"cuWaitExternalSemaphoresAsync", 10000, 0, 216, 748},
   {"cuWaitExternalSemaphoresAsync", 10000, 1, 217, 749},
 };
-const uint32_t weir_abi_count = sizeof weir_abis / sizeof *weir_abis;
+const uint32_t hook_abi_count = sizeof hook_abis / sizeof *hook_abis;

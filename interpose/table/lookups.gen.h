@@ -3,9 +3,9 @@
 #ifndef WEIR_INTERPOSE_LOOKUPS_GEN_H
 #define WEIR_INTERPOSE_LOOKUPS_GEN_H
 
-CUresult weir_s_cuGetProcAddress(int bank, bool per_thread, CUresult (*real)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags), const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
-CUresult weir_s_cuGetProcAddress_v2(int bank, bool per_thread, CUresult (*real)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus), const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
-cudaError_t weir_s_cudaGetDriverEntryPoint(int bank, bool per_thread, cudaError_t (*real)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus), const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
-cudaError_t weir_s_cudaGetDriverEntryPointByVersion(int bank, bool per_thread, cudaError_t (*real)(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus), const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
+CUresult handle_cuGetProcAddress(int bank, bool per_thread, CUresult (*real)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags), const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
+CUresult handle_cuGetProcAddress_v2(int bank, bool per_thread, CUresult (*real)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus), const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
+cudaError_t handle_cudaGetDriverEntryPoint(int bank, bool per_thread, cudaError_t (*real)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus), const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
+cudaError_t handle_cudaGetDriverEntryPointByVersion(int bank, bool per_thread, cudaError_t (*real)(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus), const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
 
 #endif

@@ -20,8 +20,8 @@ static struct {
 
 static bool holds_an_original(uintptr_t start, size_t bytes)
 {
-  for (uint32_t i = 0; i < weir_row_count; i++) {
-    uintptr_t at = (uintptr_t)atomic_load_explicit(&weir_reals[i], memory_order_relaxed);
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    uintptr_t at = (uintptr_t)atomic_load_explicit(&hook_originals[i], memory_order_relaxed);
     if (at && at - start < bytes) return true;
   }
   return false;
@@ -49,26 +49,26 @@ static bool is_inner(const void *site, uintptr_t *start, size_t *bytes)
 {
   bool bank = false;
   if (is_known((uintptr_t)site, start, bytes)) return true;
-  if (!weir_object_span(site, start, bytes, &bank)) return false;
+  if (!elf_object_span(site, start, bytes, &bank)) return false;
   if (!bank && !holds_an_original(*start, *bytes)) return false;
   remember(*start, *bytes);
   return true;
 }
 
-void weir_called_within(weir_thread *t, const void *site)
+void call_note_nested(weir_thread *t, const void *site)
 {
   uintptr_t start;
   size_t bytes;
   int saved = errno;
-  weir_spool_header *h = weir_spool_current();
-  if (t->hushed || weir_is_own(site)) return;
+  spool_header *h = spool_current();
+  if (t->hushed || is_own_address(site)) return;
   if (is_inner(site, &start, &bytes)) {
     t->inner_bytes = 0; /* a handler in between finds no half */
     atomic_signal_fence(memory_order_seq_cst);
     t->inner_start = start;
     atomic_signal_fence(memory_order_seq_cst);
     t->inner_bytes = bytes;
-  } else if (h && atomic_load_explicit(&weir_recording, memory_order_relaxed)) {
+  } else if (h && atomic_load_explicit(&process_recording, memory_order_relaxed)) {
     atomic_fetch_add_explicit(&h->nested, 1, memory_order_relaxed);
   }
   errno = saved;

@@ -21,28 +21,28 @@ typedef struct asker {
 } asker;
 
 /* First of the abis of this name and stream kind, or NULL. */
-static const weir_abi *first_abi(const char *name, unsigned per_thread)
+static const hook_abi *first_abi(const char *name, unsigned per_thread)
 {
-  uint32_t low = 0, high = weir_abi_count;
+  uint32_t low = 0, high = hook_abi_count;
   while (low < high) {
     uint32_t mid = (low + high) / 2;
-    int d = strcmp(weir_abis[mid].name, name);
-    if (d < 0 || (d == 0 && weir_abis[mid].per_thread < per_thread))
+    int d = strcmp(hook_abis[mid].name, name);
+    if (d < 0 || (d == 0 && hook_abis[mid].per_thread < per_thread))
       low = mid + 1;
     else
       high = mid;
   }
-  if (low == weir_abi_count || strcmp(weir_abis[low].name, name) != 0) return NULL;
-  return weir_abis[low].per_thread == per_thread ? &weir_abis[low] : NULL;
+  if (low == hook_abi_count || strcmp(hook_abis[low].name, name) != 0) return NULL;
+  return hook_abis[low].per_thread == per_thread ? &hook_abis[low] : NULL;
 }
 
 /* The highest abi of the name not newer than `version`; a function without a per-thread spelling
  * has one for both. */
-static const weir_abi *best_abi(const char *name, uint32_t version, bool per_thread)
+static const hook_abi *best_abi(const char *name, uint32_t version, bool per_thread)
 {
-  const weir_abi *a = first_abi(name, per_thread), *best = NULL;
+  const hook_abi *a = first_abi(name, per_thread), *best = NULL;
   if (!a && per_thread) a = first_abi(name, 0), per_thread = false;
-  for (; a && a < weir_abis + weir_abi_count && strcmp(a->name, name) == 0 &&
+  for (; a && a < hook_abis + hook_abi_count && strcmp(a->name, name) == 0 &&
          a->per_thread == per_thread;
        a++)
     if (a->version <= version) best = a;
@@ -52,29 +52,29 @@ static const weir_abi *best_abi(const char *name, uint32_t version, bool per_thr
 /* What the asker gets in place of `real`. */
 static void *exchange(const asker *a, const char *name, uint32_t version, void *real)
 {
-  const weir_abi *abi =
+  const hook_abi *abi =
       best_abi(name, version, a->flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
   if (abi && version > WEIR_ABI_NEWEST && a->ask(a, name, WEIR_ABI_NEWEST) != real) abi = NULL;
-  if (abi && abi->row >= 0) return weir_row_offer(&weir_rows[abi->row], real);
+  if (abi && abi->row >= 0) return hook_row_bind(&hook_rows[abi->row], real);
   if (abi) {
-    weir_cover(abi->api, WEIR_COVER_PASSED);
+    coverage_add(abi->api, WEIR_COVER_PASSED);
     return real;
   }
   /* A spelling with its suffix, which some drivers take, or a name there is no version of. */
-  const weir_row *row = weir_row_find(WEIR_BANK_DRIVER, name);
-  if (row && !first_abi(name, 0)) return weir_row_offer(row, real);
-  uint16_t api = first_abi(name, 0) ? 0 : weir_api_find(name);
+  const hook_row *row = hook_row_find(WEIR_BANK_DRIVER, name);
+  if (row && !first_abi(name, 0)) return hook_row_bind(row, real);
+  uint16_t api = first_abi(name, 0) ? 0 : hook_api_find(name);
   if (api)
-    weir_cover(api, WEIR_COVER_PASSED);
+    coverage_add(api, WEIR_COVER_PASSED);
   else
-    weir_cover_unknown(name);
-  return api ? real : weir_unseen_offer(name, real);
+    coverage_add_unknown(name);
+  return api ? real : unwrapped_watch(name, real);
 }
 
 static bool is_ours(const void *address)
 {
-  for (uint32_t i = 0; i < weir_row_count && weir_rows[i].bank == WEIR_BANK_DRIVER; i++)
-    if (weir_rows[i].wrapper == address) return true;
+  for (uint32_t i = 0; i < hook_row_count && hook_rows[i].bank == WEIR_BANK_DRIVER; i++)
+    if (hook_rows[i].wrapper == address) return true;
   return false;
 }
 
@@ -104,7 +104,7 @@ static void *ask_v2(const asker *a, const char *name, uint32_t version)
   return ((fn_v2)a->real)(name, &p, (int)version, a->flags, NULL) == CUDA_SUCCESS ? p : NULL;
 }
 
-CUresult weir_s_cuGetProcAddress(int bank, bool per_thread, fn_v1 real, const char *symbol,
+CUresult handle_cuGetProcAddress(int bank, bool per_thread, fn_v1 real, const char *symbol,
                                  void **function, int version, cuuint64_t flags)
 {
   (void)bank, (void)per_thread;
@@ -114,7 +114,7 @@ CUresult weir_s_cuGetProcAddress(int bank, bool per_thread, fn_v1 real, const ch
   return r;
 }
 
-CUresult weir_s_cuGetProcAddress_v2(int bank, bool per_thread, fn_v2 real, const char *symbol,
+CUresult handle_cuGetProcAddress_v2(int bank, bool per_thread, fn_v2 real, const char *symbol,
                                     void **function, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *status)
 {
@@ -153,12 +153,12 @@ static uint32_t runtime_version(int bank)
 {
   typedef cudaError_t (*fn)(int *);
   static const uint32_t lowest[WEIR_BANKS] = {0, 11000, 12000, 13000};
-  fn ask = (fn)(uintptr_t)weir_elf_symbol(weir_bank_soname(bank), "cudaRuntimeGetVersion");
+  fn ask = (fn)(uintptr_t)elf_symbol(cuda_library_soname(bank), "cudaRuntimeGetVersion");
   int version = 0;
   return ask && ask(&version) == cudaSuccess && version > 0 ? (uint32_t)version : lowest[bank];
 }
 
-cudaError_t weir_s_cudaGetDriverEntryPoint(int bank, bool per_thread, fn_entry real,
+cudaError_t handle_cudaGetDriverEntryPoint(int bank, bool per_thread, fn_entry real,
                                            const char *symbol, void **function,
                                            unsigned long long flags,
                                            enum cudaDriverEntryPointQueryResult *status)
@@ -170,7 +170,7 @@ cudaError_t weir_s_cudaGetDriverEntryPoint(int bank, bool per_thread, fn_entry r
   return r;
 }
 
-cudaError_t weir_s_cudaGetDriverEntryPointByVersion(int bank, bool per_thread, fn_entry_by real,
+cudaError_t handle_cudaGetDriverEntryPointByVersion(int bank, bool per_thread, fn_entry_by real,
                                                     const char *symbol, void **function,
                                                     unsigned int version, unsigned long long flags,
                                                     enum cudaDriverEntryPointQueryResult *status)

@@ -20,34 +20,34 @@ static bool looks_ours(const char *n)
   return *n >= 'A' && *n <= 'Z';
 }
 
-const weir_name *weir_name_find(const char *name)
+const weir_name *hook_name_find(const char *name)
 {
   if (!looks_ours(name)) return NULL;
   uint32_t h = 2166136261u;
   for (const char *p = name; *p; p++)
     h = (h ^ (unsigned char)*p) * 16777619u;
-  for (uint32_t i = h % WEIR_NAME_SLOTS; weir_name_slots[i]; i = (i + 1) % WEIR_NAME_SLOTS) {
-    const weir_name *n = &weir_names[weir_name_slots[i] - 1];
+  for (uint32_t i = h % WEIR_NAME_SLOTS; hook_name_slots[i]; i = (i + 1) % WEIR_NAME_SLOTS) {
+    const weir_name *n = &weir_names[hook_name_slots[i] - 1];
     if (strcmp(n->name, name) == 0) return n;
   }
   return NULL;
 }
 
-const weir_row *weir_row_find(int bank, const char *name)
+const hook_row *hook_row_find(int bank, const char *name)
 {
-  const weir_name *n = bank >= 0 && bank < WEIR_BANKS ? weir_name_find(name) : NULL;
-  return n && n->row[bank] ? &weir_rows[n->row[bank] - 1] : NULL;
+  const weir_name *n = bank >= 0 && bank < WEIR_BANKS ? hook_name_find(name) : NULL;
+  return n && n->row[bank] ? &hook_rows[n->row[bank] - 1] : NULL;
 }
 
-bool weir_name_is_ours(const char *name)
+bool hook_name_is_wrapped(const char *name)
 {
-  const weir_name *n = weir_name_find(name);
+  const weir_name *n = hook_name_find(name);
   return n && (n->row[0] | n->row[1] | n->row[2] | n->row[3]);
 }
 
-uint16_t weir_api_find(const char *name)
+uint16_t hook_api_find(const char *name)
 {
-  const weir_name *n = weir_name_find(name);
+  const weir_name *n = hook_name_find(name);
   return n ? n->api : 0;
 }
 
@@ -55,17 +55,17 @@ uint16_t weir_api_find(const char *name)
  * two addresses; a second copy of the library is another function. */
 static bool same_object(const void *a, const void *b)
 {
-  weir_object x, y;
-  return weir_object_at(&x, a) && weir_object_at(&y, b) && x.base == y.base;
+  elf_object x, y;
+  return elf_object_at(&x, a) && elf_object_at(&y, b) && x.base == y.base;
 }
 
 static bool still_loaded(const void *address)
 {
-  weir_object o;
-  return weir_object_at(&o, address);
+  elf_object o;
+  return elf_object_at(&o, address);
 }
 
-void *weir_row_offer(const weir_row *row, void *real)
+void *hook_row_bind(const hook_row *row, void *real)
 {
   if (!real || real == row->wrapper) return real;
   void *old = NULL;
@@ -74,22 +74,22 @@ void *weir_row_offer(const weir_row *row, void *real)
     if (still_loaded(old)) return real;
     atomic_store_explicit(row->real, real, memory_order_release);
   }
-  if (row->bank == WEIR_BANK_DRIVER) weir_helpers_retry();
-  weir_cover(row->api, WEIR_COVER_LOOKED_UP);
+  if (row->bank == WEIR_BANK_DRIVER) driver_helpers_retry();
+  coverage_add(row->api, WEIR_COVER_LOOKED_UP);
   return row->wrapper;
 }
 
-void *weir_row_resolve(const weir_row *row)
+void *hook_row_resolve(const hook_row *row)
 {
   void *none = NULL;
-  void *real = weir_elf_settled(row->bank)
-                   ? weir_elf_symbol(weir_bank_soname(row->bank), row->name)
-                   : weir_elf_symbol_again((unsigned)(row - weir_rows), row->bank, row->name);
+  void *real = elf_is_settled(row->bank)
+                   ? elf_symbol(cuda_library_soname(row->bank), row->name)
+                   : elf_symbol_cached((unsigned)(row - hook_rows), row->bank, row->name);
   /* Not remembered: it is the caller's own, and the library is about to come. */
-  if (!real && row->bank == WEIR_BANK_DRIVER) return weir_elf_stand_in(row->name);
+  if (!real && row->bank == WEIR_BANK_DRIVER) return elf_stand_in(row->name);
   if (!real || real == row->wrapper) return NULL;
-  if (!weir_elf_settled(row->bank)) return real;
+  if (!elf_is_settled(row->bank)) return real;
   atomic_compare_exchange_strong(row->real, &none, real);
-  weir_helpers_retry();
+  driver_helpers_retry();
   return none ? none : real;
 }

@@ -12,65 +12,65 @@
 #include "interpose/elf/bank.h"
 #include "interpose/record/cuda_headers.h"
 
-/* One wrapped symbol of one bank. The array weir_rows[] is generated; rows of a bank are
+/* One wrapped symbol of one bank. The array hook_rows[] is generated; rows of a bank are
  * contiguous. */
-typedef struct weir_row {
+typedef struct hook_row {
   const char *name;      /* exported symbol */
   void *wrapper;         /* our function of the same type */
   _Atomic(void *) *real; /* where the wrapper finds the original; NULL inside: not resolved yet */
   uint16_t api;          /* core/trace/api.def */
-  uint8_t bank;          /* enum weir_bank */
-} weir_row;
+  uint8_t bank;          /* enum cuda_library */
+} hook_row;
 
-extern const weir_row weir_rows[];
-extern const uint32_t weir_row_count;
+extern const hook_row hook_rows[];
+extern const uint32_t hook_row_count;
 
 /* The row of an exact symbol name in a bank; NULL: not wrapped. No lock, malloc or syscall, and a
  * name that does not begin with "cu" or "__cuda" is refused within a few instructions. */
-const weir_row *weir_row_find(int bank, const char *name);
+const hook_row *hook_row_find(int bank, const char *name);
 
 /* True if the name is wrapped in any bank: what dlsym's filter asks first. */
-bool weir_name_is_ours(const char *name);
+bool hook_name_is_wrapped(const char *name);
 
 /* The api number of a CUDA function we know but may not wrap (0: no CUDA function). Slow is fine.
  */
-uint16_t weir_api_find(const char *name);
+uint16_t hook_api_find(const char *name);
 
 /* Remembers `real` as the original of the row, counts the look-up in the coverage, and returns what
  * the asker gets: the wrapper. `real` equal to the wrapper itself is returned unchanged. Where
  * *real already holds another address that is still loaded (a second copy of one soname, a shim in
  * front of it), the newcomer is returned as it is, not wrapped; dlclose() sets *real back to NULL
  * when its object is gone (loader/lookup.c). */
-void *weir_row_offer(const weir_row *row, void *real);
+void *hook_row_bind(const hook_row *row, void *real);
 
-/* Resolves a row called through our exported symbol: weir_elf_symbol() in the bank's soname. NULL:
+/* Resolves a row called through our exported symbol: elf_symbol() in the bank's soname. NULL:
  * nothing loaded has it (the wrapper then returns the "not found" error of its layer). */
-void *weir_row_resolve(const weir_row *row);
+void *hook_row_resolve(const hook_row *row);
 
 /* Every exported name there is, and where it is wrapped. */
 typedef struct weir_name {
   const char *name;
   uint16_t api;
-  uint16_t row[WEIR_BANKS]; /* index + 1 in weir_rows, by bank; 0: not wrapped */
+  uint16_t row[WEIR_BANKS]; /* index + 1 in hook_rows, by bank; 0: not wrapped */
 } weir_name;
 
 /* One ABI of a driver function as cuGetProcAddress knows it. */
-typedef struct weir_abi {
+typedef struct hook_abi {
   const char *name;   /* without suffix */
   uint32_t version;   /* CUDA version it came with */
   uint8_t per_thread; /* the per-thread default stream spelling */
-  int16_t row;        /* in weir_rows, -1: not wrapped */
+  int16_t row;        /* in hook_rows, -1: not wrapped */
   uint16_t api;
-} weir_abi;
+} hook_abi;
 
 #define WEIR_NAME_SLOTS 4096u
 extern const weir_name weir_names[];
-extern const uint16_t weir_name_slots[WEIR_NAME_SLOTS]; /* FNV-1a, linear probing; index + 1 */
-extern const weir_abi weir_abis[];                      /* by name, per_thread, version */
-extern const uint32_t weir_abi_count;
+extern const uint16_t hook_name_slots[WEIR_NAME_SLOTS]; /* FNV-1a, linear probing; index + 1 */
+extern const hook_abi hook_abis[];                      /* by name, per_thread, version */
+extern const uint32_t hook_abi_count;
 
 /* The record of an exact name, or NULL. */
-const weir_name *weir_name_find(const char *name);
+const weir_name *hook_name_find(const char *name);
 
 /* ---- cuGetProcAddress and its kin (proc_address.c) ---------------------------------------------
  *

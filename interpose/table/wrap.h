@@ -10,42 +10,42 @@
 #include "interpose/table/hooks.gen.h"
 #include "interpose/table/rows.h"
 
-extern _Atomic(void *) weir_reals[]; /* by row */
+extern _Atomic(void *) hook_originals[]; /* by row */
 
 /* The original of a row, looked up when a linked program calls before anyone asked for it. */
-WEIR_INLINE void *weir_real(uint32_t row)
+WEIR_INLINE void *hook_original(uint32_t row)
 {
-  void *real = atomic_load_explicit(&weir_reals[row], memory_order_acquire);
-  return __builtin_expect(real != NULL, 1) ? real : weir_row_resolve(&weir_rows[row]);
+  void *real = atomic_load_explicit(&hook_originals[row], memory_order_acquire);
+  return __builtin_expect(real != NULL, 1) ? real : hook_row_resolve(&hook_rows[row]);
 }
 
 /* A hooked call was made within another, from `site`, which is not in the library that last did so
  * (nested.c). Keeps errno; a signal handler may be the caller. */
-void weir_called_within(weir_thread *t, const void *site);
+void call_note_nested(weir_thread *t, const void *site);
 
-/* True: this call owns the event and weir_leave() must follow. `site`: where a wrapper returns to.
+/* True: this call owns the event and call_leave() must follow. `site`: where a wrapper returns to.
  */
-WEIR_INLINE bool weir_enter_from(weir_call *c, uint16_t api, unsigned flags, int bank,
+WEIR_INLINE bool call_enter_from(hook_call *c, uint16_t api, unsigned flags, int bank,
                                  const void *site)
 {
-  weir_thread *t = &weir_self;
-  if (weir_is_within(c, t)) {
+  weir_thread *t = &thread_self;
+  if (call_is_within(c, t)) {
     if (__builtin_expect((uintptr_t)site - t->inner_start >= t->inner_bytes, 0))
-      weir_called_within(t, site);
+      call_note_nested(t, site);
     return false;
   }
-  return weir_begin_outermost(c, t, api, flags, bank);
+  return call_begin_outermost(c, t, api, flags, bank);
 }
 
 /* In a wrapper. */
-#define weir_enter(c, api, flags, bank)                                                            \
-  weir_enter_from(c, api, flags, bank, __builtin_return_address(0))
+#define call_enter(c, api, flags, bank)                                                            \
+  call_enter_from(c, api, flags, bank, __builtin_return_address(0))
 
 /* Old functions are declared deprecated, and wrapping them is what we are here for. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 /* Any argument as a 64-bit word. */
-#define W(x) ((weir_word)(x))
+#define W(x) ((extract_word)(x))
 
 /* What an out-pointer of the call holds: undefined after a failure, absent when NULL. */
 #define WEIR_OUT(p) (c->status == 0 && (p) ? W(*(p)) : 0)

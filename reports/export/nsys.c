@@ -109,7 +109,7 @@ static weir_status copy_all(copying *x)
   return s ? s : wr_db_exec(&x->to, "COMMIT");
 }
 
-weir_status weir_export_nsys(const char *trace, const char *output)
+weir_status nsys_export(const char *trace, const char *output)
 {
   wr_input in;
   int64_t finished = 0;

@@ -10,6 +10,6 @@
 
 /* Writes the trace (or spool) `trace` to the new file `output`. Errors: those of wr_input_open(),
  * EIO, ENOSPC; a file begun is left to the caller. */
-weir_status weir_export_nsys(const char *trace, const char *output);
+weir_status nsys_export(const char *trace, const char *output);
 
 #endif

@@ -47,7 +47,7 @@ static void fold_wal(const wr_db *db, bool for_good)
 }
 
 /* Times count from the earliest opening or event; what was before the origin moves it. */
-static weir_status shift_times(const weir_importer *im)
+static weir_status shift_times(const trace_importer *im)
 {
   const wr_db *db = &im->db;
   weir_status s = WEIR_OK;
@@ -72,7 +72,7 @@ static weir_status shift_times(const weir_importer *im)
   return s;
 }
 
-static weir_status write_duration(const weir_importer *im)
+static weir_status write_duration(const trace_importer *im)
 {
   sqlite3_stmt *q = NULL;
   weir_status s =
@@ -84,10 +84,10 @@ static weir_status write_duration(const weir_importer *im)
   return s;
 }
 
-static weir_status write_no_gpu(const weir_importer *im)
+static weir_status write_no_gpu(const trace_importer *im)
 {
   sqlite3_stmt *q = NULL;
-  char *why = weir_importer_no_gpu(im);
+  char *why = importer_no_gpu(im);
   if (!why) return WEIR_OK;
   weir_status s = wr_db_prepare(&im->db, "INSERT OR REPLACE INTO meta VALUES('no_gpu', ?)", &q);
   if (!s) {
@@ -152,7 +152,7 @@ static weir_status look_at_modules(const wr_db *db)
   return s;
 }
 
-static weir_status complete(weir_importer *im)
+static weir_status complete(trace_importer *im)
 {
   const wr_db *db = &im->db;
   weir_status s = shift_times(im);
@@ -166,7 +166,7 @@ static weir_status complete(weir_importer *im)
   return s;
 }
 
-weir_status wr_finish(weir_importer *im)
+weir_status wr_finish(trace_importer *im)
 {
   fold_wal(&im->db, false);
   weir_status s = wr_db_exec(&im->db, "BEGIN IMMEDIATE");

@@ -16,7 +16,7 @@
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static weir_status open_database(weir_importer *im)
+static weir_status open_database(trace_importer *im)
 {
   static const char pragmas[] = "PRAGMA page_size = 8192; " WR_SET_ID WR_SET_WAL
                                 "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;"
@@ -37,7 +37,7 @@ static weir_status open_database(weir_importer *im)
   return s;
 }
 
-static weir_status write_meta(weir_importer *im)
+static weir_status write_meta(trace_importer *im)
 {
   sqlite3_stmt *q = NULL;
   weir_status s =
@@ -57,7 +57,7 @@ static void free_spool(wr_spool *s)
 {
   if (!s) return;
   wr_map *maps[] = {&s->threads, &s->local_stacks, &s->stacks, &s->frames, &s->modules};
-  weir_spool_reader_close(s->reader);
+  spool_reader_close(s->reader);
   for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
     wr_map_free(maps[i]);
   free(s->thread);
@@ -66,7 +66,7 @@ static void free_spool(wr_spool *s)
   free(s);
 }
 
-static void close_and_leave(weir_importer *im, bool remove)
+static void close_and_leave(trace_importer *im, bool remove)
 {
   for (size_t i = 0; i < im->spool_count; i++)
     free_spool(im->spools[i]);
@@ -83,12 +83,12 @@ static void close_and_leave(weir_importer *im, bool remove)
   free(im);
 }
 
-weir_status weir_importer_open(weir_importer **out, const char *database,
-                               const weir_importer_options *options)
+weir_status importer_open(trace_importer **out, const char *database,
+                          const importer_options *options)
 {
-  static const weir_importer_options none = {0};
+  static const importer_options none = {0};
   if (!options) options = &none;
-  weir_importer *im = calloc(1, sizeof(*im));
+  trace_importer *im = calloc(1, sizeof(*im));
   if (!im) return weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", database);
   wr_trace_state there = WR_TRACE_FREE;
   weir_status s = options->merge ? wr_trace_file_look(database, &there) : WEIR_OK;
@@ -119,22 +119,22 @@ weir_status weir_importer_open(weir_importer **out, const char *database,
   return s;
 }
 
-void weir_importer_close(weir_importer *im)
+void importer_close(trace_importer *im)
 {
   if (im) close_and_leave(im, false);
 }
 
-void weir_importer_discard(weir_importer *im)
+void importer_discard(trace_importer *im)
 {
   if (im) close_and_leave(im, im->file.made);
 }
 
-uint64_t weir_importer_events(const weir_importer *im)
+uint64_t importer_events(const trace_importer *im)
 {
   return im->written;
 }
 
-uint64_t weir_importer_dropped(const weir_importer *im, int *why)
+uint64_t importer_dropped(const trace_importer *im, int *why)
 {
   uint64_t dropped = 0;
   sqlite3_stmt *q = NULL;
@@ -148,17 +148,17 @@ uint64_t weir_importer_dropped(const weir_importer *im, int *why)
   return dropped;
 }
 
-bool weir_importer_merges(const weir_importer *im)
+bool importer_merges(const trace_importer *im)
 {
   return im->merging;
 }
 
-bool weir_importer_reached(const weir_importer *im)
+bool importer_reached(const trace_importer *im)
 {
   return im->reached;
 }
 
-void weir_importer_no_driver(weir_importer *im, const char *why)
+void importer_no_driver(trace_importer *im, const char *why)
 {
   free(im->no_driver);
   im->no_driver = wr_text(why, strlen(why), true);
@@ -167,10 +167,10 @@ void weir_importer_no_driver(weir_importer *im, const char *why)
 /* ---- adding a spool -------------------------------------------------------------------------- */
 
 /* A writer whose table of functions is not ours, or an older or newer version of ours. */
-static weir_status check_table(weir_importer *im, const weir_spool_header *h, const char *path)
+static weir_status check_table(trace_importer *im, const spool_header *h, const char *path)
 {
-  if (h->api_count > weir_api_count) return WEIR_OK;
-  if (h->api_count != im->api_count) im->api_hash = weir_api_hash(h->api_count);
+  if (h->api_count > api_total) return WEIR_OK;
+  if (h->api_count != im->api_count) im->api_hash = api_table_hash(h->api_count);
   im->api_count = h->api_count;
   if (im->api_hash == h->api_hash) return WEIR_OK;
   return weir_fail(WEIR_EVERSION,
@@ -178,8 +178,7 @@ static weir_status check_table(weir_importer *im, const weir_spool_header *h, co
                    path, h->api_count, WEIR_VERSION);
 }
 
-weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool live,
-                              uint32_t *number)
+weir_status importer_add(trace_importer *im, const char *spool_path, bool live, uint32_t *number)
 {
   if (im->spool_count >= UINT32_MAX) return weir_fail(WEIR_ELIMIT, "too many spools");
   if (!wr_grow(&im->spools, &im->spool_capacity, im->spool_count + 1, sizeof(wr_spool *)))
@@ -189,15 +188,15 @@ weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool li
     free(s);
     return wr_out_of_memory(im);
   }
-  weir_status status = weir_spool_reader_open(&s->reader, spool_path, live);
-  if (!status) status = check_table(im, weir_spool_reader_header(s->reader), spool_path);
+  weir_status status = spool_reader_open(&s->reader, spool_path, live);
+  if (!status) status = check_table(im, spool_reader_header(s->reader), spool_path);
   if (status) {
     free_spool(s);
     return status;
   }
-  weir_spool_reader_hold(s->reader); /* the program may overwrite only what is committed here */
+  spool_reader_hold(s->reader); /* the program may overwrite only what is committed here */
   s->im = im;
-  s->opening = weir_spool_reader_opening(s->reader);
+  s->opening = spool_reader_opening(s->reader);
   bool known = false;
   if (im->merging) status = wr_resume_spool(s, &known);
   if (status) {
@@ -213,15 +212,15 @@ weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool li
 /* ---- process rows ---------------------------------------------------------------------------- */
 
 /* The trace's origin, decided once: the earliest opening in the boot of the first spool. */
-static void fix_origin(weir_importer *im)
+static void fix_origin(trace_importer *im)
 {
   if (im->origin_known || !im->spool_count) return;
   const wr_spool *first = im->spools[0];
-  memcpy(im->boot_id, weir_spool_reader_header(first->reader)->boot_id, 16);
+  memcpy(im->boot_id, spool_reader_header(first->reader)->boot_id, 16);
   im->origin = first->opening;
-  im->origin_realtime = weir_spool_reader_header(first->reader)->realtime_ns;
+  im->origin_realtime = spool_reader_header(first->reader)->realtime_ns;
   for (size_t i = 1; i < im->spool_count; i++) {
-    const weir_spool_header *h = weir_spool_reader_header(im->spools[i]->reader);
+    const spool_header *h = spool_reader_header(im->spools[i]->reader);
     if (memcmp(h->boot_id, im->boot_id, 16) != 0 || im->spools[i]->opening >= im->origin) continue;
     im->origin = im->spools[i]->opening;
     im->origin_realtime = h->realtime_ns;
@@ -230,7 +229,7 @@ static void fix_origin(weir_importer *im)
 }
 
 /* The arguments, blank-separated, those with odd characters quoted for a shell. */
-static char *command_line(const weir_spool_header *h)
+static char *command_line(const spool_header *h)
 {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                               "%+,-./:=@_";
@@ -258,7 +257,7 @@ static char *command_line(const weir_spool_header *h)
   return clean;
 }
 
-static weir_status queue_origin(weir_importer *im)
+static weir_status queue_origin(trace_importer *im)
 {
   wr_op op = {.sql = "INSERT OR REPLACE INTO meta VALUES('start_realtime_ns',?1),"
                      "('start_monotonic_ns',?2)",
@@ -273,8 +272,8 @@ static weir_status queue_origin(weir_importer *im)
 
 static weir_status start_process(wr_spool *s)
 {
-  weir_importer *im = s->im;
-  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  trace_importer *im = s->im;
+  const spool_header *h = spool_reader_header(s->reader);
   if (memcmp(h->boot_id, im->boot_id, 16) != 0)
     s->boot_shift = wr_between_boots(im, h->realtime_ns) - (int64_t)(s->opening - im->origin);
   struct stat file;
@@ -299,8 +298,8 @@ static weir_status start_process(wr_spool *s)
  * debugger changes. */
 static weir_status queue_changes(wr_spool *s)
 {
-  const weir_spool_header *h = weir_spool_reader_header(s->reader);
-  weir_spool_damage d = weir_spool_reader_damage(s->reader);
+  const spool_header *h = spool_reader_header(s->reader);
+  spool_damage d = spool_reader_damage(s->reader);
   uint64_t dropped = atomic_load(&h->dropped), lookups = atomic_load(&h->unknown_lookups);
   uint64_t extended = atomic_load(&h->dropped_extended);
   uint64_t nested = atomic_load(&h->nested);
@@ -323,7 +322,7 @@ static weir_status queue_changes(wr_spool *s)
   return status;
 }
 
-static weir_status queue_unseen_row(weir_importer *im, int64_t id, int64_t process,
+static weir_status queue_unseen_row(trace_importer *im, int64_t id, int64_t process,
                                     const char *path, const char *why, uint64_t count)
 {
   wr_op op = {.sql = "INSERT OR REPLACE INTO unseen(id, process, count, path, why)"
@@ -338,7 +337,7 @@ static weir_status queue_unseen_row(weir_importer *im, int64_t id, int64_t proce
   return whole ? status : wr_out_of_memory(im);
 }
 
-weir_status weir_importer_unseen(weir_importer *im, const char *path, const char *why)
+weir_status importer_unseen(trace_importer *im, const char *path, const char *why)
 {
   return queue_unseen_row(im, 1, 0, path, why, 1);
 }
@@ -346,7 +345,7 @@ weir_status weir_importer_unseen(weir_importer *im, const char *path, const char
 /* Programs that the process has started and that Weir was not in, when there are more. */
 static weir_status queue_unseen(wr_spool *s)
 {
-  const weir_spool_header *h = weir_spool_reader_coverage(s->reader);
+  const spool_header *h = spool_reader_coverage(s->reader);
   uint64_t more = atomic_load(&h->unseen_more), sum = more;
   int64_t first = s->process * (WEIR_SPOOL_UNSEEN + 1) + 2;
   weir_status status = WEIR_OK;
@@ -355,14 +354,14 @@ static weir_status queue_unseen(wr_spool *s)
       sum += atomic_load(&h->unseen[i].count);
   if (sum == s->seen_unseen) return WEIR_OK;
   for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN && !status; i++) {
-    const weir_unseen_entry *e = &h->unseen[i];
+    const unseen_entry *e = &h->unseen[i];
     if (atomic_load(&e->state) == WEIR_UNSEEN_THERE)
-      status = queue_unseen_row(s->im, first + i, s->process, e->path, weir_unseen_words(e->why),
+      status = queue_unseen_row(s->im, first + i, s->process, e->path, unseen_words(e->why),
                                 atomic_load(&e->count));
   }
   if (more && !status)
-    status = queue_unseen_row(s->im, first + WEIR_SPOOL_UNSEEN, s->process, "",
-                              weir_unseen_words(0), more);
+    status =
+        queue_unseen_row(s->im, first + WEIR_SPOOL_UNSEEN, s->process, "", unseen_words(0), more);
   if (!status) s->seen_unseen = sum;
   return status;
 }
@@ -374,17 +373,17 @@ static weir_status drain(wr_spool *s, bool final)
   fix_origin(s->im);
   weir_status status = s->started ? WEIR_OK : start_process(s);
   if (status) return status;
-  weir_clock_map now = weir_spool_reader_clock(s->reader);
+  clock_map now = spool_reader_clock(s->reader);
   wr_timeline_poll(&s->line, &now);
-  weir_spool_visitor visitor = wr_take_visitor;
+  spool_visitor visitor = wr_take_visitor;
   visitor.context = s;
-  status = weir_spool_drain(s->reader, &visitor, final);
+  status = spool_drain(s->reader, &visitor, final);
   if (!status) status = queue_changes(s);
   if (!status) status = queue_unseen(s);
   return status;
 }
 
-weir_status weir_importer_poll(weir_importer *im, uint64_t *events)
+weir_status importer_poll(trace_importer *im, uint64_t *events)
 {
   uint64_t before = im->written;
   weir_status first = WEIR_OK;
@@ -397,7 +396,7 @@ weir_status weir_importer_poll(weir_importer *im, uint64_t *events)
   }
   if (!first) first = wr_importer_flush(im);
   for (size_t i = 0; i < im->spool_count && !first; i++)
-    if (im->spools[i] && !im->spools[i]->drained) weir_spool_hand_back(im->spools[i]->reader);
+    if (im->spools[i] && !im->spools[i]->drained) spool_hand_back(im->spools[i]->reader);
   if (events) *events = im->written - before;
   return first;
 }
@@ -406,7 +405,7 @@ weir_status weir_importer_poll(weir_importer *im, uint64_t *events)
 
 static weir_status queue_coverage(wr_spool *s)
 {
-  const weir_spool_header *h = weir_spool_reader_coverage(s->reader);
+  const spool_header *h = spool_reader_coverage(s->reader);
   weir_status status = WEIR_OK;
   for (uint32_t i = 1; !status && i < WEIR_SPOOL_MAX_APIS; i++) {
     unsigned seen = atomic_load(&h->coverage[i]);
@@ -424,7 +423,7 @@ static weir_status queue_end(wr_spool *s)
 {
   static const char *const reasons[] = {"unknown", "exit", "signal", "exec", "gone"};
   unsigned reason = (unsigned)s->reason <= WEIR_END_GONE ? (unsigned)s->reason : WEIR_END_UNKNOWN;
-  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  const spool_header *h = spool_reader_header(s->reader);
   uint64_t last = atomic_load(&h->last_mono_ns), first = h->clock_first.mono_ns;
   int64_t end = wr_time_of_mono(s, s->opening + (last > first ? last - first : 0));
   for (size_t i = 0; i < s->thread_count; i++)
@@ -442,8 +441,8 @@ static weir_status queue_end(wr_spool *s)
   return status ? status : queue_coverage(s);
 }
 
-weir_status weir_importer_drain(weir_importer *im, uint32_t number, weir_end_reason reason,
-                                int detail)
+weir_status importer_drain(trace_importer *im, uint32_t number, importer_end_reason reason,
+                           int detail)
 {
   if (number >= im->spool_count) return weir_fail(WEIR_EINVAL, "there is no spool %u", number);
   wr_spool *s = im->spools[number];
@@ -462,20 +461,20 @@ static bool ended(const wr_spool *s)
 }
 
 /* The shares of all that have ended go back to their folder's budget at once. */
-static void repay(weir_importer *im)
+static void repay(trace_importer *im)
 {
-  weir_spool_reader *any = NULL;
+  spool_reader *any = NULL;
   uint64_t bytes = 0;
   for (size_t i = 0; i < im->spool_count; i++) {
     if (!ended(im->spools[i])) continue;
     any = im->spools[i]->reader;
-    bytes += weir_spool_reader_owes(any);
+    bytes += spool_reader_owes(any);
   }
-  if (any) weir_spool_reader_repay(any, bytes);
+  if (any) spool_reader_repay(any, bytes);
 }
 
 /* Their ends are written: of thousands of short processes none takes memory any more. */
-weir_status weir_importer_commit(weir_importer *im)
+weir_status importer_commit(trace_importer *im)
 {
   weir_status status = wr_importer_flush(im);
   if (status) return status;
@@ -488,19 +487,19 @@ weir_status weir_importer_commit(weir_importer *im)
   return WEIR_OK;
 }
 
-weir_status weir_importer_end(weir_importer *im, uint32_t number, weir_end_reason reason,
-                              int detail)
+weir_status importer_end(trace_importer *im, uint32_t number, importer_end_reason reason,
+                         int detail)
 {
-  weir_status status = weir_importer_drain(im, number, reason, detail);
-  return status ? status : weir_importer_commit(im);
+  weir_status status = importer_drain(im, number, reason, detail);
+  return status ? status : importer_commit(im);
 }
 
-weir_status weir_importer_finish(weir_importer *im)
+weir_status importer_finish(trace_importer *im)
 {
   if (im->finished) return WEIR_OK;
   weir_status s = WEIR_OK;
   for (uint32_t i = 0; !s && i < im->spool_count; i++)
-    s = weir_importer_end(im, i, WEIR_END_UNKNOWN, -1);
+    s = importer_end(im, i, WEIR_END_UNKNOWN, -1);
   if (!s) s = wr_importer_flush(im);
   if (!s) s = wr_finish(im);
   if (!s) im->finished = true;

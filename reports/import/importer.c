@@ -5,7 +5,7 @@
 #include "core/trace/api.h"
 #include "reports/import/resume.h"
 
-char *weir_importer_no_gpu(const weir_importer *im)
+char *importer_no_gpu(const trace_importer *im)
 {
   char name[24];
   if (im->reached) return NULL;
@@ -16,17 +16,17 @@ char *weir_importer_no_gpu(const weir_importer *im)
 
 /* ---- writing what waits ---------------------------------------------------------------------- */
 
-static void tell_progress(weir_importer *im)
+static void tell_progress(trace_importer *im)
 {
   if (!im->options.progress) return;
   uint64_t guess = im->written;
   for (size_t i = 0; i < im->spool_count; i++)
-    if (im->spools[i]) guess += weir_spool_reader_left(im->spools[i]->reader);
+    if (im->spools[i]) guess += spool_reader_left(im->spools[i]->reader);
   im->options.progress(im->options.progress_context, im->written, guess);
 }
 
 /* So that a trace whose collector lives, or died, has a length too. */
-static weir_status queue_duration(weir_importer *im)
+static weir_status queue_duration(trace_importer *im)
 {
   int64_t duration = im->latest - im->least;
   if (duration == im->duration_told) return WEIR_OK;
@@ -37,7 +37,7 @@ static weir_status queue_duration(weir_importer *im)
   return s;
 }
 
-weir_status wr_importer_flush(weir_importer *im)
+weir_status wr_importer_flush(trace_importer *im)
 {
   uint64_t events = im->batch.rows[WR_TABLE_EVENT].count;
   weir_status s = queue_duration(im);

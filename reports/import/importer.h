@@ -35,7 +35,7 @@ typedef struct wr_piece { /* of a timeline */
 } wr_piece;
 
 typedef struct wr_timeline { /* timeline.c */
-  weir_clock_pair base;      /* the clock at the spool's opening */
+  clock_pair base;           /* the clock at the spool's opening */
   int64_t asked;             /* latest tick since the base that has a place */
   size_t count;
   wr_piece piece[WR_PIECES]; /* ascending */
@@ -49,11 +49,11 @@ typedef struct wr_resume_row {
 } wr_resume_row;
 
 typedef struct wr_spool {
-  weir_importer *im;
-  weir_spool_reader *reader;
+  trace_importer *im;
+  spool_reader *reader;
   char *path;
   int64_t process;                  /* row of process, from 1 */
-  uint64_t opening;                 /* weir_spool_reader_opening(), of the spool's boot */
+  uint64_t opening;                 /* spool_reader_opening(), of the spool's boot */
   int64_t boot_shift;               /* ns to add to bring its boot's clock onto the first spool's */
   wr_timeline line;                 /* its clock */
   int64_t asked_kept, asked_ns;     /* of the line: the tick last kept in the trace, and its ns */
@@ -73,17 +73,17 @@ typedef struct wr_spool {
   uint64_t events;
   uint64_t seen_losses; /* sum of the loss counts last written */
   uint64_t seen_unseen; /* starts of programs without Weir last written */
-  weir_end_reason reason;
+  importer_end_reason reason;
   int detail;
   bool started; /* its process row is written */
   bool drained; /* final drain done */
 } wr_spool;
 
-struct weir_importer {
+struct trace_importer {
   wr_db db;
   wr_trace_file file;
   char *command;
-  weir_importer_options options;
+  importer_options options;
   wr_batch batch;
   wr_templates templates;
   wr_memory_log memory; /* events taken by this importer */
@@ -111,13 +111,13 @@ struct weir_importer {
   char *no_driver;      /* as the caller said, or NULL */
 };
 
-static inline weir_status wr_out_of_memory(const weir_importer *im)
+static inline weir_status wr_out_of_memory(const trace_importer *im)
 {
   return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", im->file.path);
 }
 
 /* What is known of the clock at a poll; ahead of the first use of what follows. */
-void wr_timeline_poll(wr_timeline *line, const weir_clock_map *now);
+void wr_timeline_poll(wr_timeline *line, const clock_map *now);
 
 /* ns since the trace's origin of a tick value of spool `s`: of a later one never less, whenever
  * they are asked for. */
@@ -129,7 +129,7 @@ int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns);
 
 /* ns since the trace's origin of an opening in another boot, by the wall clock; 0 where that says
  * what cannot be. */
-int64_t wr_between_boots(const weir_importer *im, uint64_t realtime_ns);
+int64_t wr_between_boots(const trace_importer *im, uint64_t realtime_ns);
 
 /* ns since the line's base of a tick since it. */
 double wr_timeline_at(const wr_timeline *line, int64_t ticks);
@@ -146,19 +146,19 @@ static inline uint64_t wr_stack_seed(const wr_spool *s)
 }
 
 /* Widens the trace's span. */
-static inline void wr_span(weir_importer *im, int64_t start, int64_t end)
+static inline void wr_span(trace_importer *im, int64_t start, int64_t end)
 {
   if (start < im->least) im->least = start;
   if (end > im->latest) im->latest = end;
 }
 
 /* The visitor that turns records into rows; its context is a wr_spool. */
-extern const weir_spool_visitor wr_take_visitor;
+extern const spool_visitor wr_take_visitor;
 
 /* Writes what waits, then tells the progress callback. */
-weir_status wr_importer_flush(weir_importer *im);
+weir_status wr_importer_flush(trace_importer *im);
 
 /* Everything that needs the whole trace: shifted times, modules of frames, lifetimes. */
-weir_status wr_finish(weir_importer *im);
+weir_status wr_finish(trace_importer *im);
 
 #endif

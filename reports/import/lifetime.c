@@ -14,7 +14,7 @@
 
 #define DEVICES    256 /* ordinals, and one for "none" */
 #define NO_DEVICE  WR_NO_DEVICE
-#define REGISTERED WR_MEM_KINDS /* the classes before it are weir_mem */
+#define REGISTERED WR_MEM_KINDS /* the classes before it are memory_kind */
 #define SUM        8            /* the device side of one device */
 #define CLASSES    9
 #define TREMOR_NS  10000000

@@ -26,7 +26,7 @@ enum {
   WR_BLOCK_UNKNOWN = 4   /* no block: a free whose allocation was not seen */
 };
 
-/* True for memory that counts as the device's. `mem`: weir_mem. */
+/* True for memory that counts as the device's. `mem`: memory_kind. */
 bool wr_mem_device_side(int mem);
 
 /* Fills `block` and `memory` of the database `batch` was opened for; the rows are written by nested

@@ -67,7 +67,7 @@ void wr_memory_drop(wr_memory_log *log)
   *log = (wr_memory_log){.incomplete = true};
 }
 
-static bool is_memory_event(const weir_trace_event *e)
+static bool is_memory_event(const trace_event *e)
 {
   return !e->status && !(e->flags & WEIR_EVF_CAPTURE) &&
          (e->kind == WEIR_EV_ALLOC || e->kind == WEIR_EV_FREE || e->kind == WEIR_EV_RESET ||
@@ -76,7 +76,7 @@ static bool is_memory_event(const weir_trace_event *e)
 
 void wr_memory_keep(wr_memory_log *log, const wr_taken *x)
 {
-  const weir_trace_event *e = x->e;
+  const trace_event *e = x->e;
   if (log->incomplete || !is_memory_event(e)) return;
   bool full = log->count >= (log->most ? log->most : IN_MEMORY);
   if (x->who.thread > INT32_MAX || (full && !write_run(log)) ||

@@ -15,9 +15,9 @@ enum { WR_NO_DEVICE = WEIR_DEVICE_NONE, WR_MEM_KINDS = 7 };
 typedef struct wr_memory_event {
   int64_t id, time, pointer, bytes;
   int32_t process, thread; /* rows */
-  uint8_t kind;            /* weir_event_kind */
+  uint8_t kind;            /* event_kind */
   uint8_t context;         /* number in the process */
-  uint8_t mem;             /* weir_mem */
+  uint8_t mem;             /* memory_kind */
   uint8_t device;          /* WR_NO_DEVICE: none */
 } wr_memory_event;
 
@@ -38,7 +38,7 @@ typedef struct wr_memory_log {
 typedef struct wr_taken {
   int64_t id, start, end;
   wr_caller who;
-  const weir_trace_event *e;
+  const trace_event *e;
 } wr_taken;
 
 /* Keeps it if it is a memory event. */

@@ -12,7 +12,7 @@
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-static weir_status keep(weir_importer *im, int64_t process, int what, uint64_t key, uint64_t value)
+static weir_status keep(trace_importer *im, int64_t process, int what, uint64_t key, uint64_t value)
 {
   wr_op op = {.sql = "INSERT OR REPLACE INTO resume VALUES(?,?,?,?)",
               .v = {process, what, (int64_t)key, (int64_t)value},
@@ -71,7 +71,7 @@ static weir_status queue_rows(wr_spool *s)
 
 static uint64_t identity_of(const wr_spool *s)
 {
-  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  const spool_header *h = spool_reader_header(s->reader);
   uint64_t boot[2];
   memcpy(boot, h->boot_id, sizeof(boot));
   uint64_t hash = wr_mix(wr_mix(wr_mix(5, boot[0]), boot[1]), h->pid);
@@ -80,7 +80,7 @@ static uint64_t identity_of(const wr_spool *s)
 
 weir_status wr_resume_begin(wr_spool *s)
 {
-  weir_importer *im = s->im;
+  trace_importer *im = s->im;
   weir_status status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_IDENTITY, identity_of(s));
   for (unsigned i = 0; i < 2 && !status && !im->boot_kept; i++) {
     uint64_t half;
@@ -107,13 +107,13 @@ static weir_status keep_asked(wr_spool *s)
   return status;
 }
 
-weir_status wr_resume_positions(weir_importer *im)
+weir_status wr_resume_positions(trace_importer *im)
 {
   weir_status status = WEIR_OK;
   for (size_t i = 0; i < im->spool_count && !status; i++) {
     wr_spool *s = im->spools[i];
     if (!s || !s->started) continue;
-    status = weir_spool_reader_positions(s->reader, keep_position, s);
+    status = spool_reader_positions(s->reader, keep_position, s);
     if (!status) status = keep_asked(s);
     if (!status) status = queue_rows(s);
   }
@@ -122,7 +122,7 @@ weir_status wr_resume_positions(weir_importer *im)
 
 /* ---- a trace --------------------------------------------------------------------------------- */
 
-weir_status wr_resume_begun(weir_importer *im)
+weir_status wr_resume_begun(trace_importer *im)
 {
   int64_t tables = 0;
   weir_status s = wr_db_number(&im->db, "SELECT count(*) FROM sqlite_schema", &tables);
@@ -133,7 +133,7 @@ weir_status wr_resume_begun(weir_importer *im)
   return s;
 }
 
-static weir_status check_schema(const weir_importer *im)
+static weir_status check_schema(const trace_importer *im)
 {
   int64_t version = 0, there = 0;
   weir_status s = wr_db_number(&im->db, "PRAGMA user_version", &version);
@@ -149,7 +149,7 @@ static weir_status check_schema(const weir_importer *im)
   return s;
 }
 
-weir_status wr_resume_write(weir_importer *im)
+weir_status wr_resume_write(trace_importer *im)
 {
   if (!im->merging || im->unfinished) return WEIR_OK;
   weir_status s =
@@ -164,7 +164,7 @@ weir_status wr_resume_write(weir_importer *im)
   return s;
 }
 
-static weir_status find_counters(weir_importer *im)
+static weir_status find_counters(trace_importer *im)
 {
   const struct {
     const char *sql;
@@ -191,7 +191,7 @@ static weir_status find_counters(weir_importer *im)
   return s;
 }
 
-static weir_status find_origin(weir_importer *im)
+static weir_status find_origin(trace_importer *im)
 {
   int64_t mono = 0, real = 0, boot[2] = {0, 0};
   weir_status s =
@@ -212,7 +212,7 @@ static weir_status find_origin(weir_importer *im)
   return s;
 }
 
-weir_status wr_resume_trace(weir_importer *im)
+weir_status wr_resume_trace(trace_importer *im)
 {
   weir_status s = check_schema(im);
   if (!s) s = wr_schema_reader_views(&im->db);
@@ -282,7 +282,7 @@ static weir_status take_kept(wr_spool *s, sqlite3_stmt *q)
   case WR_RESUME_FACT:
     return take_fact(s, key, value);
   case WR_RESUME_POSITION:
-    return weir_spool_reader_resume(s->reader, (uint32_t)key, (uint64_t)value);
+    return spool_reader_resume(s->reader, (uint32_t)key, (uint64_t)value);
   case WR_RESUME_STACK:
     return put(s, &s->local_stacks, key, (uint64_t)value);
   default:
@@ -331,7 +331,7 @@ static weir_status take_stack_row(wr_spool *s, sqlite3_stmt *q)
 
 static void resume_timeline(wr_spool *s)
 {
-  weir_clock_map now = weir_spool_reader_clock(s->reader);
+  clock_map now = spool_reader_clock(s->reader);
   wr_timeline_poll(&s->line, &now);
   if (s->asked_kept <= 0) return;
   s->line.piece[0].slope = (double)s->asked_ns / (double)s->asked_kept;
@@ -367,7 +367,7 @@ static weir_status find_process(wr_spool *s)
 
 /* A spool that was never taken in, because its collector died or had no room, lies in the folder of
  * others that were. */
-static weir_status same_folder(const weir_importer *im, const char *spool, int64_t *found)
+static weir_status same_folder(const trace_importer *im, const char *spool, int64_t *found)
 {
   char *whole = realpath(spool, NULL);
   char *slash = whole ? strrchr(whole, '/') : NULL;
@@ -383,15 +383,15 @@ static weir_status same_folder(const weir_importer *im, const char *spool, int64
   return s;
 }
 
-weir_status weir_importer_knows(weir_importer *im, const char *spool_path, bool *known)
+weir_status importer_knows(trace_importer *im, const char *spool_path, bool *known)
 {
   wr_spool s = {.im = im};
   *known = !im->processes; /* a trace of nothing is anybody's */
   if (*known) return WEIR_OK;
-  weir_status status = weir_spool_reader_open(&s.reader, spool_path, false);
+  weir_status status = spool_reader_open(&s.reader, spool_path, false);
   if (status) return status;
   status = find_process(&s);
-  weir_spool_reader_close(s.reader);
+  spool_reader_close(s.reader);
   if (!status && !s.process) status = same_folder(im, spool_path, &s.process);
   *known = s.process != 0;
   return status;
@@ -423,7 +423,7 @@ weir_status wr_resume_spool(wr_spool *s, bool *known)
                   " WHERE s.process = ?1 AND s.id > ?2 ORDER BY s.id, x.depth",
                   s->stacks_from, take_stack_row);
   if (!status) resume_timeline(s);
-  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  const spool_header *h = spool_reader_header(s->reader);
   if (memcmp(h->boot_id, s->im->boot_id, 16) != 0)
     s->boot_shift = wr_between_boots(s->im, h->realtime_ns) - (int64_t)(s->opening - s->im->origin);
   s->started = true;

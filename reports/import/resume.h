@@ -31,17 +31,17 @@ weir_status wr_resume_drop(wr_spool *s, int what, uint64_t key);
 weir_status wr_resume_begin(wr_spool *s);
 
 /* Queues where all spools are now. Before each flush. */
-weir_status wr_resume_positions(weir_importer *im);
+weir_status wr_resume_positions(trace_importer *im);
 
 /* Takes back what finish() did to a trace that is written on. Before each flush. */
-weir_status wr_resume_write(weir_importer *im);
+weir_status wr_resume_write(trace_importer *im);
 
 /* A trace whose collector was killed before it had made the tables is made as a new one. */
-weir_status wr_resume_begun(weir_importer *im);
+weir_status wr_resume_begun(trace_importer *im);
 
 /* Readies `im` for the trace it has opened: finds its counters.
  * Errors: EVERSION where the trace has no such table or is of another schema. */
-weir_status wr_resume_trace(weir_importer *im);
+weir_status wr_resume_trace(trace_importer *im);
 
 /* Finds the process that spool `s` is known as and goes on where it was left; *known: there is one.
  */

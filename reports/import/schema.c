@@ -131,7 +131,7 @@ const char *wr_api_category_name(uint32_t category)
 
 const char *wr_api_name(uint32_t api, char buffer[24])
 {
-  const weir_api_info *info = api ? weir_api(api) : NULL;
+  const api_info *info = api ? api_row(api) : NULL;
   if (info && info->name) return info->name;
   (void)snprintf(buffer, 24, "api #%u", api);
   return buffer;
@@ -144,8 +144,8 @@ static weir_status insert_apis(const wr_db *db)
   sqlite3_stmt *row = NULL, *string = NULL;
   weir_status s = wr_db_prepare(db, "INSERT INTO api VALUES(?,?,?,?,?)", &row);
   if (!s) s = wr_db_prepare(db, "INSERT INTO StringIds VALUES(?,?)", &string);
-  for (uint32_t i = 1; !s && i < weir_api_count; i++) {
-    const weir_api_info *info = weir_api(i);
+  for (uint32_t i = 1; !s && i < api_total; i++) {
+    const api_info *info = api_row(i);
     if (!info) continue;
     sqlite3_bind_int(row, 1, (int)i);
     sqlite3_bind_text(row, 2, info->name, -1, SQLITE_STATIC);

@@ -67,7 +67,7 @@ weir_status wr_schema_nsys_views(const wr_db *db);
 /* Function number `api` as a trace names it; "api #N" (in `buffer`) where the table lacks it. */
 const char *wr_api_name(uint32_t api, char buffer[24]);
 
-/* weir_api_category as a word. */
+/* api_category as a word. */
 const char *wr_api_category_name(uint32_t category);
 
 #endif

@@ -15,7 +15,7 @@
 /* The thread's place in s->thread, made (with its row) at first sight. */
 static weir_status find_thread(wr_spool *s, uint32_t serial, uint32_t tid, size_t *index)
 {
-  weir_importer *im = s->im;
+  trace_importer *im = s->im;
   const uint64_t *known = wr_map_get(&s->threads, serial);
   if (known) {
     *index = (size_t)*known;
@@ -38,7 +38,7 @@ static weir_status find_thread(wr_spool *s, uint32_t serial, uint32_t tid, size_
 }
 
 /* A function our table lacks (a newer writer's): its number must have a name for the views. */
-static weir_status note_odd_api(weir_importer *im, uint32_t api)
+static weir_status note_odd_api(trace_importer *im, uint32_t api)
 {
   bool added;
   if (!wr_map_put(&im->odd_apis, api, &added)) return wr_out_of_memory(im);
@@ -58,7 +58,7 @@ static weir_status note_odd_api(weir_importer *im, uint32_t api)
 /* The narrow row; what it shares with others is in its template. */
 static void fill_event(wr_row *row, const wr_spool *s, const wr_taken *x, int64_t template)
 {
-  const weir_trace_event *e = x->e;
+  const trace_event *e = x->e;
   row->v[WR_EVENT_TEMPLATE] = template;
 #define FILL(name, value) row->v[WR_EVENT_##name] = (int64_t)(value);
   WR_EVENT_MAP(FILL)
@@ -73,7 +73,7 @@ static bool says_no_device(unsigned status)
   return status == 34 || status == 35 || status == 100 || status == 803 || status == 804;
 }
 
-static void note_reach(weir_importer *im, const weir_trace_event *e)
+static void note_reach(trace_importer *im, const trace_event *e)
 {
   if (!e->status && (e->kind <= WEIR_EV_MEMSET || e->kind == WEIR_EV_LAUNCH)) im->reached = true;
   if (im->refused_api || !says_no_device(e->status)) return;
@@ -81,7 +81,7 @@ static void note_reach(weir_importer *im, const weir_trace_event *e)
   im->refused = e->status;
 }
 
-static int64_t stack_of(const wr_spool *s, uint32_t serial, const weir_trace_event *e)
+static int64_t stack_of(const wr_spool *s, uint32_t serial, const trace_event *e)
 {
   const uint64_t *stack = NULL;
   if (e->stack & 0xffffff)
@@ -92,10 +92,10 @@ static int64_t stack_of(const wr_spool *s, uint32_t serial, const weir_trace_eve
 /* When it was called and returned. */
 static void place_event(wr_spool *s, wr_thread *t, wr_taken *x)
 {
-  const weir_trace_event *e = x->e;
-  bool sane = wr_length(s, weir_event_duration(e)) > 0;
+  const trace_event *e = x->e;
+  bool sane = wr_length(s, event_duration(e)) > 0;
   x->start = wr_time(s, e->start);
-  x->end = sane ? wr_time(s, e->start + weir_event_duration(e)) : x->start;
+  x->end = sane ? wr_time(s, e->start + event_duration(e)) : x->start;
   if (x->end < x->start) x->end = x->start; /* the sum is damaged */
   t->last_end = x->end;
   wr_span(s->im, x->start, x->end);
@@ -104,7 +104,7 @@ static void place_event(wr_spool *s, wr_thread *t, wr_taken *x)
 /* The rows of one event: all of them, or none but its template. */
 static weir_status add_event(wr_spool *s, wr_thread *t, wr_taken *x)
 {
-  weir_importer *im = s->im;
+  trace_importer *im = s->im;
   int64_t template = 0;
   weir_status status = wr_template_of(&im->templates, &im->batch, &x->who, x->e, &template);
   if (status) return status;
@@ -126,17 +126,16 @@ static weir_status add_event(wr_spool *s, wr_thread *t, wr_taken *x)
   return WEIR_OK;
 }
 
-static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
-                              const weir_trace_event *e)
+static weir_status take_event(void *context, uint32_t serial, uint32_t tid, const trace_event *e)
 {
   wr_spool *s = context;
-  weir_importer *im = s->im;
-  weir_trace_event alone;
+  trace_importer *im = s->im;
+  trace_event alone;
   size_t index = 0;
   weir_status status = WEIR_OK;
   if (im->batch.rows[WR_TABLE_EVENT].count >= WR_BATCH_EVENTS) status = wr_importer_flush(im);
   if (!status) status = find_thread(s, serial, tid, &index);
-  if (!status && e->api >= weir_api_count) status = note_odd_api(im, e->api);
+  if (!status && e->api >= api_total) status = note_odd_api(im, e->api);
   if (status) return status;
   wr_thread *t = &s->thread[index];
   if (e->flags & WEIR_EVF_BATCH && !t->last_call) { /* the first item of its call is lost */
@@ -157,7 +156,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
 
 static weir_status find_frame(wr_spool *s, uint64_t address, int64_t time, int64_t *id)
 {
-  weir_importer *im = s->im;
+  trace_importer *im = s->im;
   uint64_t key = wr_frame_key(s, address);
   uint64_t *known = wr_map_get(&s->frames, key);
   if (!known) {
@@ -178,7 +177,7 @@ static weir_status find_frame(wr_spool *s, uint64_t address, int64_t time, int64
 /* Adds a stack nobody has shown yet. Frames added before a failure are found again. */
 static weir_status add_stack(wr_spool *s, const uint64_t *frames, size_t depth, int64_t time)
 {
-  weir_importer *im = s->im;
+  trace_importer *im = s->im;
   int64_t ids[WEIR_STACK_MAX_DEPTH];
   for (size_t i = 0; i < depth; i++) {
     weir_status status = find_frame(s, frames[i], time, &ids[i]);
@@ -196,7 +195,7 @@ static weir_status add_stack(wr_spool *s, const uint64_t *frames, size_t depth, 
   return WEIR_OK;
 }
 
-static weir_status take_stack(wr_spool *s, uint32_t serial, const weir_trace_event *head,
+static weir_status take_stack(wr_spool *s, uint32_t serial, const trace_event *head,
                               const void *payload, size_t bytes)
 {
   uint64_t frames[WEIR_STACK_MAX_DEPTH], hash = wr_stack_seed(s);
@@ -223,12 +222,12 @@ static weir_status take_stack(wr_spool *s, uint32_t serial, const weir_trace_eve
 /* ---- the other extended records -------------------------------------------------------------- */
 
 /* The modules loaded now are kept by base: its row, and, under another key, what it is. */
-static uint64_t module_key(const weir_module_info *info)
+static uint64_t module_key(const module_info *info)
 {
   return wr_mix(3, info->base);
 }
 
-static uint64_t identity_key(const weir_module_info *info)
+static uint64_t identity_key(const module_info *info)
 {
   return wr_mix(4, info->base);
 }
@@ -245,7 +244,7 @@ static weir_status new_unload(wr_spool *s)
   return status;
 }
 
-static weir_status unload_module(wr_spool *s, const weir_module_info *info, int64_t time)
+static weir_status unload_module(wr_spool *s, const module_info *info, int64_t time)
 {
   weir_status status = new_unload(s);
   uint64_t *known = wr_map_get(&s->modules, module_key(info));
@@ -269,15 +268,15 @@ static void hex(char *out, const unsigned char *bytes, size_t count)
 }
 
 /* What is behind the path; zeros: nothing is. */
-static weir_module_stamp stamp_of(const char *end, size_t left)
+static module_stamp stamp_of(const char *end, size_t left)
 {
-  weir_module_stamp stamp = {0};
+  module_stamp stamp = {0};
   if (left >= sizeof(stamp)) memcpy(&stamp, end, sizeof(stamp));
   return stamp;
 }
 
 /* The row of StringIds of a text, made where it is new. Takes `text`. */
-static weir_status string_of(weir_importer *im, char *text, int64_t *id)
+static weir_status string_of(trace_importer *im, char *text, int64_t *id)
 {
   if (!text) return wr_out_of_memory(im);
   uint64_t key = 5;
@@ -303,10 +302,10 @@ static weir_status string_of(weir_importer *im, char *text, int64_t *id)
   return WEIR_OK;
 }
 
-static weir_status add_module(wr_spool *s, const weir_module_info *info, weir_module_stamp stamp,
+static weir_status add_module(wr_spool *s, const module_info *info, module_stamp stamp,
                               const char *build_id, char *path, char *path_again, int64_t time)
 {
-  weir_importer *im = s->im;
+  trace_importer *im = s->im;
   int64_t string = 0;
   weir_status named = string_of(im, path_again, &string);
   uint64_t *row = named ? NULL : wr_map_put(&s->modules, module_key(info), NULL);
@@ -326,10 +325,10 @@ static weir_status add_module(wr_spool *s, const weir_module_info *info, weir_mo
 
 /* Every thread may tell of a module: the first row counts while it stays loaded. Another module in
  * the same place means that the old one's end went unseen. */
-static weir_status take_module(wr_spool *s, const weir_trace_event *head, const void *payload,
+static weir_status take_module(wr_spool *s, const trace_event *head, const void *payload,
                                size_t bytes)
 {
-  weir_module_info info;
+  module_info info;
   if (bytes < sizeof(info)) return WEIR_OK;
   memcpy(&info, payload, sizeof(info));
   int64_t time = wr_time(s, head->start);
@@ -358,7 +357,7 @@ static weir_status take_module(wr_spool *s, const weir_trace_event *head, const 
                     time);
 }
 
-static weir_status take_name(wr_spool *s, const weir_trace_event *head, const void *payload,
+static weir_status take_name(wr_spool *s, const trace_event *head, const void *payload,
                              size_t bytes)
 {
   static const char *const kinds[] = {"unknown", "kernel", "device", "api"};
@@ -371,7 +370,7 @@ static weir_status take_name(wr_spool *s, const weir_trace_event *head, const vo
   return wr_batch_op(&s->im->batch, op);
 }
 
-static weir_status take_note(wr_spool *s, size_t thread, const weir_trace_event *head,
+static weir_status take_note(wr_spool *s, size_t thread, const trace_event *head,
                              const void *payload, size_t bytes)
 {
   wr_op op = {.sql = "INSERT INTO note(process, thread, time, text) VALUES(?,?,?,?)",
@@ -384,7 +383,7 @@ static weir_status take_note(wr_spool *s, size_t thread, const weir_trace_event 
 
 static weir_status take_thread(wr_spool *s, size_t thread, const void *payload, size_t bytes)
 {
-  weir_importer *im = s->im;
+  trace_importer *im = s->im;
   wr_op op = {.sql = "UPDATE thread SET name = ?2 WHERE id = ?1",
               .v = {s->thread[thread].id},
               .numbers = 1,
@@ -397,7 +396,7 @@ static weir_status take_thread(wr_spool *s, size_t thread, const void *payload, 
 }
 
 /* "[8, 20]" (new), or NULL. */
-static char *shape_text(const weir_tensor_info *info)
+static char *shape_text(const tensor_info *info)
 {
   char text[WEIR_TENSOR_DIMS * 24 + 3] = "[";
   size_t at = 1;
@@ -407,7 +406,7 @@ static char *shape_text(const weir_tensor_info *info)
   return wr_format("%s]", text);
 }
 
-static weir_status take_tensor(wr_spool *s, size_t thread, const weir_trace_event *head,
+static weir_status take_tensor(wr_spool *s, size_t thread, const trace_event *head,
                                const void *payload, size_t bytes)
 {
   static const char *const dtypes[] = {
@@ -415,7 +414,7 @@ static weir_status take_tensor(wr_spool *s, size_t thread, const weir_trace_even
       WEIR_DTYPE_MAP(DTYPE_NAME)
 #undef DTYPE_NAME
   };
-  weir_tensor_info info;
+  tensor_info info;
   if (bytes < sizeof(info)) return WEIR_OK;
   memcpy(&info, payload, sizeof(info));
   const char *name = (const char *)payload + sizeof(info), *module = name + info.name_bytes;
@@ -444,7 +443,7 @@ static weir_status take_tensor(wr_spool *s, size_t thread, const weir_trace_even
 }
 
 static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
-                                 const weir_trace_event *head, const void *payload, size_t bytes)
+                                 const trace_event *head, const void *payload, size_t bytes)
 {
   wr_spool *s = context;
   size_t thread = 0,
@@ -470,4 +469,4 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
   }
 }
 
-const weir_spool_visitor wr_take_visitor = {.event = take_event, .extended = take_extended};
+const spool_visitor wr_take_visitor = {.event = take_event, .extended = take_extended};

@@ -4,7 +4,7 @@
 
 enum { MOST_KNOWN = 1 << 17 }; /* 6 MiB; then all are forgotten */
 
-static uint64_t key_of(const wr_caller *who, const weir_trace_event *e)
+static uint64_t key_of(const wr_caller *who, const trace_event *e)
 {
   uint64_t call = (uint64_t)e->kind | (uint64_t)e->flags << 8 | (uint64_t)e->api << 16 |
                   (uint64_t)e->status << 32 | (uint64_t)(e->stack >> 24) << 48;
@@ -15,7 +15,7 @@ static uint64_t key_of(const wr_caller *who, const weir_trace_event *e)
   return wr_mix(wr_mix(key, (uint64_t)who->stack), e->stream);
 }
 
-static void fill_row(wr_row *row, int64_t id, const wr_caller *k, const weir_trace_event *e)
+static void fill_row(wr_row *row, int64_t id, const wr_caller *k, const trace_event *e)
 {
   row->v[WR_TEMPLATE_ID] = id;
 #define FILL(name, value, there)                                                                   \
@@ -26,7 +26,7 @@ static void fill_row(wr_row *row, int64_t id, const wr_caller *k, const weir_tra
 }
 
 weir_status wr_template_of(wr_templates *t, wr_batch *batch, const wr_caller *who,
-                           const weir_trace_event *e, int64_t *id)
+                           const trace_event *e, int64_t *id)
 {
   uint64_t key = key_of(who, e);
   uint64_t *known = wr_map_get(&t->known, key);

@@ -29,6 +29,6 @@ typedef struct wr_templates {
 /* The number of the template of `e`, made (with its row) where it is not known.
  * Errors: ENOMEM. */
 weir_status wr_template_of(wr_templates *t, wr_batch *batch, const wr_caller *who,
-                           const weir_trace_event *e, int64_t *id);
+                           const trace_event *e, int64_t *id);
 
 #endif

@@ -22,7 +22,7 @@ int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns)
   return opening + s->boot_shift + since_opening;
 }
 
-int64_t wr_between_boots(const weir_importer *im, uint64_t realtime_ns)
+int64_t wr_between_boots(const trace_importer *im, uint64_t realtime_ns)
 {
   int64_t ns = (int64_t)(realtime_ns - im->origin_realtime);
   return ns > -AFTER_OPENING && ns < AFTER_OPENING ? ns : 0;
@@ -57,7 +57,7 @@ double wr_timeline_at(const wr_timeline *l, int64_t ticks)
   return ticks > p->from ? on_piece(p, ticks) : (double)ticks * p->slope;
 }
 
-void wr_timeline_poll(wr_timeline *l, const weir_clock_map *now)
+void wr_timeline_poll(wr_timeline *l, const clock_map *now)
 {
   wr_piece *last = l->count ? &l->piece[l->count - 1] : NULL;
   if (!last) l->base = now->base;

@@ -47,11 +47,11 @@ weir_status wr_firsts_open(wr_firsts *f, const wr_db *db)
   static const char *const makers[] = {"cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3",
                                        "cuCtxCreate_v4"};
   *f = (wr_firsts){.last_thread = INT64_MIN};
-  f->init = weir_api_find_name("cuInit");
-  f->init_device = weir_api_find_name("cudaInitDevice");
-  f->retain = weir_api_find_name("cuDevicePrimaryCtxRetain");
+  f->init = api_find_name("cuInit");
+  f->init_device = api_find_name("cudaInitDevice");
+  f->retain = api_find_name("cuDevicePrimaryCtxRetain");
   for (int i = 0; i < 4; i++)
-    f->create[i] = weir_api_find_name(makers[i]);
+    f->create[i] = api_find_name(makers[i]);
   weir_status s = wr_db_each(db,
                              "SELECT process, \"end\", device, context, bytes FROM rare_event"
                              " WHERE kind = 10 AND status = 0",

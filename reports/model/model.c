@@ -24,7 +24,7 @@ typedef struct load {
   const wr_db *db;
   wr_api_row *by_api;      /* [65536] */
   wr_route *by_route;      /* [WR_PLACES][WR_PLACES] */
-  uint64_t split[2][8][3]; /* h2d, d2h; host weir_mem; calls, bytes, asynchronous calls */
+  uint64_t split[2][8][3]; /* h2d, d2h; host memory_kind; calls, bytes, asynchronous calls */
   wr_map per_process;      /* process -> events */
   wr_site_sums sums;
   wr_firsts firsts;
@@ -721,7 +721,7 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
   static const char *const launches[] = {"cuGraphLaunch", "cuGraphLaunch_ptsz", "cudaGraphLaunch",
                                          "cudaGraphLaunch_ptsz"};
   for (int i = 0; i < 4; i++)
-    l.graph_launch[i] = weir_api_find_name(launches[i]);
+    l.graph_launch[i] = api_find_name(launches[i]);
   weir_status s = WEIR_OK;
   if (!m->path || !m->devices || !l.by_api || !l.by_route) s = wr_db_out_of_memory(db);
   if (!s) s = run(&l, top);

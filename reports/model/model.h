@@ -99,7 +99,7 @@ typedef struct wr_site {
   int line;
   bool known;                  /* the function has a name */
   char *api;                   /* owned; NULL in memory lists */
-  int direction, mem, src_mem; /* of copies: weir_copy_kind, weir_mem; else -1 */
+  int direction, mem, src_mem; /* of copies: copy_kind, memory_kind; else -1 */
   uint64_t calls, bytes, ns;
   bool implicit;         /* some of its waits are implicit ones */
   wr_site_stack *stacks; /* owned; the heaviest first */

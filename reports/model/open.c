@@ -143,11 +143,11 @@ static weir_status open_trace(wr_db *db, const char *file)
 
 static weir_status import_one(const char *spool, const char *trace)
 {
-  weir_importer *im = NULL;
-  weir_status s = weir_importer_open(&im, trace, NULL);
-  if (!s) s = weir_importer_add(im, spool, false, NULL);
-  if (!s) s = weir_importer_finish(im);
-  weir_importer_close(im);
+  trace_importer *im = NULL;
+  weir_status s = importer_open(&im, trace, NULL);
+  if (!s) s = importer_add(im, spool, false, NULL);
+  if (!s) s = importer_finish(im);
+  importer_close(im);
   return s;
 }
 

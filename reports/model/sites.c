@@ -111,8 +111,8 @@ static bool cuda_function(const wr_frame *f)
   plain_name(f->function, name);
   if (name[0] != 'c' && name[0] != '_') return false;
   if (starts_with(name, "__cudart")) return true;
-  for (uint32_t i = 1; i < weir_api_count; i++)
-    if (weir_api(i)->name && !strcmp(weir_api(i)->name, name)) return true;
+  for (uint32_t i = 1; i < api_total; i++)
+    if (api_row(i)->name && !strcmp(api_row(i)->name, name)) return true;
   return false;
 }
 

@@ -52,7 +52,7 @@ void wr_site_sums_free(wr_site_sums *s);
 weir_status wr_sites_make(wr_model *m, const wr_site_sums *sums, const wr_db *db, int top);
 void wr_sites_free(wr_sites *s);
 
-/* "h2d", "pageable": weir_copy_kind, weir_mem in a word. */
+/* "h2d", "pageable": copy_kind, memory_kind in a word. */
 const char *wr_direction_name(int copy);
 const char *wr_mem_name(int mem);
 

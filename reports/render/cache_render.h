@@ -12,7 +12,7 @@ void wr_cache_section(wr_page *p, const wr_cache *c, bool whole);
 json_t *wr_cache_json(const wr_cache *c); /* new; NULL: out of memory */
 
 weir_status wr_cache_render_text(FILE *out, const wr_cache *c, const char *path,
-                                 const weir_report_options *options);
+                                 const report_settings *options);
 weir_status wr_cache_render_json(FILE *out, const wr_cache *c, const char *path);
 
 #endif

@@ -251,7 +251,7 @@ void wr_cache_section(wr_page *p, const wr_cache *c, bool whole)
 }
 
 weir_status wr_cache_render_text(FILE *out, const wr_cache *c, const char *path,
-                                 const weir_report_options *options)
+                                 const report_settings *options)
 {
   wr_page *p = calloc(1, sizeof(*p));
   if (!p) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", path);

@@ -7,6 +7,6 @@
 #include "reports/render/report.h"
 
 weir_status wr_render_json(FILE *out, const wr_model *m);
-weir_status wr_render_text(FILE *out, const wr_model *m, const weir_report_options *options);
+weir_status wr_render_text(FILE *out, const wr_model *m, const report_settings *options);
 
 #endif

@@ -8,10 +8,10 @@
 #define TOP_TEXT 5
 #define TOP_JSON 20
 
-weir_status weir_report_summary(FILE *out, const char *trace, const weir_report_options *options)
+weir_status report_summary(FILE *out, const char *trace, const report_settings *options)
 {
-  static const weir_report_options plain = {0};
-  const weir_report_options *o = options ? options : &plain;
+  static const report_settings plain = {0};
+  const report_settings *o = options ? options : &plain;
   int top = o->top > 0 ? o->top : o->format == WEIR_REPORT_JSON ? TOP_JSON : TOP_TEXT;
   wr_input in;
   wr_model m = {0};
@@ -26,10 +26,10 @@ weir_status weir_report_summary(FILE *out, const char *trace, const weir_report_
   return s;
 }
 
-weir_status weir_report_cache(FILE *out, const char *trace, const weir_report_options *options)
+weir_status report_cache(FILE *out, const char *trace, const report_settings *options)
 {
-  static const weir_report_options plain = {0};
-  const weir_report_options *o = options ? options : &plain;
+  static const report_settings plain = {0};
+  const report_settings *o = options ? options : &plain;
   wr_input in;
   wr_cache c = {0};
   weir_status s = wr_input_open(&in, trace);
@@ -44,7 +44,7 @@ weir_status weir_report_cache(FILE *out, const char *trace, const weir_report_op
   return s;
 }
 
-weir_status weir_report_figures(weir_figures *out, const char *trace)
+weir_status report_figures(run_figures *out, const char *trace)
 {
   wr_input in;
   wr_model m = {0};
@@ -55,15 +55,15 @@ weir_status weir_report_figures(weir_figures *out, const char *trace)
   if (s) return s;
   const wr_totals *t = &m.total;
   const wr_cache_side *d = &m.cache.side[WR_CACHE_DEVICE], *p = &m.cache.side[WR_CACHE_PINNED];
-  *out = (weir_figures){.duration_ns = (uint64_t)m.duration_ns,
-                        .waits = t->sync_explicit_calls + t->sync_implicit_calls,
-                        .wait_ns = t->sync_explicit_ns + t->sync_implicit_ns,
-                        .peak_bytes = m.cache.rerouted ? m.cache.held_peak_bytes : t->peak_bytes,
-                        .hits = d->hits + p->hits,
-                        .misses = d->misses + p->misses,
-                        .events = t->events,
-                        .failed_calls = t->failed_calls,
-                        .dropped = t->dropped};
+  *out = (run_figures){.duration_ns = (uint64_t)m.duration_ns,
+                       .waits = t->sync_explicit_calls + t->sync_implicit_calls,
+                       .wait_ns = t->sync_explicit_ns + t->sync_implicit_ns,
+                       .peak_bytes = m.cache.rerouted ? m.cache.held_peak_bytes : t->peak_bytes,
+                       .hits = d->hits + p->hits,
+                       .misses = d->misses + p->misses,
+                       .events = t->events,
+                       .failed_calls = t->failed_calls,
+                       .dropped = t->dropped};
   wr_model_free(&m);
   return WEIR_OK;
 }

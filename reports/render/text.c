@@ -452,7 +452,7 @@ static void losses(wr_page *p)
   if (t->dropped)
     LINE(p, true, "%s %s dropped (%s): every number above is a lower bound",
          COUNTED(t->dropped, "event"), t->dropped == 1 ? "was" : "were",
-         weir_spool_drop_reason((int)why));
+         spool_drop_reason((int)why));
   if (c->damaged_chunks)
     LINE(p, true, "%s of a spool %s damaged and skipped", COUNTED(c->damaged_chunks, "part"),
          c->damaged_chunks == 1 ? "was" : "were");
@@ -530,7 +530,7 @@ static void coverage(wr_page *p)
     LINE(p, false, "… and %s more", COUNTED(m->note_count - NOTE_ROWS, "note"));
 }
 
-weir_status wr_render_text(FILE *out, const wr_model *m, const weir_report_options *options)
+weir_status wr_render_text(FILE *out, const wr_model *m, const report_settings *options)
 {
   wr_page *p = calloc(1, sizeof(*p));
   if (!p) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", m->path);

@@ -14,16 +14,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile uint64_t sink; /* so that every delivered byte is read */
 
-static weir_status touch_event(void *context, uint32_t thread, uint32_t tid,
-                               const weir_trace_event *e)
+static weir_status touch_event(void *context, uint32_t thread, uint32_t tid, const trace_event *e)
 {
   (void)context;
-  sink += thread + tid + e->a + e->b + e->bytes + weir_event_duration(e);
+  sink += thread + tid + e->a + e->b + e->bytes + event_duration(e);
   return WEIR_OK;
 }
 
 static weir_status touch_extended(void *context, uint32_t thread, uint32_t tid,
-                                  const weir_trace_event *head, const void *payload, size_t bytes)
+                                  const trace_event *head, const void *payload, size_t bytes)
 {
   const uint8_t *p = payload;
   uint64_t *budget = context;
@@ -32,7 +31,7 @@ static weir_status touch_extended(void *context, uint32_t thread, uint32_t tid,
     sink += p[i];
   if (head->kind == WEIR_EV_STACK && bytes != head->bytes * 8) abort();
   if (head->kind == WEIR_EV_MODULE) {
-    weir_module_info info;
+    module_info info;
     memcpy(&info, p, sizeof info);
     for (size_t i = 0; i < (size_t)info.build_id_bytes + info.path_bytes; i++)
       sink += p[sizeof info + i];
@@ -48,7 +47,7 @@ static void put(int fd, const void *bytes, size_t count, uint64_t offset)
 
 static void put_header(int fd, const fuzz_head *head, const uint8_t **data, const uint8_t *end)
 {
-  static weir_spool_header h;
+  static spool_header h;
   memset(&h, 0, sizeof h);
   memcpy(h.magic, WEIR_SPOOL_MAGIC, sizeof h.magic);
   h.version = WEIR_SPOOL_VERSION;
@@ -56,7 +55,7 @@ static void put_header(int fd, const fuzz_head *head, const uint8_t **data, cons
   h.chunk_bytes = WEIR_SPOOL_CHUNK;
   unsigned entries = head->entries % (FUZZ_CHUNKS + 1u);
   atomic_store(&h.chunks, entries);
-  const size_t bytes = sizeof(weir_chunk_entry);
+  const size_t bytes = sizeof(chunk_entry);
   for (unsigned i = 0; i < entries && (size_t)(end - *data) >= bytes; i++, *data += bytes)
     put(fd, *data, bytes, WEIR_SPOOL_DIRECTORY + i * bytes);
   for (unsigned i = 0; i < head->patches && end - *data >= 4; i++, *data += 4) {
@@ -69,9 +68,9 @@ static void put_header(int fd, const fuzz_head *head, const uint8_t **data, cons
 }
 
 /* Chunk `index`, as its entry in the file has it, put where a chunk can be. */
-static weir_chunk_entry entry_of(int fd, uint32_t index)
+static chunk_entry entry_of(int fd, uint32_t index)
 {
-  weir_chunk_entry e;
+  chunk_entry e;
   const uint32_t first = WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT;
   uint64_t at = WEIR_SPOOL_DIRECTORY + (uint64_t)index * sizeof e;
   if (pread(fd, &e, sizeof e, (off_t)at) != (ssize_t)sizeof e) memset(&e, 0, sizeof e);
@@ -84,13 +83,13 @@ static void put_slots(int fd, const fuzz_head *head, const uint8_t *data, const 
 {
   uint32_t per_chunk = head->per_chunk ? head->per_chunk : 1, chunk = 0, slot = head->first;
   for (uint32_t n = 0; end - data >= 64 && chunk < FUZZ_CHUNKS; data += 64) {
-    weir_trace_event e;
+    trace_event e;
     memcpy(&e, data, sizeof e);
-    weir_chunk_entry c = entry_of(fd, chunk);
+    chunk_entry c = entry_of(fd, chunk);
     const uint64_t generation = atomic_load(&c.state) >> WEIR_CHUNK_STATE_BITS;
     slot %= c.units * (WEIR_SPOOL_UNIT / 64);
     if (head->flags & FUZZ_COMMIT)
-      atomic_store(&e.commit, weir_event_check(&e, generation << 16 | slot));
+      atomic_store(&e.commit, event_check(&e, generation << 16 | slot));
     put(fd, &e, 64, (uint64_t)c.place * WEIR_SPOOL_UNIT + slot * 64u);
     slot++;
     if (++n % per_chunk == 0) {
@@ -102,17 +101,17 @@ static void put_slots(int fd, const fuzz_head *head, const uint8_t *data, const 
 
 static void read_it(const char *path, bool live, uint64_t budget)
 {
-  weir_spool_reader *r;
-  weir_spool_visitor v = {&budget, touch_event, touch_extended};
-  if (weir_spool_reader_open(&r, path, live)) return;
+  spool_reader *r;
+  spool_visitor v = {&budget, touch_event, touch_extended};
+  if (spool_reader_open(&r, path, live)) return;
   for (int i = 0; i < 3; i++)
-    weir_spool_drain(r, &v, i == 2);
-  const weir_spool_header *h = weir_spool_reader_header(r);
+    spool_drain(r, &v, i == 2);
+  const spool_header *h = spool_reader_header(r);
   sink += strlen(h->exe) + h->cmdline[h->cmdline_bytes] + h->unknown_name[0];
-  weir_clock_map map = weir_spool_reader_clock(r);
-  sink += (uint64_t)weir_clock_to_mono_ns(&map, budget);
-  sink += weir_spool_reader_damage(r).chunks;
-  weir_spool_reader_close(r);
+  clock_map map = spool_reader_clock(r);
+  sink += (uint64_t)clock_to_mono_ns(&map, budget);
+  sink += spool_reader_damage(r).chunks;
+  spool_reader_close(r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

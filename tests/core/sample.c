@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void put_one(weir_writer *w, uint64_t key, uint64_t i)
+static void put_one(spool_writer *w, uint64_t key, uint64_t i)
 {
   bool put = i % 7 == 3 ? put_note(w, key, i, 20 + i * 9) : put_event(w, key, i);
   if (!put) _exit(1);
@@ -15,21 +15,21 @@ static void put_one(weir_writer *w, uint64_t key, uint64_t i)
 
 static void write_sample(const char *folder)
 {
-  weir_writer full = {0}, open = {0};
-  weir_spool_options options = {.directory = folder, .limit_bytes = 4 << 20};
-  if (weir_spool_open(&options)) _exit(1);
+  spool_writer full = {0}, open = {0};
+  spool_options options = {.directory = folder, .limit_bytes = 4 << 20};
+  if (spool_open(&options)) _exit(1);
   for (uint64_t i = 0; i < SAMPLE_FULL; i++)
     put_one(&full, 1, i);
-  weir_writer_release(&full);
+  spool_writer_release(&full);
   for (uint64_t i = 0; i < SAMPLE_OPEN; i++)
     put_one(&open, 2, i);
   _exit(0);
 }
 
-static const weir_trace_event *slot_at(const sample *s, uint32_t chunk, uint32_t slot)
+static const trace_event *slot_at(const sample *s, uint32_t chunk, uint32_t slot)
 {
   const uint8_t *p = s->bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_UNIT + slot * 64u;
-  return (const weir_trace_event *)(const void *)p;
+  return (const trace_event *)(const void *)p;
 }
 
 /* Where each record lies. */
@@ -37,7 +37,7 @@ static void find_records(sample *s)
 {
   for (uint32_t record = 0; record < SAMPLE_RECORDS; record++) {
     uint32_t chunk = record >= SAMPLE_FULL, slot = s->used[chunk];
-    const weir_trace_event *e = slot_at(s, chunk, slot);
+    const trace_event *e = slot_at(s, chunk, slot);
     s->first[record] = slot;
     s->used[chunk] += 1u + (e->kind >= 32 ? e->status : 0);
     s->after[record] = s->used[chunk];
@@ -66,6 +66,6 @@ void make_sample(sample *s, const char *folder)
 void recommit(uint8_t *bytes, uint32_t chunk, uint32_t slot)
 {
   uint8_t *p = bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_UNIT + slot * 64u;
-  weir_trace_event *e = (weir_trace_event *)(void *)p;
-  atomic_store(&e->commit, weir_event_check(e, UINT64_C(1) << 16 | slot));
+  trace_event *e = (trace_event *)(void *)p;
+  atomic_store(&e->commit, event_check(e, UINT64_C(1) << 16 | slot));
 }

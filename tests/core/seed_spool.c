@@ -22,7 +22,7 @@ static void add(input *in, const void *bytes, size_t count)
  */
 static void add_entry(input *in, uint32_t n, uint32_t state, bool overlap)
 {
-  weir_chunk_entry entry = {.tid = 1001 + n % 2, .thread = 1 + n % 2, .sequence = n};
+  chunk_entry entry = {.tid = 1001 + n % 2, .thread = 1 + n % 2, .sequence = n};
   atomic_store(&entry.state, 1u << WEIR_CHUNK_STATE_BITS | state);
   entry.units = 1u << n;
   entry.place = WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT + (overlap ? 0 : entry.units - 1);
@@ -31,9 +31,8 @@ static void add_entry(input *in, uint32_t n, uint32_t state, bool overlap)
 
 static void add_record(input *in, uint8_t kind, uint16_t extra, uint64_t bytes, const void *payload)
 {
-  weir_trace_event e = {
-      .kind = kind, .api = 3, .start = 1000, .status = extra, .a = 7, .bytes = bytes};
-  if (kind >= WEIR_EV_STACK) e.duration_lo = weir_payload_check(payload, extra);
+  trace_event e = {.kind = kind, .api = 3, .start = 1000, .status = extra, .a = 7, .bytes = bytes};
+  if (kind >= WEIR_EV_STACK) e.duration_lo = event_payload_check(payload, extra);
   add(in, &e, sizeof e);
   add(in, payload, extra * (size_t)64);
 }
@@ -43,7 +42,7 @@ static void add_records(input *in)
 {
   static _Alignas(8) uint8_t payload[128] = "a name that is as long as such names are";
   _Alignas(8) uint8_t module[128] = {0};
-  weir_module_info info = {0x1000, 0x2000, 0x3000, 20, 30};
+  module_info info = {0x1000, 0x2000, 0x3000, 20, 30};
   memcpy(module, &info, sizeof info);
   for (unsigned kind = WEIR_EV_ALLOC; kind <= WEIR_EV_CALL; kind++)
     add_record(in, (uint8_t)kind, 0, 4096, payload);

@@ -46,9 +46,9 @@ void remove_folder(const char *path)
 
 void open_spool(const char *folder, uint64_t limit_bytes)
 {
-  weir_spool_options options = {.directory = folder};
+  spool_options options = {.directory = folder};
   if (limit_bytes) options.limit_bytes = limit_bytes + WEIR_SPOOL_BLOCKS;
-  weir_status status = weir_spool_open(&options);
+  weir_status status = spool_open(&options);
   ck_assert_msg(status == WEIR_OK, "%s", weir_error_message());
 }
 
@@ -57,15 +57,15 @@ void spool_path(char out[512], const char *folder, int pid, int n)
   (void)snprintf(out, 512, "%s/%d-%d%s", folder, pid, n, WEIR_SPOOL_SUFFIX);
 }
 
-bool put_event(weir_writer *w, uint64_t key, uint64_t number)
+bool put_event(spool_writer *w, uint64_t key, uint64_t number)
 {
-  weir_trace_event *e = weir_writer_slots(w, 1);
+  trace_event *e = spool_writer_slots(w, 1);
   if (!e) return false;
   e->kind = WEIR_EV_CALL;
   e->flags = 0;
   e->api = 1;
   e->start = number * 10;
-  weir_event_set_duration(e, number & 1023);
+  event_set_duration(e, number & 1023);
   e->status = 0;
   e->stack = 0;
   e->device = e->src_device = WEIR_DEVICE_NONE;
@@ -74,7 +74,7 @@ bool put_event(weir_writer *w, uint64_t key, uint64_t number)
   e->b = number;
   e->bytes = key ^ number;
   e->stream = ~number;
-  weir_writer_commit(w, 1);
+  spool_writer_commit(w, 1);
   return true;
 }
 
@@ -83,16 +83,16 @@ static uint8_t pattern(uint64_t key, uint64_t number, size_t i)
   return (uint8_t)(key * 31 + number * 7 + i);
 }
 
-bool put_note(weir_writer *w, uint64_t key, uint64_t number, size_t bytes)
+bool put_note(spool_writer *w, uint64_t key, uint64_t number, size_t bytes)
 {
   uint8_t payload[WEIR_SPOOL_MAX_EXTRA * 64];
-  weir_trace_event head = {.a = key, .b = number};
+  trace_event head = {.a = key, .b = number};
   for (size_t i = 0; i < bytes; i++)
     payload[i] = pattern(key, number, i);
-  return weir_writer_extended(w, WEIR_EV_NOTE, &head, payload, bytes);
+  return spool_writer_extended(w, WEIR_EV_NOTE, &head, payload, bytes);
 }
 
-static weir_status count(tally *t, uint32_t thread, const weir_trace_event *e)
+static weir_status count(tally *t, uint32_t thread, const trace_event *e)
 {
   uint64_t key = e->a % KEYS;
   if (t->refuse_at && t->total + 1 == t->refuse_at) {
@@ -107,8 +107,7 @@ static weir_status count(tally *t, uint32_t thread, const weir_trace_event *e)
   return WEIR_OK;
 }
 
-static weir_status count_event(void *context, uint32_t thread, uint32_t tid,
-                               const weir_trace_event *e)
+static weir_status count_event(void *context, uint32_t thread, uint32_t tid, const trace_event *e)
 {
   tally *t = context;
   (void)tid;
@@ -120,7 +119,7 @@ static weir_status count_event(void *context, uint32_t thread, uint32_t tid,
 }
 
 static weir_status count_extended(void *context, uint32_t thread, uint32_t tid,
-                                  const weir_trace_event *head, const void *payload, size_t bytes)
+                                  const trace_event *head, const void *payload, size_t bytes)
 {
   tally *t = context;
   const uint8_t *p = payload;
@@ -135,21 +134,21 @@ static weir_status count_extended(void *context, uint32_t thread, uint32_t tid,
   return WEIR_OK;
 }
 
-weir_spool_visitor visitor(tally *t)
+spool_visitor visitor(tally *t)
 {
-  return (weir_spool_visitor){.context = t, .event = count_event, .extended = count_extended};
+  return (spool_visitor){.context = t, .event = count_event, .extended = count_extended};
 }
 
-weir_spool_damage drain_all(const char *path, tally *t)
+spool_damage drain_all(const char *path, tally *t)
 {
-  weir_spool_reader *r;
-  weir_spool_visitor v = visitor(t);
-  weir_status status = weir_spool_reader_open(&r, path, false);
+  spool_reader *r;
+  spool_visitor v = visitor(t);
+  weir_status status = spool_reader_open(&r, path, false);
   ck_assert_msg(status == WEIR_OK, "%s", weir_error_message());
-  status = weir_spool_drain(r, &v, true);
+  status = spool_drain(r, &v, true);
   ck_assert_msg(status == WEIR_OK, "%s", weir_error_message());
-  weir_spool_damage damage = weir_spool_reader_damage(r);
-  weir_spool_reader_close(r);
+  spool_damage damage = spool_reader_damage(r);
+  spool_reader_close(r);
   return damage;
 }
 

@@ -35,10 +35,10 @@ void open_spool(const char *folder, uint64_t limit_bytes);
 void spool_path(char out[512], const char *folder, int pid, int n);
 
 /* Records one event; false: it was dropped. */
-bool put_event(weir_writer *w, uint64_t key, uint64_t number);
+bool put_event(spool_writer *w, uint64_t key, uint64_t number);
 
 /* Records one extended record with `bytes` of pattern. */
-bool put_note(weir_writer *w, uint64_t key, uint64_t number, size_t bytes);
+bool put_note(spool_writer *w, uint64_t key, uint64_t number, size_t bytes);
 
 /* What was delivered. */
 typedef struct tally {
@@ -52,10 +52,10 @@ typedef struct tally {
 } tally;
 
 /* The visitor that counts into `t`. */
-weir_spool_visitor visitor(tally *t);
+spool_visitor visitor(tally *t);
 
 /* Opens, drains once to the end, closes; fails the test on an error. */
-weir_spool_damage drain_all(const char *path, tally *t);
+spool_damage drain_all(const char *path, tally *t);
 
 /* Runs the suite as every core suite does; the exit status. */
 int run_suite(Suite *suite);

@@ -99,7 +99,7 @@ static const struct {
 START_TEST(sizes_are_parsed)
 {
   uint64_t bytes = 99;
-  ck_assert_int_eq(weir_option_size(&bytes, "X", sizes[_i].text, 0), WEIR_OK);
+  ck_assert_int_eq(option_size(&bytes, "X", sizes[_i].text, 0), WEIR_OK);
   ck_assert_uint_eq(bytes, sizes[_i].bytes);
 }
 END_TEST
@@ -123,7 +123,7 @@ static const char *const bad_sizes[] = {"",
 START_TEST(bad_sizes_are_refused_and_change_nothing)
 {
   uint64_t bytes = 99;
-  ck_assert_int_eq(weir_option_size(&bytes, "WEIR_SPOOL_LIMIT", bad_sizes[_i], 0), WEIR_EINVAL);
+  ck_assert_int_eq(option_size(&bytes, "WEIR_SPOOL_LIMIT", bad_sizes[_i], 0), WEIR_EINVAL);
   ck_assert_uint_eq(bytes, 99);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "WEIR_SPOOL_LIMIT="));
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "64M"));
@@ -133,7 +133,7 @@ END_TEST
 START_TEST(a_size_below_the_least_is_refused)
 {
   uint64_t bytes = 99;
-  ck_assert_int_eq(weir_option_size(&bytes, "LIMIT", "1K", 4096), WEIR_EINVAL);
+  ck_assert_int_eq(option_size(&bytes, "LIMIT", "1K", 4096), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(), "LIMIT=1K is 1024 bytes; the least is 4096");
 }
 END_TEST
@@ -145,15 +145,15 @@ START_TEST(booleans_are_parsed)
   bool value = false;
   for (size_t i = 0; i < 5; i++) {
     value = false;
-    ck_assert_int_eq(weir_option_bool(&value, "X", yes[i]), WEIR_OK);
+    ck_assert_int_eq(option_bool(&value, "X", yes[i]), WEIR_OK);
     ck_assert(value);
   }
   for (size_t i = 0; i < 4; i++) {
     value = true;
-    ck_assert_int_eq(weir_option_bool(&value, "X", no[i]), WEIR_OK);
+    ck_assert_int_eq(option_bool(&value, "X", no[i]), WEIR_OK);
     ck_assert(!value);
   }
-  ck_assert_int_eq(weir_option_bool(&value, "X", "maybe"), WEIR_EINVAL);
+  ck_assert_int_eq(option_bool(&value, "X", "maybe"), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "valid: on, off"));
 }
 END_TEST
@@ -161,14 +161,14 @@ END_TEST
 START_TEST(off_or_a_number)
 {
   uint64_t n = 99;
-  ck_assert_int_eq(weir_option_off_or_number(&n, "WEIR_STACKS", "off", 128), WEIR_OK);
+  ck_assert_int_eq(option_off_or_number(&n, "WEIR_STACKS", "off", 128), WEIR_OK);
   ck_assert_uint_eq(n, 0);
-  ck_assert_int_eq(weir_option_off_or_number(&n, "WEIR_STACKS", "128", 128), WEIR_OK);
+  ck_assert_int_eq(option_off_or_number(&n, "WEIR_STACKS", "128", 128), WEIR_OK);
   ck_assert_uint_eq(n, 128);
   static const char *const bad[] = {"129", "0", "-1", "on", "", "12x"};
   for (size_t i = 0; i < 6; i++) {
     n = 99;
-    ck_assert_int_eq(weir_option_off_or_number(&n, "WEIR_STACKS", bad[i], 128), WEIR_EINVAL);
+    ck_assert_int_eq(option_off_or_number(&n, "WEIR_STACKS", bad[i], 128), WEIR_EINVAL);
     ck_assert_uint_eq(n, 99);
     ck_assert_ptr_nonnull(strstr(weir_error_message(), "neither off nor a number from 1 to 128"));
   }
@@ -180,13 +180,13 @@ START_TEST(numbers_and_choices)
   static const char *const modes[] = {"observe", "strict", "relaxed", NULL};
   uint64_t n = 99;
   unsigned choice = 99;
-  ck_assert_int_eq(weir_option_number(&n, "N", "7", 7, 9), WEIR_OK);
+  ck_assert_int_eq(option_number(&n, "N", "7", 7, 9), WEIR_OK);
   ck_assert_uint_eq(n, 7);
-  ck_assert_int_eq(weir_option_number(&n, "N", "10", 7, 9), WEIR_EINVAL);
+  ck_assert_int_eq(option_number(&n, "N", "10", 7, 9), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(), "N=10 is not a number from 7 to 9");
-  ck_assert_int_eq(weir_option_choice(&choice, "MODE", "strict", modes), WEIR_OK);
+  ck_assert_int_eq(option_choice(&choice, "MODE", "strict", modes), WEIR_OK);
   ck_assert_uint_eq(choice, 1);
-  ck_assert_int_eq(weir_option_choice(&choice, "MODE", "Strict", modes), WEIR_EINVAL);
+  ck_assert_int_eq(option_choice(&choice, "MODE", "Strict", modes), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(),
                    "MODE=Strict is not known; valid: observe, strict, relaxed");
 }
@@ -196,10 +196,10 @@ END_TEST
 
 START_TEST(ticks_never_go_back)
 {
-  weir_clock_init();
-  uint64_t last = weir_ticks(), steps_back = 0;
+  clock_init();
+  uint64_t last = clock_ticks(), steps_back = 0;
   for (int i = 0; i < 1000000; i++) {
-    uint64_t now = weir_ticks();
+    uint64_t now = clock_ticks();
     steps_back += now < last;
     last = now;
   }
@@ -213,18 +213,18 @@ START_TEST(ticks_convert_to_clock_monotonic)
   static struct {
     uint64_t before, ticks, after;
   } points[POINTS];
-  weir_clock_init();
-  weir_clock_pair first = weir_clock_now();
+  clock_init();
+  clock_pair first = clock_now();
   for (int i = 0; i < POINTS; i++) {
-    points[i].before = weir_clock_monotonic_ns();
-    points[i].ticks = weir_ticks();
-    points[i].after = weir_clock_monotonic_ns();
-    for (uint64_t until = points[i].after + 10000; weir_clock_monotonic_ns() < until;)
+    points[i].before = clock_monotonic_ns();
+    points[i].ticks = clock_ticks();
+    points[i].after = clock_monotonic_ns();
+    for (uint64_t until = points[i].after + 10000; clock_monotonic_ns() < until;)
       continue;
   }
-  weir_clock_map map = weir_clock_map_make(first, weir_clock_now(), 0);
+  clock_map map = clock_map_make(first, clock_now(), 0);
   for (int i = 0; i < POINTS; i++) {
-    int64_t ns = weir_clock_to_mono_ns(&map, points[i].ticks);
+    int64_t ns = clock_to_mono_ns(&map, points[i].ticks);
     ck_assert_int_ge(ns, (int64_t)points[i].before - 50000);
     ck_assert_int_le(ns, (int64_t)points[i].after + 50000);
   }
@@ -233,16 +233,16 @@ END_TEST
 
 START_TEST(the_map_falls_back_in_order)
 {
-  weir_clock_pair base = {1000, 5000};
-  weir_clock_map map = weir_clock_map_make(base, (weir_clock_pair){3001000, 2005000}, 1);
+  clock_pair base = {1000, 5000};
+  clock_map map = clock_map_make(base, (clock_pair){3001000, 2005000}, 1);
   ck_assert_double_eq_tol(map.ns_per_tick, 2.0 / 3, 1e-9); /* the pairs */
-  map = weir_clock_map_make(base, (weir_clock_pair){1010, 5020}, 2000000000);
+  map = clock_map_make(base, (clock_pair){1010, 5020}, 2000000000);
   ck_assert_double_eq_tol(map.ns_per_tick, 0.5, 1e-9); /* too close: the hint */
-  map = weir_clock_map_make(base, (weir_clock_pair){1010, 5020}, 0);
+  map = clock_map_make(base, (clock_pair){1010, 5020}, 0);
   ck_assert_double_eq_tol(map.ns_per_tick, 2.0, 1e-9); /* no hint: the pairs after all */
-  map = weir_clock_map_make(base, (weir_clock_pair){0, 0}, 0);
+  map = clock_map_make(base, (clock_pair){0, 0}, 0);
   ck_assert_double_eq_tol(map.ns_per_tick, 1.0, 1e-9); /* nothing: ticks are ns */
-  ck_assert_int_eq(weir_clock_to_mono_ns(&map, 900), 4900);
+  ck_assert_int_eq(clock_to_mono_ns(&map, 900), 4900);
 }
 END_TEST
 
@@ -251,11 +251,11 @@ START_TEST(the_map_survives_nonsense)
   static const uint64_t odd[] = {0, 1, 12345, UINT64_MAX / 2, UINT64_MAX / 2 + 1, UINT64_MAX};
   int wrong = 0;
   for (int i = 0; i < 6 * 6 * 6 * 6 * 6; i++) {
-    weir_clock_pair a = {odd[i % 6], odd[i / 6 % 6]}, b = {odd[i / 36 % 6], odd[i / 216 % 6]};
-    weir_clock_map map = weir_clock_map_make(a, b, odd[i / 1296]);
+    clock_pair a = {odd[i % 6], odd[i / 6 % 6]}, b = {odd[i / 36 % 6], odd[i / 216 % 6]};
+    clock_map map = clock_map_make(a, b, odd[i / 1296]);
     wrong += !(map.ns_per_tick >= 1e-3 && map.ns_per_tick <= 1e3);
     for (int j = 0; j < 6; j++)
-      weir_clock_to_mono_ns(&map, odd[j]); /* UBSan judges */
+      clock_to_mono_ns(&map, odd[j]); /* UBSan judges */
   }
   ck_assert_int_eq(wrong, 0);
 }
@@ -265,32 +265,32 @@ END_TEST
 
 START_TEST(the_map_holds_what_was_put)
 {
-  weir_map map = {0};
-  ck_assert_ptr_null(weir_map_get(&map, 0));
+  hash_map map = {0};
+  ck_assert_ptr_null(hash_map_get(&map, 0));
   int wrong = 0;
   for (uint64_t i = 0; i < 100000; i++)
-    wrong += weir_map_put(&map, i * UINT64_C(0x100000001), i) != WEIR_OK;
+    wrong += hash_map_put(&map, i * UINT64_C(0x100000001), i) != WEIR_OK;
   for (uint64_t i = 0; i < 100000; i += 2)
-    weir_map_put(&map, i * UINT64_C(0x100000001), i + 7);
+    hash_map_put(&map, i * UINT64_C(0x100000001), i + 7);
   ck_assert_uint_eq(map.count, 100000);
   for (uint64_t i = 0; i < 100000; i++) {
-    uint64_t *value = weir_map_get(&map, i * UINT64_C(0x100000001));
+    uint64_t *value = hash_map_get(&map, i * UINT64_C(0x100000001));
     wrong += !value || *value != (i % 2 ? i : i + 7);
   }
   ck_assert_int_eq(wrong, 0);
-  ck_assert_ptr_null(weir_map_get(&map, 5));
-  weir_map_free(&map);
+  ck_assert_ptr_null(hash_map_get(&map, 5));
+  hash_map_free(&map);
 }
 END_TEST
 
 START_TEST(a_guard_of_a_former_epoch_is_free)
 {
-  weir_trylock guard = 0;
-  ck_assert(weir_trylock_take(&guard, 1));
-  ck_assert(!weir_trylock_take(&guard, 1));
-  ck_assert(weir_trylock_take(&guard, 2));
-  weir_trylock_leave(&guard);
-  ck_assert(weir_trylock_take(&guard, 2));
+  trylock guard = 0;
+  ck_assert(trylock_take(&guard, 1));
+  ck_assert(!trylock_take(&guard, 1));
+  ck_assert(trylock_take(&guard, 2));
+  trylock_leave(&guard);
+  ck_assert(trylock_take(&guard, 2));
 }
 END_TEST
 
@@ -298,32 +298,32 @@ END_TEST
 
 START_TEST(the_table_of_functions_is_whole)
 {
-  ck_assert_uint_gt(weir_api_count, 100);
-  ck_assert_uint_le(weir_api_count, WEIR_SPOOL_MAX_APIS);
-  ck_assert_ptr_null(weir_api(weir_api_count));
-  ck_assert_str_eq(weir_api(0)->name, "");
-  for (uint32_t i = 1; i < weir_api_count; i++) {
-    const weir_api_info *row = weir_api(i);
+  ck_assert_uint_gt(api_total, 100);
+  ck_assert_uint_le(api_total, WEIR_SPOOL_MAX_APIS);
+  ck_assert_ptr_null(api_row(api_total));
+  ck_assert_str_eq(api_row(0)->name, "");
+  for (uint32_t i = 1; i < api_total; i++) {
+    const api_info *row = api_row(i);
     ck_assert_msg(row->name && row->name[0], "row %u has no name", i);
     bool runtime = !strncmp(row->name, "cuda", 4) || !strncmp(row->name, "__cuda", 6);
     int layer = !strncmp(row->name, "weir_", 5) ? 2 : runtime;
     ck_assert_msg(row->layer == layer, "%s is of another layer", row->name);
     ck_assert_msg(row->category > WEIR_API_NONE && row->category <= WEIR_API_OTHER, "%s",
                   row->name);
-    ck_assert_msg(weir_api_find_name(row->name) == i, "%s is there twice", row->name);
+    ck_assert_msg(api_find_name(row->name) == i, "%s is there twice", row->name);
   }
-  ck_assert_uint_eq(weir_api_find_name("cudaMallocs"), 0);
-  ck_assert_uint_eq(weir_api_find_name(""), 0);
-  ck_assert_uint_ne(weir_api_find_name("cudaMalloc"), 0);
+  ck_assert_uint_eq(api_find_name("cudaMallocs"), 0);
+  ck_assert_uint_eq(api_find_name(""), 0);
+  ck_assert_uint_ne(api_find_name("cudaMalloc"), 0);
 }
 END_TEST
 
 START_TEST(the_hash_tells_tables_apart_by_their_common_part)
 {
-  ck_assert_uint_eq(weir_api_hash(1), UINT64_C(0xcbf29ce484222325)); /* FNV-1a of nothing */
+  ck_assert_uint_eq(api_table_hash(1), UINT64_C(0xcbf29ce484222325)); /* FNV-1a of nothing */
   for (uint32_t i = 2; i < 50; i++)
-    ck_assert_uint_ne(weir_api_hash(i), weir_api_hash(i - 1));
-  ck_assert_uint_eq(weir_api_hash(weir_api_count), weir_api_hash(weir_api_count + 100));
+    ck_assert_uint_ne(api_table_hash(i), api_table_hash(i - 1));
+  ck_assert_uint_eq(api_table_hash(api_total), api_table_hash(api_total + 100));
 }
 END_TEST
 

@@ -7,18 +7,18 @@
 
 enum { THREADS = 8, LONG_RUN = 5000, SHORT_RUN = 3, TURNS = 40 };
 
-static weir_bias lock = WEIR_BIAS_INITIALIZER;
+static biased_lock lock = WEIR_BIAS_INITIALIZER;
 static uint64_t count;
 static int inside, strangers; /* threads in, and times that was not one */
 static pthread_barrier_t start;
 
 static void once(void)
 {
-  weir_bias_lock(&lock);
+  bias_lock(&lock);
   strangers += inside++ != 0;
   count++;
   strangers += --inside != 0;
-  weir_bias_unlock(&lock);
+  bias_unlock(&lock);
 }
 
 static void many(int times)
@@ -35,7 +35,7 @@ static void *own(void *unused)
 
 static bool is_owner(void)
 {
-  return atomic_load(&lock.owner) == weir_bias_self;
+  return atomic_load(&lock.owner) == bias_self;
 }
 
 START_TEST(who_takes_it_again_and_again_gets_the_bias)

@@ -7,11 +7,11 @@
 #include <unistd.h>
 #include "core/base/rules.h"
 
-static weir_rules rules;
+static rule_list rules;
 
 static weir_status parse(const char *text)
 {
-  return weir_rules_parse(&rules, "my.rules", text, strlen(text));
+  return rule_list_parse(&rules, "my.rules", text, strlen(text));
 }
 
 START_TEST(each_line_is_a_rule_with_its_conditions)
@@ -27,7 +27,7 @@ START_TEST(each_line_is_a_rule_with_its_conditions)
                        "passthrough"),
                 "%s", weir_error_message());
   ck_assert_uint_eq(rules.count, 7);
-  const weir_rule *r = rules.rule;
+  const rule_entry *r = rules.rule;
   ck_assert_int_eq(r[0].action, WEIR_RULE_PASSTHROUGH);
   ck_assert(r[0].least == 64 << 20 && r[0].most == UINT64_MAX && !*r[0].module && !*r[0].function);
   ck_assert_int_eq(r[1].action, WEIR_RULE_CACHE);
@@ -111,15 +111,15 @@ START_TEST(files_that_cannot_be_rules_are_refused)
   memset(text, '\n', sizeof text);
   for (int i = 0; i < 64; i++)
     ck_assert_int_eq(write(fd, text, sizeof text), sizeof text);
-  ck_assert_int_eq(weir_rules_read(&rules, name), WEIR_OK);
+  ck_assert_int_eq(rule_list_read(&rules, name), WEIR_OK);
   ck_assert_int_eq(write(fd, "\n", 1), 1);
-  ck_assert_int_eq(weir_rules_read(&rules, name), WEIR_EINVAL);
+  ck_assert_int_eq(rule_list_read(&rules, name), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "at most 64 KiB"));
   (void)close(fd);
   (void)unlink(name);
-  ck_assert_int_eq(weir_rules_read(&rules, name), WEIR_EIO);
+  ck_assert_int_eq(rule_list_read(&rules, name), WEIR_EIO);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "No such file"));
-  ck_assert_int_eq(weir_rules_read(&rules, "/tmp"), WEIR_EIO);
+  ck_assert_int_eq(rule_list_read(&rules, "/tmp"), WEIR_EIO);
 }
 END_TEST
 
@@ -182,13 +182,13 @@ START_TEST(any_text_is_rules_or_an_error_with_its_line)
     memcpy(exact, text, n);
     for (size_t i = 0; i < n; i++)
       lines += exact[i] == '\n';
-    weir_status s = weir_rules_parse(&rules, "f", exact, n);
+    weir_status s = rule_list_parse(&rules, "f", exact, n);
     free(exact);
     if (!s) {
       good++;
       ck_assert_uint_le(rules.count, lines);
       for (unsigned i = 0; i < rules.count; i++) {
-        const weir_rule *r = &rules.rule[i];
+        const rule_entry *r = &rules.rule[i];
         ck_assert(r->action != WEIR_RULE_NONE && r->least <= r->most);
         ck_assert(strlen(r->module) < WEIR_RULE_NAME && strlen(r->function) < WEIR_RULE_NAME);
       }

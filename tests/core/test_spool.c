@@ -34,7 +34,7 @@ START_TEST(an_empty_spool_delivers_nothing)
   static tally t;
   open_spool(folder, 0);
   spool_path(path, folder, getpid(), 0);
-  weir_spool_damage damage = drain_all(path, &t);
+  spool_damage damage = drain_all(path, &t);
   ck_assert_uint_eq(t.total, 0);
   ck_assert_uint_eq(damage.chunks + damage.torn + damage.bytes_cut, 0);
 }
@@ -44,15 +44,15 @@ START_TEST(the_header_says_who_wrote_it)
 {
   char path[512], exe[1024] = "";
   struct stat st;
-  weir_spool_reader *r;
-  weir_spool_options options = {.directory = folder, .api_count = 17, .api_hash = 0x1234567890};
-  weir_spool_drop(3, EMFILE); /* before there is a spool */
-  ck_assert_int_eq(weir_spool_open(&options), WEIR_OK);
+  spool_reader *r;
+  spool_options options = {.directory = folder, .api_count = 17, .api_hash = 0x1234567890};
+  spool_drop(3, EMFILE); /* before there is a spool */
+  ck_assert_int_eq(spool_open(&options), WEIR_OK);
   spool_path(path, folder, getpid(), 0);
   ck_assert_int_eq(stat(path, &st), 0);
   ck_assert_uint_eq(st.st_mode & 07777, 0600);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_OK);
-  const weir_spool_header *h = weir_spool_reader_header(r);
+  ck_assert_int_eq(spool_reader_open(&r, path, false), WEIR_OK);
+  const spool_header *h = spool_reader_header(r);
   ck_assert_uint_eq(h->pid, (uint32_t)getpid());
   ck_assert_uint_eq(h->ppid, (uint32_t)getppid());
   ck_assert_uint_eq(h->api_count, 17);
@@ -65,9 +65,9 @@ START_TEST(the_header_says_who_wrote_it)
   ck_assert_ptr_nonnull(strstr(h->cmdline, "test_spool"));
   ck_assert_uint_gt(h->start_time, 0);
   ck_assert_uint_eq(h->closed, 0);
-  weir_spool_close();
-  ck_assert_uint_eq(weir_spool_reader_header(r)->closed, 1);
-  weir_spool_reader_close(r);
+  spool_close();
+  ck_assert_uint_eq(spool_reader_header(r)->closed, 1);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -86,7 +86,7 @@ START_TEST(the_start_time_is_procs)
              &start),
       1);
   open_spool(folder, 0);
-  ck_assert_uint_eq(weir_spool_current()->start_time, start);
+  ck_assert_uint_eq(spool_current()->start_time, start);
 }
 END_TEST
 
@@ -103,12 +103,12 @@ END_TEST
 
 START_TEST(a_folder_that_is_not_there_is_enoent)
 {
-  weir_spool_options options = {.directory = "/nonexistent/weir"};
-  ck_assert_int_eq(weir_spool_open(&options), WEIR_ENOENT);
+  spool_options options = {.directory = "/nonexistent/weir"};
+  ck_assert_int_eq(spool_open(&options), WEIR_ENOENT);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "/nonexistent/weir: No such file"));
   options.directory = "relative";
-  ck_assert_int_eq(weir_spool_open(&options), WEIR_EINVAL);
-  ck_assert_ptr_null(weir_spool_current());
+  ck_assert_int_eq(spool_open(&options), WEIR_EINVAL);
+  ck_assert_ptr_null(spool_current());
 }
 END_TEST
 
@@ -116,7 +116,7 @@ START_TEST(events_and_extended_records_come_back_in_order)
 {
   char path[512];
   static tally t;
-  weir_writer w = {0};
+  spool_writer w = {0};
   uint64_t seed = 7, notes = 0;
   enum { N = 60000 };
   open_spool(folder, 0);
@@ -132,7 +132,7 @@ START_TEST(events_and_extended_records_come_back_in_order)
     }
   }
   spool_path(path, folder, getpid(), 0);
-  weir_spool_damage damage = drain_all(path, &t);
+  spool_damage damage = drain_all(path, &t);
   ck_assert_uint_eq(t.events[1], N - notes);
   ck_assert_uint_eq(t.notes[1], notes);
   ck_assert_uint_eq(t.out_of_order + t.wrong_payload + t.wrong_thread, 0);
@@ -145,13 +145,13 @@ START_TEST(the_largest_payload_fits_and_a_larger_is_refused)
   static uint8_t big[WEIR_SPOOL_MAX_EXTRA * 64 + 1];
   char path[512];
   static tally t;
-  weir_writer w = {0};
-  weir_trace_event head = {.a = 1};
+  spool_writer w = {0};
+  trace_event head = {.a = 1};
   open_spool(folder, 0);
   ck_assert(put_note(&w, 1, 0, sizeof big - 1));
-  ck_assert(!weir_writer_extended(&w, WEIR_EV_NOTE, &head, big, sizeof big));
-  ck_assert_uint_eq(weir_spool_current()->dropped_extended, 1);
-  ck_assert_uint_eq(weir_spool_current()->dropped, 0);
+  ck_assert(!spool_writer_extended(&w, WEIR_EV_NOTE, &head, big, sizeof big));
+  ck_assert_uint_eq(spool_current()->dropped_extended, 1);
+  ck_assert_uint_eq(spool_current()->dropped, 0);
   ck_assert(put_note(&w, 1, 1, 0));
   spool_path(path, folder, getpid(), 0);
   drain_all(path, &t);
@@ -163,11 +163,11 @@ END_TEST
 START_TEST(a_stack_counts_its_addresses)
 {
   char path[512];
-  weir_writer w = {0};
+  spool_writer w = {0};
   uint64_t frames[5] = {1, 2, 3, 4, 5};
-  weir_trace_event head = {.a = 1, .bytes = 77};
+  trace_event head = {.a = 1, .bytes = 77};
   open_spool(folder, 0);
-  ck_assert(weir_writer_extended(&w, WEIR_EV_STACK, &head, frames, sizeof frames));
+  ck_assert(spool_writer_extended(&w, WEIR_EV_STACK, &head, frames, sizeof frames));
   ck_assert_uint_eq(w.next[-2].bytes, 5);
   ck_assert_uint_eq(w.next[-2].status, 1);
   spool_path(path, folder, getpid(), 0);
@@ -179,7 +179,7 @@ END_TEST
 
 START_TEST(recording_keeps_errno)
 {
-  weir_writer w = {0};
+  spool_writer w = {0};
   open_spool(folder, 2 << 20);
   for (uint64_t i = 0; i < 50000; i++) { /* rolls, grows, drops */
     errno = 4711;
@@ -189,9 +189,9 @@ START_TEST(recording_keeps_errno)
     put_note(&w, 1, i, 100);
     ck_assert_int_eq(errno, 4711);
   }
-  ck_assert_uint_gt(weir_spool_current()->dropped, 0);
-  weir_writer_release(&w);
-  weir_spool_close();
+  ck_assert_uint_gt(spool_current()->dropped, 0);
+  spool_writer_release(&w);
+  spool_close();
   ck_assert_int_eq(errno, 4711);
 }
 END_TEST
@@ -200,18 +200,18 @@ START_TEST(a_released_writer_starts_a_new_chunk)
 {
   char path[512];
   static tally t;
-  weir_writer w = {0};
+  spool_writer w = {0};
   open_spool(folder, 0);
   for (uint64_t i = 0; i < 100; i++) {
     ck_assert(put_event(&w, 1, i));
-    if (i % 10 == 9) weir_writer_release(&w);
-    if (i % 20 == 19) weir_writer_release(&w); /* twice: nothing to hand over */
+    if (i % 10 == 9) spool_writer_release(&w);
+    if (i % 20 == 19) spool_writer_release(&w); /* twice: nothing to hand over */
   }
   spool_path(path, folder, getpid(), 0);
-  weir_spool_damage damage = drain_all(path, &t);
+  spool_damage damage = drain_all(path, &t);
   ck_assert_uint_eq(t.events[1], 100);
   ck_assert_uint_eq(t.out_of_order + damage.chunks, 0);
-  ck_assert_uint_eq(weir_spool_current()->threads, 1);
+  ck_assert_uint_eq(spool_current()->threads, 1);
 }
 END_TEST
 
@@ -221,26 +221,26 @@ START_TEST(a_live_reader_sees_each_record_once_as_it_comes)
 {
   char path[512];
   static tally t;
-  weir_spool_visitor v = visitor(&t);
-  weir_writer w = {0};
-  weir_spool_reader *r;
+  spool_visitor v = visitor(&t);
+  spool_writer w = {0};
+  spool_reader *r;
   open_spool(folder, 0);
   spool_path(path, folder, getpid(), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
   for (uint64_t i = 0; i < 40000; i++) {
     ck_assert(i % 97 ? put_event(&w, 1, i) : put_note(&w, 1, i, i % 1000));
     if (i % 13 == 0 || i < 100) {
-      ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+      ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
       ck_assert_uint_eq(t.total, i + 1);
     }
   }
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.total, 40000);
   ck_assert_uint_eq(t.out_of_order + t.wrong_payload, 0);
-  ck_assert_uint_le(weir_spool_current()->taken, 4 << 20); /* drained chunks are used again */
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_uint_le(spool_current()->taken, 4 << 20); /* drained chunks are used again */
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.total, 40000);
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -248,23 +248,23 @@ START_TEST(what_a_visitor_refuses_comes_again)
 {
   char path[512];
   static tally t;
-  weir_spool_visitor v = visitor(&t);
-  weir_writer w = {0};
-  weir_spool_reader *r;
+  spool_visitor v = visitor(&t);
+  spool_writer w = {0};
+  spool_reader *r;
   open_spool(folder, 0);
   for (uint64_t i = 0; i < 40000; i++)
     put_event(&w, 1, i);
   spool_path(path, folder, getpid(), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
   for (uint64_t at = 1; at <= 40000; at += 997) {
     t.refuse_at = at;
-    ck_assert_int_eq(weir_spool_drain(r, &v, at % 2), WEIR_EIO);
+    ck_assert_int_eq(spool_drain(r, &v, at % 2), WEIR_EIO);
     ck_assert_uint_eq(t.total, at - 1);
   }
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.total, 40000);
   ck_assert_uint_eq(t.out_of_order, 0);
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -272,7 +272,7 @@ START_TEST(a_reader_that_is_not_live_leaves_the_file_alone)
 {
   char path[512], command[1200];
   static tally t;
-  weir_writer w = {0};
+  spool_writer w = {0};
   open_spool(folder, 0);
   for (uint64_t i = 0; i < 40000; i++)
     put_event(&w, 1, i);
@@ -289,20 +289,20 @@ END_TEST
 START_TEST(the_clock_map_brings_ticks_to_monotonic_time)
 {
   char path[512];
-  weir_spool_reader *r;
+  spool_reader *r;
   open_spool(folder, 0);
   spool_path(path, folder, getpid(), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_OK);
-  uint64_t before = weir_clock_monotonic_ns();
-  while (weir_clock_monotonic_ns() < before + 2000000)
+  ck_assert_int_eq(spool_reader_open(&r, path, false), WEIR_OK);
+  uint64_t before = clock_monotonic_ns();
+  while (clock_monotonic_ns() < before + 2000000)
     continue;
-  before = weir_clock_monotonic_ns();
-  uint64_t ticks = weir_ticks(), after = weir_clock_monotonic_ns();
-  weir_clock_map map = weir_spool_reader_clock(r);
-  int64_t ns = weir_clock_to_mono_ns(&map, ticks);
+  before = clock_monotonic_ns();
+  uint64_t ticks = clock_ticks(), after = clock_monotonic_ns();
+  clock_map map = spool_reader_clock(r);
+  int64_t ns = clock_to_mono_ns(&map, ticks);
   ck_assert_int_ge(ns, (int64_t)before - 100000);
   ck_assert_int_le(ns, (int64_t)after + 100000);
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -318,7 +318,7 @@ typedef struct job {
 static void *write_all(void *context)
 {
   job *j = context;
-  weir_writer w = {0};
+  spool_writer w = {0};
   uint64_t seed = j->key;
   for (uint64_t i = 0; i < j->count;) {
     bool note = random_next(&seed) % 200 == 0;
@@ -329,7 +329,7 @@ static void *write_all(void *context)
     j->refused += !note;
     sched_yield();
   }
-  weir_writer_release(&w);
+  spool_writer_release(&w);
   atomic_fetch_sub(j->alive, 1);
   return NULL;
 }
@@ -368,10 +368,10 @@ START_TEST(threads_are_read_afterwards)
   for (unsigned i = 0; i < threads; i++)
     pthread_join(jobs[i].thread, NULL);
   spool_path(path, folder, getpid(), 0);
-  weir_spool_damage damage = drain_all(path, &t);
+  spool_damage damage = drain_all(path, &t);
   check_tally(&t, threads, 30000);
   ck_assert_uint_eq(damage.chunks + damage.torn, 0);
-  ck_assert_uint_eq(weir_spool_current()->threads, threads);
+  ck_assert_uint_eq(spool_current()->threads, threads);
 }
 END_TEST
 
@@ -384,27 +384,27 @@ START_TEST(threads_are_read_live_while_chunks_are_recycled)
   char path[512];
   static tally t;
   static job jobs[16];
-  weir_spool_visitor v = visitor(&t);
-  weir_spool_reader *r;
+  spool_visitor v = visitor(&t);
+  spool_reader *r;
   _Atomic uint64_t alive;
   uint64_t refused = 0;
   open_spool(folder, (uint64_t)(threads + 2) << 20);
   spool_path(path, folder, getpid(), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
   run_writers(jobs, threads, count, &alive);
   while (atomic_load(&alive))
-    ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+    ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
   for (unsigned i = 0; i < threads; i++) {
     pthread_join(jobs[i].thread, NULL);
     refused += jobs[i].refused;
   }
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   check_tally(&t, threads, count);
-  ck_assert_uint_eq(weir_spool_current()->dropped, refused);
-  ck_assert_uint_le(weir_spool_current()->taken - weir_spool_current()->returned,
+  ck_assert_uint_eq(spool_current()->dropped, refused);
+  ck_assert_uint_le(spool_current()->taken - spool_current()->returned,
                     ((uint64_t)(threads + 2) << 20) + WEIR_SPOOL_BLOCKS);
-  ck_assert_uint_eq(weir_spool_reader_damage(r).chunks, 0);
-  weir_spool_reader_close(r);
+  ck_assert_uint_eq(spool_reader_damage(r).chunks, 0);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -413,8 +413,8 @@ START_TEST(another_process_reads_live)
   enum { THREADS = 4, COUNT = 60000 };
   char path[512];
   static tally t;
-  weir_spool_visitor v = visitor(&t);
-  weir_spool_reader *r;
+  spool_visitor v = visitor(&t);
+  spool_reader *r;
   int ready[2], status;
   char byte;
   ck_assert_int_eq(pipe(ready), 0);
@@ -427,17 +427,17 @@ START_TEST(another_process_reads_live)
     run_writers(jobs, THREADS, COUNT, &alive);
     for (int i = 0; i < THREADS; i++)
       pthread_join(jobs[i].thread, NULL);
-    _exit(atomic_load(&weir_spool_current()->dropped) != 0);
+    _exit(atomic_load(&spool_current()->dropped) != 0);
   }
   ck_assert_int_eq(read(ready[0], &byte, 1), 1);
   spool_path(path, folder, child, 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
   while (waitpid(child, &status, WNOHANG) == 0)
-    ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+    ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
   ck_assert_int_eq(status, 0);
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   check_tally(&t, THREADS, COUNT);
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -447,25 +447,25 @@ START_TEST(chunks_of_finished_threads_are_adopted)
   enum { ROUNDS = 200 };
   char path[512];
   static tally t;
-  weir_spool_visitor v = visitor(&t);
-  weir_spool_reader *r;
+  spool_visitor v = visitor(&t);
+  spool_reader *r;
   _Atomic uint64_t alive;
   open_spool(folder, 0);
   spool_path(path, folder, getpid(), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
   for (unsigned i = 0; i < ROUNDS; i++) {
     job j = {.key = 1, .count = 10, .alive = &alive};
     t.next[1] = 0; /* each round counts from 0 in a thread of its own */
     t.thread[1] = 0;
     ck_assert_int_eq(pthread_create(&j.thread, NULL, write_all, &j), 0);
     pthread_join(j.thread, NULL);
-    ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+    ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
   }
   ck_assert_uint_eq(t.total, ROUNDS * 10);
   ck_assert_uint_eq(t.out_of_order + t.wrong_payload, 0);
-  ck_assert_uint_eq(weir_spool_current()->chunks, 1);
-  ck_assert_uint_eq(weir_spool_current()->threads, ROUNDS);
-  weir_spool_reader_close(r);
+  ck_assert_uint_eq(spool_current()->chunks, 1);
+  ck_assert_uint_eq(spool_current()->threads, ROUNDS);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -474,22 +474,21 @@ START_TEST(idle_threads_are_told_apart)
   enum { THREADS = 60 };
   char path[512];
   static tally t;
-  weir_spool_visitor v = visitor(&t);
-  static weir_writer writers[THREADS];
-  weir_spool_reader *r;
+  spool_visitor v = visitor(&t);
+  static spool_writer writers[THREADS];
+  spool_reader *r;
   open_spool(folder, 0);
   spool_path(path, folder, getpid(), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
   for (uint64_t round = 0; round < 50; round++)
     for (uint64_t i = 0; i < THREADS; i++) {
       ck_assert(put_event(&writers[i], i, round));
-      if ((round * THREADS + i) % 17 == 0)
-        ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+      if ((round * THREADS + i) % 17 == 0) ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
     }
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.total, 50 * THREADS);
   ck_assert_uint_eq(t.out_of_order + t.wrong_thread, 0);
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -506,7 +505,7 @@ static uint64_t blocks(const char *path)
 START_TEST(a_program_that_records_little_takes_little)
 {
   char path[512];
-  weir_writer w = {0};
+  spool_writer w = {0};
   open_spool(folder, 0);
   for (uint64_t i = 0; i < 200; i++)
     ck_assert(put_event(&w, 1, i));
@@ -528,12 +527,12 @@ START_TEST(a_crowd_of_threads_takes_little)
   enum { CROWD = 5000 };
   if (!has_room(400 << 20)) return;
   char path[512];
-  static weir_writer writers[CROWD];
+  static spool_writer writers[CROWD];
   static tally t;
   open_spool(folder, 0);
   for (uint64_t i = 0; i < CROWD; i++)
     ck_assert(put_event(&writers[i], 1, i));
-  ck_assert_uint_eq(weir_spool_current()->dropped, 0);
+  ck_assert_uint_eq(spool_current()->dropped, 0);
   spool_path(path, folder, getpid(), 0);
   ck_assert_uint_le(blocks(path), 400 << 20);
   ck_assert_uint_eq(drain_all(path, &t).chunks, 0);
@@ -547,29 +546,29 @@ START_TEST(what_was_drained_is_given_back)
   enum { N = 1 << 20, KEPT = 10 << 20 };
   char path[512];
   static tally t;
-  weir_spool_visitor v = visitor(&t);
-  weir_writer w = {0};
-  weir_spool_reader *r;
-  weir_spool_budget *budget = NULL;
+  spool_visitor v = visitor(&t);
+  spool_writer w = {0};
+  spool_reader *r;
+  spool_budget *budget = NULL;
   if (!has_room(80 << 20)) return;
   open_spool(folder, 0);
   for (uint64_t i = 0; i < N; i++)
     ck_assert(put_event(&w, 1, i));
   spool_path(path, folder, getpid(), 0);
   ck_assert_uint_gt(blocks(path), 64 << 20);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
   for (int i = 0; i < 3; i++)
-    ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+    ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
   ck_assert_uint_le(blocks(path), KEPT);
-  const weir_spool_header *h = weir_spool_current();
+  const spool_header *h = spool_current();
   ck_assert_uint_le(h->taken - h->returned, KEPT);
   for (uint64_t i = 0; i < N; i++) /* what is gone is there again when it is wanted */
     ck_assert(put_event(&w, 1, N + i));
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.events[1], 2 * N);
-  ck_assert_uint_eq(t.out_of_order + weir_spool_reader_damage(r).chunks, 0);
-  weir_spool_reader_repay(r, weir_spool_reader_owes(r));
-  weir_spool_reader_close(r);
+  ck_assert_uint_eq(t.out_of_order + spool_reader_damage(r).chunks, 0);
+  spool_reader_repay(r, spool_reader_owes(r));
+  spool_reader_close(r);
   (void)snprintf(path, sizeof path, "%s/" WEIR_SPOOL_BUDGET, folder);
   int fd = open(path, O_RDWR);
   budget = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
@@ -595,23 +594,23 @@ static uint64_t budget_in_use(void)
 
 START_TEST(headers_are_in_the_budget_and_had_beyond_it)
 {
-  weir_spool_options options = {.directory = folder, .limit_bytes = 2 * WEIR_SPOOL_BLOCKS};
+  spool_options options = {.directory = folder, .limit_bytes = 2 * WEIR_SPOOL_BLOCKS};
   char path[512];
-  weir_writer w = {0};
-  weir_spool_reader *r;
+  spool_writer w = {0};
+  spool_reader *r;
   for (unsigned i = 1; i <= 3; i++) {
-    ck_assert_int_eq(weir_spool_open(&options), WEIR_OK);
+    ck_assert_int_eq(spool_open(&options), WEIR_OK);
     ck_assert_uint_eq(budget_in_use(), i * WEIR_SPOOL_BLOCKS);
     spool_path(path, folder, getpid(), (int)i - 1);
     ck_assert_uint_le(blocks(path), WEIR_SPOOL_BLOCKS);
   }
   ck_assert(!put_event(&w, 1, 0)); /* and counted by the third */
-  ck_assert_uint_eq(weir_spool_current()->dropped, 1);
+  ck_assert_uint_eq(spool_current()->dropped, 1);
   ck_assert_uint_eq(budget_in_use(), 3 * WEIR_SPOOL_BLOCKS);
   spool_path(path, folder, getpid(), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
-  weir_spool_reader_repay(r, weir_spool_reader_owes(r));
-  weir_spool_reader_close(r);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
+  spool_reader_repay(r, spool_reader_owes(r));
+  spool_reader_close(r);
   ck_assert_uint_eq(budget_in_use(), 2 * WEIR_SPOOL_BLOCKS);
 }
 END_TEST
@@ -622,9 +621,9 @@ START_TEST(spools_of_a_folder_share_one_budget)
   enum { LIMIT = 4 << 20, N = LIMIT / 64 };
   char path[512];
   static tally t;
-  weir_spool_visitor v = visitor(&t);
-  weir_writer first = {0}, second = {0};
-  weir_spool_reader *r;
+  spool_visitor v = visitor(&t);
+  spool_writer first = {0}, second = {0};
+  spool_reader *r;
   uint64_t written = 0;
   open_spool(folder, LIMIT);
   spool_path(path, folder, getpid(), 0);
@@ -635,11 +634,11 @@ START_TEST(spools_of_a_folder_share_one_budget)
     written += put_event(&second, 2, i);
   ck_assert_uint_le(written, N / 2);
   ck_assert_uint_ge(written, N / 4 - WEIR_SPOOL_BLOCKS / 64);
-  ck_assert_uint_eq(weir_spool_current()->dropped, N - written);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
-  weir_spool_reader_repay(r, weir_spool_reader_owes(r));
-  weir_spool_reader_close(r);
+  ck_assert_uint_eq(spool_current()->dropped, N - written);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
+  spool_reader_repay(r, spool_reader_owes(r));
+  spool_reader_close(r);
   uint64_t more = 0;
   for (uint64_t i = 0; i < N; i++)
     more += put_event(&second, 2, N + i);

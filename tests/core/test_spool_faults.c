@@ -31,7 +31,7 @@ static void tear_down(void)
   remove_folder(folder);
 }
 
-static uint64_t write_some(weir_writer *w, uint64_t from, uint64_t to)
+static uint64_t write_some(spool_writer *w, uint64_t from, uint64_t to)
 {
   uint64_t written = 0;
   for (uint64_t i = from; i < to; i++)
@@ -41,11 +41,11 @@ static uint64_t write_some(weir_writer *w, uint64_t from, uint64_t to)
 
 static uint64_t dropped(void)
 {
-  return atomic_load(&weir_spool_current()->dropped);
+  return atomic_load(&spool_current()->dropped);
 }
 static int reason(void)
 {
-  return (int)atomic_load(&weir_spool_current()->drop_errno);
+  return (int)atomic_load(&spool_current()->drop_errno);
 }
 
 /* Drains n-th spool of `pid` and checks that it has what was written. */
@@ -54,7 +54,7 @@ static void check_delivered(int pid, uint64_t written)
   char path[512];
   tally *t = calloc(1, sizeof *t);
   spool_path(path, folder, pid, 0);
-  weir_spool_damage damage = drain_all(path, t);
+  spool_damage damage = drain_all(path, t);
   ck_assert_uint_eq(t->total, written);
   ck_assert_uint_eq(t->wrong_payload, 0);
   ck_assert_uint_eq(damage.chunks + damage.torn, 0);
@@ -65,7 +65,7 @@ static void check_delivered(int pid, uint64_t written)
 
 START_TEST(beyond_the_limit_every_drop_is_counted)
 {
-  weir_writer w = {0};
+  spool_writer w = {0};
   enum { N = 100000 };
   open_spool(folder, 3 << 20);
   uint64_t written = write_some(&w, 0, N);
@@ -80,19 +80,19 @@ START_TEST(recording_goes_on_when_the_reader_has_caught_up)
 {
   char path[512];
   static tally t;
-  weir_spool_visitor v = visitor(&t);
-  weir_writer w = {0};
-  weir_spool_reader *r;
+  spool_visitor v = visitor(&t);
+  spool_writer w = {0};
+  spool_reader *r;
   open_spool(folder, 3 << 20);
   spool_path(path, folder, getpid(), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
   uint64_t written = write_some(&w, 0, 100000), before = dropped();
-  ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
   written += write_some(&w, 100000, 110000);
   ck_assert_uint_eq(dropped(), before); /* its own ring is looked at first: not one is lost */
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.total, written);
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -101,25 +101,25 @@ START_TEST(full_chunks_are_handed_over_even_when_there_is_no_other)
 {
   char path[512];
   static tally t;
-  weir_spool_visitor v = visitor(&t);
-  weir_writer a = {0}, b = {0};
-  weir_spool_reader *r;
+  spool_visitor v = visitor(&t);
+  spool_writer a = {0}, b = {0};
+  spool_reader *r;
   open_spool(folder, 2 << 20);
   spool_path(path, folder, getpid(), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
   uint64_t number = 0;
   for (int round = 0; round < 10; round++) {
     for (int i = 0; i < 20000; i++, number++) {
       put_event(&a, 1, number);
       put_event(&b, 2, number);
     }
-    ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+    ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
   }
   ck_assert_uint_gt(dropped(), 0);
   ck_assert_uint_eq(t.total + dropped(), 2 * number);
   ck_assert_uint_ge(t.total, 10 * 2 * (WEIR_SPOOL_SLOTS - 16));
-  ck_assert_uint_eq(weir_spool_reader_damage(r).chunks, 0);
-  weir_spool_reader_close(r);
+  ck_assert_uint_eq(spool_reader_damage(r).chunks, 0);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -127,36 +127,36 @@ START_TEST(a_starved_thread_finds_chunks_others_left)
 {
   char path[512];
   static tally t;
-  weir_spool_visitor v = visitor(&t);
-  weir_writer hog = {0}, late = {0};
-  weir_spool_reader *r;
+  spool_visitor v = visitor(&t);
+  spool_writer hog = {0}, late = {0};
+  spool_reader *r;
   open_spool(folder, 2 << 20);
   spool_path(path, folder, getpid(), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
   uint64_t written = write_some(&hog, 0, 2 * WEIR_SPOOL_SLOTS);
   ck_assert(!put_event(&late, 2, 0));
-  weir_writer_release(&hog);
-  ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+  spool_writer_release(&hog);
+  ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
   uint64_t tries = 1;
   while (!put_event(&late, 2, tries) && tries < 1000)
     tries++;
   ck_assert_uint_le(tries, 16);
   ck_assert_uint_eq(dropped(), tries);
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.total, written + 1);
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
 }
 END_TEST
 
 START_TEST(what_is_refused_as_too_long_leaves_room_for_short)
 {
-  weir_writer w = {0};
+  spool_writer w = {0};
   enum { LEFT = 100 };
   open_spool(folder, 1 << 20);
   write_some(&w, 0, WEIR_SPOOL_SLOTS - LEFT);
   ck_assert(!put_note(&w, 1, 0, 64 * (LEFT + 10)));
   ck_assert_uint_eq(dropped(), 0);
-  ck_assert_uint_eq(weir_spool_current()->dropped_extended, 1);
+  ck_assert_uint_eq(spool_current()->dropped_extended, 1);
   ck_assert_uint_eq(write_some(&w, WEIR_SPOOL_SLOTS - LEFT, WEIR_SPOOL_SLOTS + 5), LEFT);
   ck_assert_uint_eq(dropped(), 5);
   check_delivered(getpid(), WEIR_SPOOL_SLOTS);
@@ -165,7 +165,7 @@ END_TEST
 
 START_TEST(without_a_spool_drops_are_kept_for_the_first)
 {
-  weir_writer w = {0};
+  spool_writer w = {0};
   ck_assert(!put_event(&w, 1, 0));
   ck_assert(!put_event(&w, 1, 1));
   open_spool(folder, 0);
@@ -207,7 +207,7 @@ static bool mount_small_disk(void)
 /* In a process of its own. All of the disk is used but what is too small for a chunk. */
 START_TEST(a_full_disk_costs_only_the_events)
 {
-  weir_writer w = {0};
+  spool_writer w = {0};
   enum { N = 200000 };
   int expected = ENOSPC;
   if (!mount_small_disk()) { /* not allowed here: the same road by another limit */
@@ -227,7 +227,7 @@ END_TEST
 START_TEST(a_disk_too_full_for_the_header_is_enospc)
 {
   char path[512];
-  weir_spool_options options = {.directory = folder};
+  spool_options options = {.directory = folder};
   if (mount_small_disk()) {
     (void)snprintf(path, sizeof path, "%s/ballast", folder);
     FILE *f = fopen(path, "w");
@@ -238,8 +238,8 @@ START_TEST(a_disk_too_full_for_the_header_is_enospc)
     struct rlimit limit = {1000, 1000};
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
   }
-  ck_assert_int_eq(weir_spool_open(&options), WEIR_ENOSPC);
-  ck_assert_ptr_null(weir_spool_current());
+  ck_assert_int_eq(spool_open(&options), WEIR_ENOSPC);
+  ck_assert_ptr_null(spool_current());
   spool_path(path, folder, getpid(), 0);
   ck_assert_int_eq(access(path, F_OK), -1);
 }
@@ -247,7 +247,7 @@ END_TEST
 
 START_TEST(the_file_size_limit_raises_no_signal)
 {
-  weir_writer w = {0};
+  spool_writer w = {0};
   struct rlimit limit = {WEIR_SPOOL_HEADER + (5 << 20) / 2, RLIM_INFINITY};
   open_spool(folder, 0);
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -273,7 +273,7 @@ static uint64_t address_space(void)
 
 START_TEST(no_address_space_costs_only_the_events)
 {
-  weir_writer w = {0};
+  spool_writer w = {0};
   open_spool(folder, 0);
   struct rlimit limit = {address_space() + (5 << 20) / 2, RLIM_INFINITY};
   ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
@@ -292,7 +292,7 @@ END_TEST
 START_TEST(a_removed_folder_costs_only_what_does_not_fit)
 {
   char path[512];
-  weir_writer w = {0};
+  spool_writer w = {0};
   open_spool(folder, 0);
   ck_assert(put_event(&w, 1, 0));
   remove_folder(folder);
@@ -308,7 +308,7 @@ START_TEST(another_file_in_its_place_is_not_touched)
 {
   char path[512], other[512];
   struct stat st;
-  weir_writer w = {0};
+  spool_writer w = {0};
   open_spool(folder, 0);
   spool_path(path, folder, getpid(), 0);
   (void)snprintf(other, sizeof other, "%s/other", folder);
@@ -320,7 +320,7 @@ START_TEST(another_file_in_its_place_is_not_touched)
   ck_assert_int_eq(st.st_size, 8);
   unlink(path);
   ck_assert_int_eq(symlink(other, path), 0);
-  weir_writer fresh = {0};
+  spool_writer fresh = {0};
   ck_assert_uint_eq(write_some(&fresh, 0, 100), 0);
 }
 END_TEST
@@ -329,19 +329,19 @@ END_TEST
 
 START_TEST(a_forked_child_has_a_spool_of_its_own)
 {
-  weir_writer w = {0};
+  spool_writer w = {0};
   int status;
   open_spool(folder, 0);
   uint64_t written = write_some(&w, 0, 20000);
   pid_t child = fork();
   if (child == 0) {
-    weir_spool_after_fork();
-    if (weir_spool_current()) _exit(1);
+    spool_after_fork();
+    if (spool_current()) _exit(1);
     put_event(&w, 1, 999999); /* a stale writer reaches nobody */
-    weir_writer_release(&w);
-    weir_spool_options options = {.directory = folder};
+    spool_writer_release(&w);
+    spool_options options = {.directory = folder};
     memset(&w, 0, sizeof w);
-    if (weir_spool_open(&options)) _exit(2);
+    if (spool_open(&options)) _exit(2);
     for (uint64_t i = 0; i < 30000; i++)
       if (!put_event(&w, 1, i)) _exit(3);
     _exit(0);
@@ -357,15 +357,15 @@ END_TEST
 
 START_TEST(a_stale_writer_is_renewed_at_its_next_chunk)
 {
-  weir_writer w = {0};
+  spool_writer w = {0};
   int status;
   open_spool(folder, 0);
   write_some(&w, 0, WEIR_SPOOL_UNIT / 64); /* the chunk is full: the next record rolls */
   pid_t child = fork();
   if (child == 0) {
-    weir_spool_options options = {.directory = folder};
-    weir_spool_after_fork();
-    if (weir_spool_open(&options)) _exit(2);
+    spool_options options = {.directory = folder};
+    spool_after_fork();
+    if (spool_open(&options)) _exit(2);
     for (uint64_t i = 0; i < 100; i++)
       if (!put_event(&w, 1, i)) _exit(3);
     _exit(w.thread == 1 && w.sequence == 1 ? 0 : 4);
@@ -394,7 +394,7 @@ typedef struct victim {
 static void *write_for_ever(void *context)
 {
   victim *me = context;
-  weir_writer w = {0};
+  spool_writer w = {0};
   uint64_t seed = (uint64_t)me->number;
   for (uint64_t i = 0;;) {
     bool note = random_next(&seed) % 100 == 0;
@@ -433,29 +433,29 @@ static void kill_one(published *shared, uint64_t target, bool live)
 {
   char path[512];
   tally *t = calloc(1, sizeof *t);
-  weir_spool_visitor v = visitor(t);
-  weir_spool_reader *r;
+  spool_visitor v = visitor(t);
+  spool_reader *r;
   memset(shared, 0, sizeof *shared);
   pid_t child = fork();
   if (child == 0) be_victim(shared);
   while (!atomic_load(&shared->ready))
     sched_yield();
   spool_path(path, folder, child, 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, live), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, path, live), WEIR_OK);
   while (committed(shared) < target)
-    if (live) ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+    if (live) ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   for (int i = 0; i < WRITERS; i++) {
     uint64_t sure = atomic_load(&shared->committed[i]), got = t->events[i] + t->notes[i];
     ck_assert_msg(got == sure || got == sure + 1, "writer %d: %llu committed, %llu delivered", i,
                   (unsigned long long)sure, (unsigned long long)got);
   }
-  weir_spool_damage damage = weir_spool_reader_damage(r);
+  spool_damage damage = spool_reader_damage(r);
   ck_assert_uint_eq(t->out_of_order + t->wrong_payload + t->wrong_thread + damage.chunks, 0);
   ck_assert_uint_le(damage.torn, WRITERS);
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
   unlink(path);
   (void)snprintf(path, sizeof path, "%s/" WEIR_SPOOL_BUDGET, folder);
   unlink(path); /* of which the dead still have a share */

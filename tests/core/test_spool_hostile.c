@@ -51,34 +51,34 @@ static void restore_all(void)
 }
 
 /* Reads the file as it is, twice over: as a live one and to the end. Whether it could be opened. */
-static bool read_file(tally *t, weir_spool_damage *damage)
+static bool read_file(tally *t, spool_damage *damage)
 {
-  weir_spool_reader *r;
-  weir_spool_visitor v = visitor(t);
+  spool_reader *r;
+  spool_visitor v = visitor(t);
   memset(t, 0, sizeof *t);
-  weir_status status = weir_spool_reader_open(&r, s.path, false);
+  weir_status status = spool_reader_open(&r, s.path, false);
   if (status) {
     ck_assert(status == WEIR_ECORRUPT || status == WEIR_EVERSION);
     ck_assert_str_ne(weir_error_message(), "");
     return false;
   }
-  ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
-  const weir_spool_header *h = weir_spool_reader_header(r);
+  ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
+  const spool_header *h = spool_reader_header(r);
   ck_assert_uint_lt(strlen(h->exe), sizeof h->exe);
   ck_assert_uint_lt(strlen(h->unknown_name), sizeof h->unknown_name);
   ck_assert_uint_lt(h->cmdline_bytes, sizeof h->cmdline);
   ck_assert_uint_le(h->chunks, WEIR_SPOOL_MAX_CHUNKS);
   ck_assert_uint_le(h->api_count, WEIR_SPOOL_MAX_APIS);
-  weir_clock_map map = weir_spool_reader_clock(r);
-  weir_clock_to_mono_ns(&map, 12345);
-  *damage = weir_spool_reader_damage(r);
-  weir_spool_reader_close(r);
+  clock_map map = spool_reader_clock(r);
+  clock_to_mono_ns(&map, 12345);
+  *damage = spool_reader_damage(r);
+  spool_reader_close(r);
   return true;
 }
 
 static tally t;
-static weir_spool_damage damage;
+static spool_damage damage;
 
 START_TEST(the_sample_itself_is_sound)
 {
@@ -94,7 +94,7 @@ END_TEST
 START_TEST(any_byte_of_the_header_may_change)
 {
   static const uint8_t flips[] = {0xff, 0x01, 0x80, 0x03};
-  const size_t dense = offsetof(weir_spool_header, exe), directory = WEIR_SPOOL_DIRECTORY;
+  const size_t dense = offsetof(spool_header, exe), directory = WEIR_SPOOL_DIRECTORY;
   for (size_t at = 0; at < directory + 8192; at++) {
     bool close_look = at < dense || (at >= directory && at < directory + 96);
     if (!close_look && at % STEP) continue;
@@ -146,11 +146,11 @@ static void cut_at(size_t cut)
 {
   ck_assert_int_eq(ftruncate(file, (off_t)cut), 0);
   bool opened = read_file(&t, &damage);
-  ck_assert(opened == (cut >= sizeof(weir_spool_header)));
+  ck_assert(opened == (cut >= sizeof(spool_header)));
   if (opened) {
     ck_assert_uint_eq(t.total, whole_before(cut));
     ck_assert_uint_eq(t.wrong_payload, 0);
-    if (cut >= WEIR_SPOOL_DIRECTORY + SAMPLE_CHUNKS * sizeof(weir_chunk_entry))
+    if (cut >= WEIR_SPOOL_DIRECTORY + SAMPLE_CHUNKS * sizeof(chunk_entry))
       ck_assert_uint_eq(damage.bytes_cut, SAMPLE_BYTES - cut);
     else
       ck_assert_uint_gt(damage.bytes_cut, 0);
@@ -175,18 +175,18 @@ END_TEST
 
 START_TEST(a_file_cut_while_it_is_read_is_no_crash)
 {
-  weir_spool_reader *r;
-  weir_spool_visitor v = visitor(&t);
+  spool_reader *r;
+  spool_visitor v = visitor(&t);
   memset(&t, 0, sizeof t);
-  ck_assert_int_eq(weir_spool_reader_open(&r, s.path, true), WEIR_OK);
-  ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&r, s.path, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
   ck_assert_int_eq(ftruncate(file, 100), 0);
-  ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
-  weir_spool_reader_header(r);
-  weir_spool_reader_clock(r);
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
+  spool_reader_header(r);
+  spool_reader_clock(r);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.total, SAMPLE_RECORDS);
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
 }
 END_TEST
 
@@ -217,13 +217,13 @@ END_TEST
 
 /* ---- malice: right commit words over wrong contents ------------------------------------------ */
 
-static weir_trace_event *slot_of(uint8_t *bytes, uint32_t chunk, uint32_t slot)
+static trace_event *slot_of(uint8_t *bytes, uint32_t chunk, uint32_t slot)
 {
-  return (weir_trace_event *)(void *)(bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_UNIT +
-                                      slot * 64u);
+  return (trace_event *)(void *)(bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_UNIT +
+                                 slot * 64u);
 }
 
-static void rewrite(const weir_trace_event *e, uint32_t slot)
+static void rewrite(const trace_event *e, uint32_t slot)
 {
   uint8_t *copy = malloc(SAMPLE_BYTES);
   memcpy(copy, s.bytes, SAMPLE_BYTES);
@@ -255,7 +255,7 @@ START_TEST(lengths_that_lie_are_damage)
               {200, 3, 0},
               {31, 0, 0}};
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-    weir_trace_event e = *slot_of(s.bytes, 0, s.first[5]);
+    trace_event e = *slot_of(s.bytes, 0, s.first[5]);
     e.kind = lies[i].kind;
     e.status = lies[i].extra;
     e.bytes = lies[i].bytes;
@@ -271,7 +271,7 @@ END_TEST
 
 START_TEST(an_extended_record_may_not_leave_its_chunk)
 {
-  weir_trace_event e = *slot_of(s.bytes, 0, s.first[3]);
+  trace_event e = *slot_of(s.bytes, 0, s.first[3]);
   ck_assert_uint_eq(e.kind, WEIR_EV_NOTE);
   e.status = WEIR_SPOOL_MAX_EXTRA;
   e.bytes = WEIR_SPOOL_MAX_EXTRA * 64;
@@ -291,7 +291,7 @@ END_TEST
 /* A directory full of chunks, all of one thread, with every odd sequence number there is. */
 START_TEST(a_directory_of_lies_ends)
 {
-  static weir_chunk_entry entries[WEIR_SPOOL_MAX_CHUNKS];
+  static chunk_entry entries[WEIR_SPOOL_MAX_CHUNKS];
   uint32_t chunks = UINT32_MAX;
   static const uint32_t odd[] = {0, 1, 7, UINT32_MAX, UINT32_MAX - 1, 1u << 31};
   for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS; i++) {
@@ -302,7 +302,7 @@ START_TEST(a_directory_of_lies_ends)
     entries[i].thread = odd[i / 7 % 6];
     entries[i].sequence = odd[i % 6];
   }
-  put_bytes(&chunks, 4, offsetof(weir_spool_header, chunks));
+  put_bytes(&chunks, 4, offsetof(spool_header, chunks));
   put_bytes(entries, sizeof entries, WEIR_SPOOL_DIRECTORY);
   ck_assert(read_file(&t, &damage));
   ck_assert_uint_gt(damage.bytes_cut, 0);
@@ -313,7 +313,7 @@ END_TEST
 /* Two entries that share a place, as a file does that is to be read for ever. */
 START_TEST(chunks_may_not_overlap)
 {
-  weir_chunk_entry entry;
+  chunk_entry entry;
   memcpy(&entry, s.bytes + WEIR_SPOOL_DIRECTORY + sizeof entry, sizeof entry);
   entry.place -= 1;
   entry.units = 2;
@@ -327,7 +327,7 @@ END_TEST
 START_TEST(a_lost_chunk_is_reported)
 {
   uint32_t free_state = 0;
-  weir_chunk_entry entry;
+  chunk_entry entry;
   memcpy(&entry, s.bytes + WEIR_SPOOL_DIRECTORY + sizeof entry, sizeof entry);
   entry.thread = 1; /* chunk 1 becomes the third of thread 1: its second is missing */
   entry.sequence = 2;
@@ -347,20 +347,20 @@ END_TEST
 START_TEST(what_is_no_spool_is_refused)
 {
   char path[600];
-  weir_spool_reader *r = NULL;
-  ck_assert_int_eq(weir_spool_reader_open(&r, "/nonexistent/x.spool", false), WEIR_ENOENT);
-  ck_assert_int_eq(weir_spool_reader_open(&r, folder, false), WEIR_ECORRUPT);
+  spool_reader *r = NULL;
+  ck_assert_int_eq(spool_reader_open(&r, "/nonexistent/x.spool", false), WEIR_ENOENT);
+  ck_assert_int_eq(spool_reader_open(&r, folder, false), WEIR_ECORRUPT);
   (void)snprintf(path, sizeof path, "%s/fifo", folder);
   ck_assert_int_eq(mkfifo(path, 0600), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_ECORRUPT);
+  ck_assert_int_eq(spool_reader_open(&r, path, false), WEIR_ECORRUPT);
   (void)snprintf(path, sizeof path, "%s/empty", folder);
   close(open(path, O_CREAT | O_WRONLY, 0600));
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_ECORRUPT);
+  ck_assert_int_eq(spool_reader_open(&r, path, false), WEIR_ECORRUPT);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "is not a spool"));
-  ck_assert_int_eq(weir_spool_reader_open(&r, "/proc/self/exe", false), WEIR_ECORRUPT);
+  ck_assert_int_eq(spool_reader_open(&r, "/proc/self/exe", false), WEIR_ECORRUPT);
   for (uint32_t version = 1; version < 100; version += 98) { /* an older one's, a newer one's */
-    put_bytes(&version, 4, offsetof(weir_spool_header, version));
-    ck_assert_int_eq(weir_spool_reader_open(&r, s.path, false), WEIR_EVERSION);
+    put_bytes(&version, 4, offsetof(spool_header, version));
+    ck_assert_int_eq(spool_reader_open(&r, s.path, false), WEIR_EVERSION);
     ck_assert_ptr_nonnull(strstr(weir_error_message(), "this Weir reads version 2"));
   }
   ck_assert_ptr_null(r);

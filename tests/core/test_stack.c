@@ -32,14 +32,14 @@ const char *__tsan_default_suppressions(void)
 enum { MOST = 65536, TRUTH = 256, MODULES = 256 };
 
 static char folder[256];
-static weir_writer pen;
-static weir_stacks *stacks;
+static spool_writer pen;
+static stack_table *stacks;
 
 static void set_up(void)
 {
   void *first[1];
   memset(&pen, 0, sizeof pen);
-  weir_stack_release(&stacks);
+  stack_release(&stacks);
   make_folder(folder);
   open_spool(folder, 0);
   backtrace(first, 1); /* loads libgcc: before a module map is taken */
@@ -53,7 +53,7 @@ static void tear_down(void)
 /* ---- what was recorded ----------------------------------------------------------------------- */
 
 typedef struct module {
-  weir_module_info info;
+  module_info info;
   uint8_t build_id[64];
   char path[1200];
 } module;
@@ -68,7 +68,7 @@ static struct {
 } seen;
 
 static weir_status take_record(void *context, uint32_t thread, uint32_t tid,
-                               const weir_trace_event *head, const void *payload, size_t bytes)
+                               const trace_event *head, const void *payload, size_t bytes)
 {
   (void)context, (void)thread, (void)tid;
   if (head->kind == WEIR_EV_STACK) {
@@ -95,16 +95,16 @@ static weir_status take_record(void *context, uint32_t thread, uint32_t tid,
 static void read_spool_of(int pid)
 {
   char path[512];
-  weir_spool_reader *r;
-  weir_spool_visitor v = {.extended = take_record};
+  spool_reader *r;
+  spool_visitor v = {.extended = take_record};
   free(seen.frames);
   memset(&seen, 0, sizeof seen);
   seen.frames = calloc(MOST, sizeof *seen.frames);
   spool_path(path, folder, pid, 0);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_OK);
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
-  ck_assert_uint_eq(weir_spool_reader_damage(r).chunks, 0);
-  weir_spool_reader_close(r);
+  ck_assert_int_eq(spool_reader_open(&r, path, false), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_uint_eq(spool_reader_damage(r).chunks, 0);
+  spool_reader_close(r);
 }
 
 static void read_spool(void)
@@ -125,7 +125,7 @@ static __attribute__((noinline)) int look(void *context)
 {
   sight *s = context;
   s->caller = __builtin_return_address(0);
-  s->id = weir_stack_capture(&stacks, &pen);
+  s->id = stack_capture(&stacks, &pen);
   s->count = backtrace(s->truth, TRUTH);
   __asm__ volatile("" ::: "memory");
   return 0;
@@ -150,7 +150,7 @@ static bool is_true(const sight *s)
 
 static const char *start(unsigned depth)
 {
-  return weir_stack_init(NULL, dlopen, dlsym, depth);
+  return stack_init(NULL, dlopen, dlsym, depth);
 }
 
 /* A stack for each `turns`: two call sites at each level. */
@@ -299,9 +299,9 @@ START_TEST(a_stack_known_by_its_words_is_the_true_one)
   for (unsigned i = 0; i < SIGHTS; i++)
     ck_assert_msg(is_true(&w.sights[i]), "sight %u, stack %u", i, w.sights[i].id);
 #ifndef __SANITIZE_THREAD__
-  ck_assert_uint_gt(weir_stack_known(stacks), SIGHTS / 4);
+  ck_assert_uint_gt(stack_known(stacks), SIGHTS / 4);
 #endif
-  ck_assert_uint_lt(weir_stack_known(stacks), SIGHTS);
+  ck_assert_uint_lt(stack_known(stacks), SIGHTS);
   free(w.sights);
 }
 END_TEST
@@ -327,14 +327,14 @@ START_TEST(capturing_keeps_errno)
   sight s;
   start(32);
   errno = 4711;
-  weir_stack_capture(&stacks, &pen);
+  stack_capture(&stacks, &pen);
   ck_assert_int_eq(errno, 4711);
-  weir_stack_unloading();
-  weir_stack_unloaded();
+  stack_unloading();
+  stack_unloaded();
   ck_assert_int_eq(errno, 4711);
-  weir_stack_capture(&stacks, &pen);
+  stack_capture(&stacks, &pen);
   ck_assert_int_eq(errno, 4711);
-  weir_stack_release(&stacks);
+  stack_release(&stacks);
   ck_assert_int_eq(errno, 4711);
   ck_assert_ptr_null(stacks);
   look(&s);
@@ -345,8 +345,8 @@ END_TEST
 START_TEST(a_dropped_stack_is_tried_again)
 {
   char path[512];
-  weir_spool_reader *r;
-  weir_spool_visitor v = {0};
+  spool_reader *r;
+  spool_visitor v = {0};
   sight s[2];
   start(32);
   open_spool(folder, 1 << 20);
@@ -356,12 +356,12 @@ START_TEST(a_dropped_stack_is_tried_again)
     look(&s[0]);
     ck_assert_uint_eq(s[0].id, WEIR_STACK_NONE);
   }
-  ck_assert_uint_gt(weir_spool_current()->dropped_extended, 0);
-  ck_assert_uint_eq(weir_spool_current()->dropped, 2);
+  ck_assert_uint_gt(spool_current()->dropped_extended, 0);
+  ck_assert_uint_eq(spool_current()->dropped, 2);
   spool_path(path, folder, getpid(), 1);
-  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
-  ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
-  weir_spool_reader_close(r);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
+  spool_reader_close(r);
   for (int i = 0; i < 40 && !s[1].id; i++)
     look(&s[1]);
   ck_assert_uint_ne(s[1].id, WEIR_STACK_NONE);
@@ -403,7 +403,7 @@ START_TEST(our_own_frames_are_left_out)
   void *library = load("plugin_small.so", &call);
   start(16);
   dl_iterate_phdr(find_text, text);
-  weir_stack_skip_range(text[0], text[1]);
+  stack_skip_range(text[0], text[1]);
   call(look, &s);
   read_spool();
   ck_assert_uint_eq(seen.frames[s.id][0], (uint64_t)(uintptr_t)s.caller);
@@ -434,14 +434,14 @@ START_TEST(another_library_at_the_same_place_is_unwound_rightly)
     place = (void *)(uintptr_t)call;
     for (volatile int i = 0; i < 2; i++)
       call(look, &sights[round][i]);
-    if (around && round) weir_stack_unloaded();
-    if (around) weir_stack_unloading();
+    if (around && round) stack_unloaded();
+    if (around) stack_unloading();
     call(look, &sights[round][2]); /* as a destructor would */
     dlclose(library);
-    if (!around) weir_stack_unloaded();
+    if (!around) stack_unloaded();
   }
   read_spool();
-  ck_assert_str_eq(weir_stack_unwinder(), "libunwind"); /* not by giving it up */
+  ck_assert_str_eq(stack_unwinder(), "libunwind"); /* not by giving it up */
   ck_assert_uint_gt(reused, 0);
   for (int round = 0; round < ROUNDS; round++) {
     ck_assert_uint_eq(sights[round][0].id, sights[round][1].id);
@@ -465,16 +465,16 @@ START_TEST(an_unwinder_that_cannot_be_flushed_is_given_up)
 {
   static sight sights[4];
   static const char *const names[] = {"plugin_large.so", "plugin_small.so"};
-  ck_assert_str_eq(weir_stack_init(NULL, dlopen, other_symbols, 32), "libunwind");
+  ck_assert_str_eq(stack_init(NULL, dlopen, other_symbols, 32), "libunwind");
   for (int round = 0; round < 4; round++) {
     call_function *call;
     void *library = load(names[round % 2], &call);
     call(look, &sights[round]);
     dlclose(library);
-    weir_stack_unloaded();
+    stack_unloaded();
   }
   read_spool();
-  ck_assert_str_eq(weir_stack_unwinder(), "backtrace");
+  ck_assert_str_eq(stack_unwinder(), "backtrace");
   for (int round = 0; round < 4; round++)
     ck_assert(is_true(&sights[round]));
 }
@@ -560,7 +560,7 @@ START_TEST(modules_are_recorded_as_they_come_and_go)
   ck_assert_uint_eq(seen.modules[before].info.base, base);
   ck_assert_ptr_nonnull(strstr(seen.modules[before].path, "plugin_large.so"));
   dlclose(library);
-  weir_stack_unloaded();
+  stack_unloaded();
   look(&s);
   read_spool();
   ck_assert_uint_eq(seen.gone, 1);
@@ -579,10 +579,10 @@ START_TEST(a_forked_child_records_stacks_and_modules_anew)
   uint32_t loaded = seen.loaded;
   pid_t child = fork();
   if (child == 0) {
-    weir_spool_options options = {.directory = folder};
-    weir_spool_after_fork();
+    spool_options options = {.directory = folder};
+    spool_after_fork();
     memset(&pen, 0, sizeof pen);
-    if (weir_spool_open(&options)) _exit(1);
+    if (spool_open(&options)) _exit(1);
     for (volatile int i = 0; i < 2; i++)
       look(&s); /* the parent's table, stale */
     _exit(s.id == WEIR_STACK_NONE);
@@ -650,7 +650,7 @@ static void *no_library(const char *name, int flags)
 START_TEST(without_libunwind_backtrace_serves)
 {
   sight s[2];
-  ck_assert_str_eq(weir_stack_init("/some/where", no_library, dlsym, 32), "backtrace");
+  ck_assert_str_eq(stack_init("/some/where", no_library, dlsym, 32), "backtrace");
   ck_assert_int_eq(asks, 2);
   ck_assert_str_eq(asked[0], "/some/where/libunwind.so.8");
   ck_assert_str_eq(asked[1], "libunwind.so.8");
@@ -707,14 +707,14 @@ static _Atomic bool stop;
 
 static void *capture_on(void *context)
 {
-  weir_writer w = {0};
-  weir_stacks *table = NULL;
+  spool_writer w = {0};
+  stack_table *table = NULL;
   uintptr_t missing = 0;
   (void)context;
   while (!atomic_load(&stop))
-    missing += weir_stack_capture(&table, &w) == WEIR_STACK_NONE;
-  weir_stack_release(&table);
-  weir_writer_release(&w);
+    missing += stack_capture(&table, &w) == WEIR_STACK_NONE;
+  stack_release(&table);
+  spool_writer_release(&w);
   return (void *)missing;
 }
 
@@ -724,7 +724,7 @@ START_TEST(threads_capture_while_libraries_come_and_go)
   pthread_t threads[THREADS];
 #if defined(__SANITIZE_THREAD__)
   /* its mutexes cannot be had any more when libunwind's key is destroyed */
-  weir_stack_init(NULL, no_library, dlsym, 32);
+  stack_init(NULL, no_library, dlsym, 32);
 #else
   start(32);
 #endif
@@ -736,9 +736,9 @@ START_TEST(threads_capture_while_libraries_come_and_go)
     void *library = load(i % 2 ? "plugin_small.so" : "plugin_large.so", &call);
     call(look, &s);
     ck_assert_uint_ne(s.id, WEIR_STACK_NONE);
-    weir_stack_unloading();
+    stack_unloading();
     dlclose(library);
-    weir_stack_unloaded();
+    stack_unloaded();
   }
   atomic_store(&stop, true);
   for (int i = 0; i < THREADS; i++) {
@@ -756,14 +756,14 @@ static pthread_barrier_t crowd;
 
 static void *capture_and_stay(void *context)
 {
-  weir_writer w = {0};
-  weir_stacks *own = NULL;
+  spool_writer w = {0};
+  stack_table *own = NULL;
   (void)context;
   for (int i = 0; i < 10; i++)
-    if (!weir_stack_capture(&own, &w)) return &crowd;
+    if (!stack_capture(&own, &w)) return &crowd;
   pthread_barrier_wait(&crowd);
   pthread_barrier_wait(&crowd);
-  weir_stack_release(&own);
+  stack_release(&own);
   return NULL;
 }
 

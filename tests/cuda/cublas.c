@@ -91,9 +91,9 @@ static value get(const void *at, cudaDataType type, long long i)
 {
   switch ((int)type) {
   case CUDA_R_16F:
-    return (value){(double)weir_float16_to_float(((const uint16_t *)at)[i]), 0};
+    return (value){(double)float16_to_float(((const uint16_t *)at)[i]), 0};
   case CUDA_R_16BF:
-    return (value){(double)weir_bfloat16_to_float(((const uint16_t *)at)[i]), 0};
+    return (value){(double)bfloat16_to_float(((const uint16_t *)at)[i]), 0};
   case CUDA_R_32F:
     return (value){(double)((const float *)at)[i], 0};
   case CUDA_C_32F:
@@ -107,10 +107,10 @@ static void put(void *at, cudaDataType type, long long i, value v)
 {
   switch ((int)type) {
   case CUDA_R_16F:
-    ((uint16_t *)at)[i] = weir_float_to_float16((float)v.real);
+    ((uint16_t *)at)[i] = float_to_float16((float)v.real);
     break;
   case CUDA_R_16BF:
-    ((uint16_t *)at)[i] = weir_float_to_bfloat16((float)v.real);
+    ((uint16_t *)at)[i] = float_to_bfloat16((float)v.real);
     break;
   case CUDA_C_32F:
     ((float *)at)[2 * i + 1] = (float)v.imaginary;

@@ -35,7 +35,7 @@ uint64_t rig_calls(const char *function)
 void rig_open(rig *r)
 {
   memset(r, 0, sizeof *r);
-  weir_ok(weir_device_open(0, &r->real));
+  weir_ok(device_open(0, &r->real));
   CUdevice device;
   ok(cuDeviceGet(&device, 0));
   ok(cuDevicePrimaryCtxRetain(&r->context, device));
@@ -45,24 +45,23 @@ void rig_open(rig *r)
 
 weir_status rig_try_pool(rig *r, const char *conf)
 {
-  weir_config config = weir_config_default;
-  weir_ok(weir_config_parse(&config, "conf", conf));
-  return weir_pool_new(&r->p, &r->backend, &config);
+  pool_config config = pool_config_default;
+  weir_ok(pool_config_parse(&config, "conf", conf));
+  return pool_new(&r->p, &r->backend, &config);
 }
 
 void rig_pool(rig *r, const char *conf)
 {
   weir_ok(rig_try_pool(r, conf));
   for (int i = 0; i < LANES; i++)
-    if (!i || r->lanes[i].stream)
-      weir_ok(weir_pool_heap(r->p, r->lanes[i].stream, &r->lanes[i].heap));
+    if (!i || r->lanes[i].stream) weir_ok(pool_heap(r->p, r->lanes[i].stream, &r->lanes[i].heap));
 }
 
 void rig_end(rig *r)
 {
   for (int i = 0; i < LANES; i++)
     gate_open_all(&r->lanes[i]);
-  weir_ok(weir_pool_free(r->p));
+  weir_ok(pool_free(r->p));
   r->p = NULL;
 }
 
@@ -75,7 +74,7 @@ void rig_lanes(rig *r, int count)
       ok(cuMemHostAlloc((void **)&l->word, sizeof *l->word, CU_MEMHOSTALLOC_DEVICEMAP));
       *l->word = 0;
     }
-    if (r->p) weir_ok(weir_pool_heap(r->p, l->stream, &l->heap));
+    if (r->p) weir_ok(pool_heap(r->p, l->stream, &l->heap));
   }
 }
 
@@ -117,7 +116,7 @@ void gate_open_all(lane *l)
 
 void rig_check(rig *r)
 {
-  const char *wrong = weir_pool_check(r->p);
+  const char *wrong = pool_check(r->p);
   ck_assert_msg(!wrong, "%s", wrong);
 }
 
@@ -138,7 +137,7 @@ int64_t rig_stat(rig *r, size_t offset)
 {
   weir_memory_stats all;
   pthread_mutex_lock(&r->p->lock);
-  weir_pool_stats(r->p, &all);
+  pool_stats(r->p, &all);
   pthread_mutex_unlock(&r->p->lock);
   return *(int64_t *)((char *)&all + offset);
 }

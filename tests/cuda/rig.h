@@ -31,7 +31,7 @@ enum { LANES = 16 };
 
 typedef struct lane {
   CUstream stream;
-  weir_heap *heap;        /* of rig.p */
+  mem_heap *heap;         /* of rig.p */
   uint32_t gates, opened; /* put into the queue so far; let pass so far */
   uint32_t *word;         /* on a GPU: `opened`, pinned */
 } lane;
@@ -39,7 +39,7 @@ typedef struct lane {
 typedef struct rig {
   const weir_backend *real; /* the CUDA backend of device 0 */
   weir_backend backend;     /* a copy, for a suite to put functions of its own into */
-  weir_pool *p;
+  mem_pool *p;
   CUcontext context; /* device 0's primary one, current in the test's thread */
   lane lanes[LANES];
 } rig;

@@ -320,7 +320,7 @@ START_TEST(host_memory_is_locked_and_let_go)
 {
   begin(_i);
   const weir_backend *b;
-  weir_ok(weir_device_open(0, &b));
+  weir_ok(device_open(0, &b));
   const weir_source *s = &b->source;
   size_t bytes = 4 << 20;
   void *memory = aligned_alloc(2 << 20, bytes), *out;
@@ -343,7 +343,7 @@ START_TEST(host_memory_is_locked_and_let_go)
   memset(out, 2, bytes);
   weir_ok(s->host_free(b->self, out, bytes));
   ck_assert_int_ge(s->numa_node(b->self), -1);
-  weir_ok(weir_device_close(0));
+  weir_ok(device_close(0));
 }
 END_TEST
 

@@ -22,7 +22,7 @@ static void begin(int way)
   CUdevice d;
   CUcontext c;
   if (way) ck_assert_int_eq(setenv("WEIR_ALLOC_CONF", "expandable_segments:False", 1), 0);
-  weir_ok(weir_device_open(0, &b0));
+  weir_ok(device_open(0, &b0));
   weir_ok(weir_default_stream(&plain, cuda0));
   weir_ok(weir_stream_new(&side, cuda0, 0));
   weir_ok(weir_stream_new(&other, cuda0, 0));
@@ -193,7 +193,7 @@ START_TEST(what_cannot_be_captured_is_refused_and_the_capture_goes_on)
   refused(weir_event_synchronize(e), WEIR_EINVAL,
           "operation not permitted on an event last recorded in a capturing stream");
   weir_set_launch_blocking(true); /* nothing is waited for here */
-  weir_ok(weir_op_done(side, "fill_", WEIR_OK));
+  weir_ok(op_done(side, "fill_", WEIR_OK));
   weir_set_launch_blocking(false);
   weir_ok(weir_graph_capture_end(g));
   weir_ok(weir_graph_replay(g));

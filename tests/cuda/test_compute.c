@@ -81,7 +81,7 @@ static void put(char *at, weir_dtype t, double x)
 {
   float f = (float)x, c[2] = {f, (float)below(7) - 3};
   int64_t i = (int64_t)x;
-  uint16_t h = weir_float_to_float16(f), b = weir_float_to_bfloat16(f);
+  uint16_t h = float_to_float16(f), b = float_to_bfloat16(f);
   uint8_t truth = x != 0;
   const void *from = t == WEIR_FLOAT16     ? (const void *)&h
                      : t == WEIR_BFLOAT16  ? (const void *)&b
@@ -100,8 +100,8 @@ static double get(const char *at, weir_dtype t, int part)
   double d;
   uint16_t h;
   memcpy(&h, at, sizeof h);
-  if (t == WEIR_FLOAT16) return (double)weir_float16_to_float(h);
-  if (t == WEIR_BFLOAT16) return (double)weir_bfloat16_to_float(h);
+  if (t == WEIR_FLOAT16) return (double)float16_to_float(h);
+  if (t == WEIR_BFLOAT16) return (double)bfloat16_to_float(h);
   memcpy(&d, at, t == WEIR_FLOAT64 ? sizeof d : 0);
   if (t == WEIR_FLOAT64) return d;
   memcpy(f, at, t == WEIR_FLOAT32 ? sizeof *f : t == WEIR_COMPLEX64 ? sizeof f : 0);
@@ -505,7 +505,7 @@ START_TEST(random_numbers_are_the_cpus_to_the_bit)
       buffer_send(&b);
       weir_random q = {.kind = (weir_random_kind)_i, .a = from[_i], .b = to[_i]};
       q.seed = 0x123456789abcdefu * (uint64_t)(t + 1), q.offset = 0xfffffff0u + (uint64_t)c;
-      q.used = weir_philox_blocks(counts[c]), q.dtype = (weir_dtype)t, q.count = counts[c];
+      q.used = philox_blocks(counts[c]), q.dtype = (weir_dtype)t, q.count = counts[c];
       q.out = (void *)(uintptr_t)b.device;
       weir_ok(device->compute->random(device->self, NULL, &q));
       q.out = b.host;

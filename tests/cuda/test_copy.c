@@ -11,7 +11,7 @@ static void begin(int way, const char *devices)
 {
   if (way) ck_assert_int_eq(setenv("WEIR_ALLOC_CONF", "expandable_segments:False", 1), 0);
   if (rig_simulated()) ck_assert_int_eq(setenv("WEIR_SIM_DEVICES", devices, 1), 0);
-  weir_ok(weir_device_open(0, &b0));
+  weir_ok(device_open(0, &b0));
 }
 
 static weir_device cuda(int index)
@@ -92,7 +92,7 @@ START_TEST(memory_locked_for_one_device_is_locked_for_all)
   const weir_backend *b1;
   weir_ok(weir_cuda_device_count(&n));
   if (n < 2 || !rig_simulated()) return;
-  weir_ok(weir_device_open(1, &b1));
+  weir_ok(device_open(1, &b1));
   lane l = lane_make();
   unsigned char *to = NULL;
   weir_ok(weir_pinned_malloc_flags((void **)&to, BYTES, cuda(1), 0));
@@ -213,7 +213,7 @@ static int open_all(const weir_backend **of, void **block)
   weir_ok(weir_cuda_device_count(&n));
   if (n > 8) n = 8;
   for (int i = 0; i < n; i++) {
-    weir_ok(weir_device_open(i, &of[i]));
+    weir_ok(device_open(i, &of[i]));
     block[i] = get(cuda(i), BYTES);
   }
   return n;
@@ -349,10 +349,10 @@ START_TEST(a_device_that_was_closed_is_asked_again)
   weir_ok(b0->copy_peer(b0->self, NULL, block[0], of[1], block[1], BYTES));
   weir_ok(b0->stream_sync(b0->self, NULL)); /* its memory goes */
   ck_assert_uint_eq(rig_calls("cuCtxEnablePeerAccess"), 2);
-  weir_ok(weir_device_close(1));
+  weir_ok(device_close(1));
   weir_ok(weir_free(block[1]));
   weir_ok(weir_memory_detach(cuda(1)));
-  weir_ok(weir_device_open(1, &of[1]));
+  weir_ok(device_open(1, &of[1]));
   block[1] = get(cuda(1), BYTES);
   weir_ok(b0->copy_peer(b0->self, NULL, block[0], of[1], block[1], BYTES));
   ck_assert_uint_eq(rig_calls("cuCtxEnablePeerAccess"), 4);

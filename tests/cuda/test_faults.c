@@ -88,7 +88,7 @@ static void one_step(void **at, int i, uint64_t *seed, int *failed, weir_status 
 {
   int k = (int)(rig_random(seed) % SLOTS), s = (int)(rig_random(seed) % 3);
   if (at[k]) {
-    if (i % 3 == 0) *failed += count(weir_pool_use(at[k], r.lanes[s].heap), expected);
+    if (i % 3 == 0) *failed += count(pool_use(at[k], r.lanes[s].heap), expected);
     weir_ok(weir_tcache_free(at[k]));
     at[k] = NULL;
     return;
@@ -157,7 +157,7 @@ static weir_status start(const char *conf)
 {
   weir_status st = rig_try_pool(&r, conf);
   for (int s = 0; s < 3 && !st; s++)
-    weir_ok(weir_pool_heap(r.p, r.lanes[s].stream, &r.lanes[s].heap));
+    weir_ok(pool_heap(r.p, r.lanes[s].stream, &r.lanes[s].heap));
   return st;
 }
 
@@ -180,7 +180,7 @@ static bool life(const char *conf, const char *name, unsigned n, int error, bool
   if (!and_after) expect_context();
   ok(cuCtxSetCurrent(r.context));
   well_again();
-  weir_ok(weir_pool_free(r.p));
+  weir_ok(pool_free(r.p));
   return met;
 }
 
@@ -260,9 +260,9 @@ START_TEST(ending_can_be_tried_again)
     rig_free(&r, rig_malloc(&r, 0, 1000));
     (void)snprintf(list, sizeof list, "%s:%u=999", ends[_i / 2], n);
     rig_fail(list);
-    met = weir_pool_free(r.p) != WEIR_OK;
+    met = pool_free(r.p) != WEIR_OK;
     rig_fail(NULL);
-    if (met) weir_ok(weir_pool_free(r.p));
+    if (met) weir_ok(pool_free(r.p));
     ck_assert_uint_eq(free_now(), whole);
   }
 }

@@ -232,9 +232,9 @@ static bool do_share(int b)
   ok(cuStreamWaitEvent(r.lanes[other].stream, e, 0));
   note_wait(r.lanes[other].stream, e);
   pthread_mutex_lock(&r.p->lock);
-  weir_epoch_depend(r.lanes[other].heap, r.lanes[home].heap);
+  epoch_depend(r.lanes[other].heap, r.lanes[home].heap);
   pthread_mutex_unlock(&r.p->lock);
-  weir_ok(weir_pool_use(m.at[b], r.lanes[other].heap));
+  weir_ok(pool_use(m.at[b], r.lanes[other].heap));
   submit(other, b, false);
   return true;
 }
@@ -355,7 +355,7 @@ START_TEST(the_checker_sees_a_missing_wait)
   (void)do_malloc(1, 1);
   (void)do_free(1);
   pthread_mutex_lock(&r.p->lock);
-  weir_epoch_depend(r.lanes[2].heap, r.lanes[1].heap); /* a lie */
+  epoch_depend(r.lanes[2].heap, r.lanes[1].heap); /* a lie */
   pthread_mutex_unlock(&r.p->lock);
   (void)do_malloc(1, 2);
   ck_assert(step(2) && step(1) && step(1));

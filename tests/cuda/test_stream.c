@@ -465,7 +465,7 @@ static void *use_everything(void *number)
     {
       void *p;
       weir_ok(weir_malloc(&p, BYTES, d, NULL));
-      weir_ok(weir_op_done(mine, "empty", WEIR_OK));
+      weir_ok(op_done(mine, "empty", WEIR_OK));
       weir_ok(weir_event_record(e, NULL));
       weir_ok(weir_free(p));
     }
@@ -501,7 +501,7 @@ END_TEST
 /* Notes an operation as the tensor layer does. */
 static weir_status op(weir_stream *s, const char *name)
 {
-  return weir_op_done(s, name, WEIR_OK);
+  return op_done(s, name, WEIR_OK);
 }
 
 static bool says(const char *text)
@@ -527,7 +527,7 @@ START_TEST(a_late_error_lists_what_was_enqueued_since_the_last_sync)
                "last sync: add x2, copy_, matmul; CUDA_LAUNCH_BLOCKING=1 makes it local)"),
       "%s", weir_error_message());
   /* it stays, and where it was first seen is still said */
-  ck_assert_int_eq(weir_op_done(plain, "relu", weir_stream_synchronize(side)), WEIR_ECUDA);
+  ck_assert_int_eq(op_done(plain, "relu", weir_stream_synchronize(side)), WEIR_ECUDA);
   ck_assert_msg(says("first seen at stream_synchronize; work enqueued since the last sync: add x2"),
                 "%s", weir_error_message());
 }
@@ -592,7 +592,7 @@ START_TEST(launch_blocking_waits_and_names_the_operation)
   ck_assert_msg(strncmp(weir_error_message(), "mul: ", 5) == 0 && says("(700)") &&
                     says("(launch blocking: the error is of this operation)"),
                 "%s", weir_error_message());
-  ck_assert_int_eq(weir_op_done(plain, "exp", weir_fail(WEIR_ECUDA, "refused")), WEIR_ECUDA);
+  ck_assert_int_eq(op_done(plain, "exp", weir_fail(WEIR_ECUDA, "refused")), WEIR_ECUDA);
   ck_assert_str_eq(weir_error_message(),
                    "exp: refused (launch blocking: the error is of this operation)");
   weir_set_launch_blocking(false);

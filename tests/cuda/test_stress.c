@@ -92,7 +92,7 @@ static void finish(const piece *p, int stream, int other, CUevent told)
   if (other != stream) {
     must(cuEventRecord(told, r.lanes[stream].stream));
     must(cuStreamWaitEvent(r.lanes[other].stream, told, 0));
-    weir_ok(weir_pool_use(at, r.lanes[other].heap));
+    weir_ok(pool_use(at, r.lanes[other].heap));
   }
   if (n < SLOTS) {
     slots[n].mark = p->mark;

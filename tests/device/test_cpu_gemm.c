@@ -131,7 +131,7 @@ START_TEST(products_of_every_dtype_are_those_of_plain_sums)
   ck_assert_int_eq(weir_set_blas(WEIR_BLAS_BUILTIN), WEIR_OK);
   ck_assert_str_eq(weir_cpu_blas_name(), "builtin");
   for (int round = 0; round < 45; round++) {
-    weir_cpu_level_most = round % 3;
+    cpu_level_most = round % 3;
     random_product(dtypes[_i], "builtin");
   }
 }

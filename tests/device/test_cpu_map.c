@@ -274,7 +274,7 @@ START_TEST(every_op_in_every_dtype_is_its_exact_result_rounded)
       weir_loop l = {.op = op, .compute = dtypes[d]};
       bool in_place =
           round % 4 == 3 && ops[op].inputs > 0 && !gives_bool(op) && op != WEIR_OP_WHERE;
-      weir_cpu_level_most = round % 3 ? 2 : 0;
+      cpu_level_most = round % 3 ? 2 : 0;
       random_shape(&l);
       parameters(&l);
       random_case(&l, in_place);

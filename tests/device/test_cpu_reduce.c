@@ -207,7 +207,7 @@ START_TEST(every_reduction_in_every_dtype_is_that_of_a_plain_loop)
       r.index = (weir_operand){.data = places, .dtype = WEIR_INT64};
       lay_out(&r);
       tame(&r);
-      weir_cpu_level_most = round % 2 ? 2 : 0;
+      cpu_level_most = round % 2 ? 2 : 0;
       ck_assert_msg(reduce(&r) == WEIR_OK, "%s: %s", names[r.op], weir_error_message());
       if (r.op == WEIR_REDUCE_PROD && r.compute == WEIR_COMPLEX64 && r.each > 50) continue;
       check(&r);
@@ -287,7 +287,7 @@ START_TEST(philox_gives_the_published_vectors)
        0x94fdcceb, 0x5001e420, 0x24126ea1}};
   for (int k = 0; k < 3; k++) {
     const uint32_t *r = rows[k];
-    weir_philox_block b = weir_philox_of(r[0], r[1], r[2], r[3], r[4], r[5]);
+    philox_block b = philox_of(r[0], r[1], r[2], r[3], r[4], r[5]);
     ck_assert(memcmp(b.word, r + 6, sizeof b.word) == 0);
   }
 }
@@ -301,7 +301,7 @@ static void draw(weir_random *r, weir_random_kind kind, double a, double b, weir
                      .b = b,
                      .seed = 42,
                      .offset = 1000,
-                     .used = weir_philox_blocks(count),
+                     .used = philox_blocks(count),
                      .out = out,
                      .dtype = dtype,
                      .count = count};
@@ -315,11 +315,11 @@ START_TEST(random_numbers_are_the_header_s_whatever_the_threads)
       for (int threads = 1; threads < 4; threads += 2) {
         weir_random r;
         ck_assert_int_eq(weir_set_num_threads(threads), WEIR_OK);
-        weir_cpu_level_most = threads == 1 ? 0 : 2;
+        cpu_level_most = threads == 1 ? 0 : 2;
         draw(&r, (weir_random_kind)kind, kind == 3 ? 0.25 : 2, 90, dtypes[d], 70001);
         for (int64_t i = 0; i < r.count; i += i % 1000 < 3 ? 1 : 331) {
           element got = ref_load(r.dtype, out + (size_t)i * ref_bytes(r.dtype));
-          element want = {.re = weir_philox_element(&r, i)};
+          element want = {.re = philox_element(&r, i)};
           ck_assert(ref_near(got, ref_convert(want, WEIR_FLOAT64, r.dtype), r.dtype, 0));
         }
       }

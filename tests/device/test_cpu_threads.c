@@ -44,9 +44,9 @@ START_TEST(every_element_is_done_once_by_any_number_of_threads)
       t->grain = grain;
       ck_assert_int_eq(weir_set_num_threads(threads[k]), WEIR_OK);
       ck_assert_int_eq(weir_get_num_threads(), threads[k]);
-      weir_parallel(N, grain, count, t);
+      parallel_for(N, grain, count, t);
       ck_assert(counted(t, 1));
-      weir_parallel(0, grain, count, t);
+      parallel_for(0, grain, count, t);
       ck_assert(counted(t, 1));
       free(t);
     }
@@ -56,7 +56,7 @@ END_TEST
 static void nested(void *arg, int64_t from, int64_t to)
 {
   for (int64_t i = from; i < to; i++)
-    weir_parallel(N, 100, count, arg);
+    parallel_for(N, 100, count, arg);
 }
 
 START_TEST(work_within_work_is_done_too)
@@ -64,7 +64,7 @@ START_TEST(work_within_work_is_done_too)
   tally *t = calloc(1, sizeof *t);
   t->grain = 100;
   ck_assert_int_eq(weir_set_num_threads(4), WEIR_OK);
-  weir_parallel(8, 1, nested, t);
+  parallel_for(8, 1, nested, t);
   ck_assert(counted(t, 8));
   free(t);
 }
@@ -73,7 +73,7 @@ END_TEST
 static void *caller(void *arg)
 {
   for (int i = 0; i < 50; i++)
-    weir_parallel(N, 100, count, arg);
+    parallel_for(N, 100, count, arg);
   return NULL;
 }
 
@@ -96,7 +96,7 @@ static _Atomic int most;
 
 static void number(void *arg, int64_t from, int64_t to)
 {
-  int self = weir_parallel_self(), seen = atomic_load(&most);
+  int self = parallel_self(), seen = atomic_load(&most);
   (void)arg, (void)from, (void)to;
   while (self > seen && !atomic_compare_exchange_weak(&most, &seen, self))
     ;
@@ -106,9 +106,9 @@ START_TEST(threads_numbers_are_below_the_most_that_may_join)
 {
   ck_assert_int_eq(weir_set_num_threads(6), WEIR_OK);
   for (int i = 0; i < 200; i++)
-    weir_parallel_most(3, 100, 1, number, NULL);
+    parallel_for_most(3, 100, 1, number, NULL);
   ck_assert_int_lt(atomic_load(&most), 3);
-  ck_assert_int_eq(weir_parallel_self(), 0);
+  ck_assert_int_eq(parallel_self(), 0);
 }
 END_TEST
 
@@ -120,16 +120,16 @@ START_TEST(a_forked_child_shares_work_with_threads_of_its_own)
   tally *t = calloc(1, sizeof *t);
   t->grain = 100;
   ck_assert_int_eq(weir_set_num_threads(3), WEIR_OK);
-  weir_parallel(N, 100, count, t);
+  parallel_for(N, 100, count, t);
   pid_t child = fork();
   if (child == 0) {
-    weir_parallel(N, 100, count, t);
+    parallel_for(N, 100, count, t);
     exit(counted(t, 2) ? 0 : 1); /* the destructor joins the child's threads */
   }
   int status;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  weir_parallel(N, 100, count, t);
+  parallel_for(N, 100, count, t);
   ck_assert(counted(t, 2));
   free(t);
 }

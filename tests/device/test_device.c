@@ -103,8 +103,8 @@ START_TEST(the_cpu_has_no_streams_and_nothing_to_wait_for)
   refused(weir_stream_priority_range(&a, &b, cpu), WEIR_EINVAL, none);
   refused(weir_can_access_peer(&can, cuda0, cpu), WEIR_EINVAL,
           "only cuda devices can access each other, not cuda:0 and cpu");
-  weir_ok(weir_op_done(NULL, "add", WEIR_OK));
-  ck_assert_int_eq(weir_op_done(NULL, "add", WEIR_ENOMEM), WEIR_ENOMEM);
+  weir_ok(op_done(NULL, "add", WEIR_OK));
+  ck_assert_int_eq(op_done(NULL, "add", WEIR_ENOMEM), WEIR_ENOMEM);
   weir_ok(async_sync(NULL, "item"));
 }
 END_TEST

@@ -97,13 +97,13 @@ static bool later_abi_in_table(const char *name)
   char longer[80];
   for (int v = 2; v <= 4; v++) {
     (void)snprintf(longer, sizeof longer, "%s_v%d", name, v);
-    uint32_t api = weir_api_find_name(longer);
-    if (api && weir_api(api)->hooked) return true;
+    uint32_t api = api_find_name(longer);
+    if (api && api_row(api)->hooked) return true;
   }
   size_t n = strlen(name);
   if (n > 3 && strncmp(name + n - 3, "_v", 2) == 0 && name[n - 1] < '4') {
     (void)snprintf(longer, sizeof longer, "%.*s_v4", (int)n - 3, name);
-    return weir_api_find_name(longer) != 0;
+    return api_find_name(longer) != 0;
   }
   return false;
 }
@@ -126,8 +126,8 @@ START_TEST(the_random_caller_calls_every_function_of_the_table)
         seed);
     remember_names("tally.json");
   }
-  for (uint32_t i = 1; i < weir_api_count; i++) {
-    const weir_api_info *a = weir_api(i);
+  for (uint32_t i = 1; i < api_total; i++) {
+    const api_info *a = api_row(i);
     if (!a->hooked || excused(a->name) || remembered_name(a->name)) continue;
     used += (size_t)snprintf(missing + used, sizeof missing - used, " %s", a->name);
     if (used > sizeof missing - 128) break;

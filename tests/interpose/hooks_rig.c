@@ -13,9 +13,9 @@
 #include "interpose/process/process.h"
 #include "interpose/record/context.h"
 
-__thread weir_thread weir_self;
-_Atomic bool weir_recording;
-_Atomic uint32_t weir_process_epoch;
+__thread weir_thread thread_self;
+_Atomic bool process_recording;
+_Atomic uint32_t process_epoch;
 fake_state *rig_fake[WEIR_BANKS];
 _Atomic uint8_t rig_covered[WEIR_SPOOL_MAX_APIS];
 unsigned rig_unknown;
@@ -24,47 +24,47 @@ bool rig_absent[WEIR_BANKS];
 const char *rig_driver;
 
 static void *library[WEIR_BANKS];
-uintptr_t weir_own_start, weir_own_end; /* nothing is */
+uintptr_t own_library_start, own_library_end; /* nothing is */
 static char folder[256], spool[512];
-static weir_spool_reader *reader;
+static spool_reader *reader;
 static rig_log *log_now;
 
 /* ---- the loader's side ----------------------------------------------------------------------- */
 
-bool weir_thread_start(weir_thread *t)
+bool thread_start(weir_thread *t)
 {
   memset(t, 0, sizeof *t);
-  t->epoch = atomic_load(&weir_process_epoch);
-  return atomic_load(&weir_recording);
+  t->epoch = atomic_load(&process_epoch);
+  return atomic_load(&process_recording);
 }
 
-bool weir_elf_settled(int bank)
+bool elf_is_settled(int bank)
 {
   (void)bank;
   return true;
 }
 
-void *weir_elf_stand_in(const char *symbol)
+void *elf_stand_in(const char *symbol)
 {
   (void)symbol;
   return NULL;
 }
 
-void *weir_elf_symbol(const char *soname, const char *symbol)
+void *elf_symbol(const char *soname, const char *symbol)
 {
   for (int b = 0; b < WEIR_BANKS; b++)
-    if (strcmp(soname, weir_bank_soname(b)) == 0)
+    if (strcmp(soname, cuda_library_soname(b)) == 0)
       return rig_absent[b] ? NULL : dlsym(library[b], symbol);
   return NULL;
 }
 
-void *weir_elf_symbol_again(unsigned id, int bank, const char *symbol)
+void *elf_symbol_cached(unsigned id, int bank, const char *symbol)
 {
   (void)id;
-  return weir_elf_symbol(weir_bank_soname(bank), symbol);
+  return elf_symbol(cuda_library_soname(bank), symbol);
 }
 
-bool weir_object_at(weir_object *o, const void *address)
+bool elf_object_at(elf_object *o, const void *address)
 {
   Dl_info info;
   if (!dladdr(address, &info)) return false;
@@ -73,18 +73,18 @@ bool weir_object_at(weir_object *o, const void *address)
   return true;
 }
 
-bool weir_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank)
+bool elf_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank)
 {
   (void)address, (void)start, (void)bytes, (void)bank;
   return false;
 }
 
-bool weir_call_abandoned(weir_thread *t)
+bool call_was_abandoned(weir_thread *t)
 {
   return t->depth == 0;
 }
 
-void weir_say(const char *format, ...)
+void log_message(const char *format, ...)
 {
   (void)format;
 }
@@ -94,12 +94,12 @@ void weir_note(const char *text)
   (void)text;
 }
 
-void weir_cover(uint16_t api, uint8_t bits)
+void coverage_add(uint16_t api, uint8_t bits)
 {
   atomic_fetch_or(&rig_covered[api], bits);
 }
 
-void weir_cover_unknown(const char *name)
+void coverage_add_unknown(const char *name)
 {
   rig_unknown++;
   (void)snprintf(rig_unknown_name, sizeof rig_unknown_name, "%s", name);
@@ -112,7 +112,7 @@ static void load(int bank)
   const char *build = getenv("WEIR_BUILD");
   char path[512];
   (void)snprintf(path, sizeof path, "%s/tests/interpose/fake/%s", build ? build : "build",
-                 weir_bank_soname(bank));
+                 cuda_library_soname(bank));
   if (!library[bank]) library[bank] = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   ck_assert_msg(library[bank] != NULL, "%s", dlerror());
   rig_fake[bank] = dlsym(library[bank], "fake");
@@ -136,7 +136,7 @@ static void load_fakes(void)
 
 void rig_setup(void)
 {
-  weir_clock_init();
+  clock_init();
   if (rig_driver)
     load_driver();
   else
@@ -146,16 +146,16 @@ void rig_setup(void)
   (void)snprintf(folder, sizeof folder, "%s/weir-rig-XXXXXX",
                  access("/dev/shm", W_OK) == 0 && has_room ? "/dev/shm" : "/tmp");
   ck_assert_ptr_nonnull(mkdtemp(folder));
-  weir_spool_options options = {.directory = folder, .api_count = weir_api_count};
-  ck_assert_int_eq(weir_spool_open(&options), WEIR_OK);
-  atomic_fetch_add(&weir_process_epoch, 1);
-  atomic_store(&weir_recording, true);
-  weir_driver_initialised(0);
+  spool_options options = {.directory = folder, .api_count = api_total};
+  ck_assert_int_eq(spool_open(&options), WEIR_OK);
+  atomic_fetch_add(&process_epoch, 1);
+  atomic_store(&process_recording, true);
+  driver_initialised(0);
   glob_t g;
   char pattern[300];
   (void)snprintf(pattern, sizeof pattern, "%s/*" WEIR_SPOOL_SUFFIX, folder);
   ck_assert_int_eq(glob(pattern, 0, NULL, &g), 0);
-  ck_assert_int_eq(weir_spool_reader_open(&reader, g.gl_pathv[0], false), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&reader, g.gl_pathv[0], false), WEIR_OK);
   (void)snprintf(spool, sizeof spool, "%s", g.gl_pathv[0]);
   globfree(&g);
   log_now = calloc(1, sizeof *log_now);
@@ -163,7 +163,7 @@ void rig_setup(void)
 
 void rig_teardown(void)
 {
-  weir_spool_reader_close(reader);
+  spool_reader_close(reader);
   free(log_now);
   unlink(spool);
   rmdir(folder);
@@ -176,16 +176,16 @@ void *rig_original(int bank, const char *symbol)
 
 void *rig_wrapper(int bank, const char *symbol)
 {
-  const weir_row *row = weir_row_find(bank, symbol);
+  const hook_row *row = hook_row_find(bank, symbol);
   ck_assert_msg(row != NULL, "%s is not wrapped", symbol);
-  void *got = weir_row_offer(row, rig_original(bank, symbol));
+  void *got = hook_row_bind(row, rig_original(bank, symbol));
   ck_assert_ptr_eq(got, row->wrapper);
   return got;
 }
 
 /* ---- reading back ---------------------------------------------------------------------------- */
 
-static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const weir_trace_event *e)
+static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const trace_event *e)
 {
   rig_log *l = context;
   (void)thread, (void)tid;
@@ -195,7 +195,7 @@ static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const 
 }
 
 static weir_status on_extended(void *context, uint32_t thread, uint32_t tid,
-                               const weir_trace_event *head, const void *payload, size_t bytes)
+                               const trace_event *head, const void *payload, size_t bytes)
 {
   rig_log *l = context;
   (void)thread, (void)tid;
@@ -209,13 +209,13 @@ static weir_status on_extended(void *context, uint32_t thread, uint32_t tid,
 
 rig_log *rig_read(void)
 {
-  weir_spool_visitor v = {log_now, on_event, on_extended};
+  spool_visitor v = {log_now, on_event, on_extended};
   memset(log_now, 0, sizeof *log_now);
-  ck_assert_int_eq(weir_spool_drain(reader, &v, false), WEIR_OK);
+  ck_assert_int_eq(spool_drain(reader, &v, false), WEIR_OK);
   return log_now;
 }
 
-const weir_trace_event *rig_one(void)
+const trace_event *rig_one(void)
 {
   const rig_log *l = rig_read();
   ck_assert_uint_eq(l->events, 1);

@@ -30,7 +30,7 @@ enum { RIG_EVENTS = 4096, RIG_NAMES = 256 };
 
 /* Everything recorded since the last call (one-slot events; NAME records apart). */
 typedef struct rig_log {
-  weir_trace_event event[RIG_EVENTS];
+  trace_event event[RIG_EVENTS];
   unsigned events;
   rig_name name[RIG_NAMES];
   unsigned names;
@@ -39,7 +39,7 @@ typedef struct rig_log {
 rig_log *rig_read(void);
 
 /* rig_read() that must hold exactly one event. Borrowed until the next read. */
-const weir_trace_event *rig_one(void);
+const trace_event *rig_one(void);
 
 extern _Atomic uint8_t rig_covered[WEIR_SPOOL_MAX_APIS];
 extern unsigned rig_unknown;

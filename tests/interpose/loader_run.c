@@ -154,10 +154,10 @@ typedef struct counting {
   const char *api;
 } counting;
 
-static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const weir_trace_event *e)
+static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const trace_event *e)
 {
   counting *c = context;
-  const weir_api_info *info = weir_api(e->api);
+  const api_info *info = api_row(e->api);
 
   (void)thread, (void)tid;
   if (info && strcmp(info->name, c->api) == 0) {
@@ -170,7 +170,7 @@ static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const 
 }
 
 static weir_status on_extended(void *context, uint32_t thread, uint32_t tid,
-                               const weir_trace_event *head, const void *payload, size_t bytes)
+                               const trace_event *head, const void *payload, size_t bytes)
 {
   counting *c = context;
 
@@ -203,13 +203,13 @@ static unsigned find_spools(const char *directory, found_spool *out)
   d = opendir(here);
   if (!d) return 0;
   for (struct dirent *e; (e = readdir(d)) && n < MOST_SPOOLS;) {
-    weir_spool_reader *r;
+    spool_reader *r;
     if (!strstr(e->d_name, WEIR_SPOOL_SUFFIX)) continue;
     (void)snprintf(out[n].path, sizeof out[n].path, "%s", join(here, e->d_name));
-    ck_assert_int_eq(weir_spool_reader_open(&r, out[n].path, false), WEIR_OK);
-    out[n].opened = weir_spool_reader_header(r)->clock_first.mono_ns;
-    out[n].pid = weir_spool_reader_header(r)->pid;
-    weir_spool_reader_close(r);
+    ck_assert_int_eq(spool_reader_open(&r, out[n].path, false), WEIR_OK);
+    out[n].opened = spool_reader_header(r)->clock_first.mono_ns;
+    out[n].pid = spool_reader_header(r)->pid;
+    spool_reader_close(r);
     n++;
   }
   closedir(d);
@@ -220,21 +220,21 @@ static unsigned find_spools(const char *directory, found_spool *out)
 static void count_spool(tally *t, const found_spool *s, unsigned index, const char *api)
 {
   counting c = {.t = t, .spool = index, .api = api};
-  weir_spool_visitor v = {.context = &c, .event = on_event, .extended = on_extended};
-  weir_spool_reader *r;
-  const weir_spool_header *h;
-  weir_spool_damage damage;
+  spool_visitor v = {.context = &c, .event = on_event, .extended = on_extended};
+  spool_reader *r;
+  const spool_header *h;
+  spool_damage damage;
 
-  ck_assert_int_eq(weir_spool_reader_open(&r, s->path, false), WEIR_OK);
-  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
-  h = weir_spool_reader_header(r);
-  damage = weir_spool_reader_damage(r);
+  ck_assert_int_eq(spool_reader_open(&r, s->path, false), WEIR_OK);
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
+  h = spool_reader_header(r);
+  damage = spool_reader_damage(r);
   t->closed += atomic_load(&h->closed) == 1;
   t->dropped += atomic_load(&h->dropped);
   t->forks_begun += atomic_load(&h->forks_begun);
   t->forks_done += atomic_load(&h->forks_done);
   t->damage += damage.chunks + damage.torn + damage.bytes_cut;
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
 }
 
 tally count(const char *directory, const char *api)

@@ -53,9 +53,9 @@ static bool counted(const char *name)
 /* The thread goes to another device, by a driver call beneath some other call. */
 static void on_device(int device, uint64_t context)
 {
-  weir_self.depth++;
+  thread_self.depth++;
   D(cuCtxSetCurrent)((CUcontext)P(context));
-  weir_self.depth--;
+  thread_self.depth--;
   for (int b = 0; b < WEIR_BANKS; b++)
     rig_fake[b]->device = device;
   rig_fake[0]->context = context;
@@ -83,8 +83,8 @@ static void pinned_block(uint64_t address, size_t bytes)
 
 START_TEST(every_row_called_with_nothing_records_one_event_with_its_number_and_status)
 {
-  for (uint32_t i = 0; i < weir_row_count; i++) {
-    const weir_row *row = &weir_rows[i];
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    const hook_row *row = &hook_rows[i];
     for (int status = 0; status < 2; status++) {
       rig_fake[row->bank]->status = status;
       void *wrapper = rig_wrapper(row->bank, row->name);
@@ -95,8 +95,8 @@ START_TEST(every_row_called_with_nothing_records_one_event_with_its_number_and_s
                     row->name, (int)(rig_fake[row->bank]->calls - calls));
       ck_assert_msg(l->events == records(row->name), "%s: %u events", row->name, l->events);
       if (!l->events) continue;
-      const weir_trace_event *e = &l->event[0];
-      ck_assert_str_eq(weir_api(e->api)->name, row->name);
+      const trace_event *e = &l->event[0];
+      ck_assert_str_eq(api_row(e->api)->name, row->name);
       ck_assert_uint_eq(e->api, row->api);
       ck_assert_msg(e->status == status, "%s", row->name);
       ck_assert_msg(!!(e->flags & WEIR_EVF_RUNTIME) == (row->bank != 0), "%s", row->name);
@@ -118,13 +118,13 @@ START_TEST(every_row_records_the_kind_of_its_category)
       [WEIR_API_SYNC] = WEIR_EV_SYNC,       [WEIR_API_EVENT] = WEIR_EV_EVENT,
       [WEIR_API_HOSTREG] = WEIR_EV_HOSTREG, [WEIR_API_MODULE] = WEIR_EV_CALL,
       [WEIR_API_OTHER] = WEIR_EV_CALL};
-  for (uint32_t i = 0; i < weir_row_count; i++) {
-    const weir_row *row = &weir_rows[i];
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    const hook_row *row = &hook_rows[i];
     if (!records(row->name)) continue;
     call_zero(rig_wrapper(row->bank, row->name));
-    const weir_trace_event *e = rig_one();
-    unsigned c = weir_api(row->api)->category;
-    ck_assert(weir_api(row->api)->hooked);
+    const trace_event *e = rig_one();
+    unsigned c = api_row(row->api)->category;
+    ck_assert(api_row(row->api)->hooked);
     if (c < sizeof kind && kind[c])
       ck_assert_msg(e->kind == kind[c], "%s: kind %u", row->name, e->kind);
     if (c == WEIR_API_LAUNCH)
@@ -136,9 +136,9 @@ END_TEST
 
 START_TEST(a_stream_argument_of_0_is_the_default_stream_of_the_variant)
 {
-  for (uint32_t i = 0; i < weir_row_count; i++) {
-    const weir_row *row = &weir_rows[i];
-    unsigned c = weir_api(row->api)->category;
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    const hook_row *row = &hook_rows[i];
+    unsigned c = api_row(row->api)->category;
     bool streams = c == WEIR_API_COPY || c == WEIR_API_MEMSET ||
                    strncmp(row->name, "cuStreamSynch", 13) == 0 ||
                    strncmp(row->name, "cudaStreamSynch", 15) == 0 ||
@@ -146,7 +146,7 @@ START_TEST(a_stream_argument_of_0_is_the_default_stream_of_the_variant)
                    (c == WEIR_API_LAUNCH && records(row->name)) || strstr(row->name, "EventRecord");
     if (!streams) continue;
     call_zero(rig_wrapper(row->bank, row->name));
-    const weir_trace_event *e = rig_one();
+    const trace_event *e = rig_one();
     uint64_t want = e->flags & WEIR_EVF_PTDS ? WEIR_STREAM_PER_THREAD : WEIR_STREAM_LEGACY;
     ck_assert_msg(e->stream == want, "%s: stream %llu", row->name, (unsigned long long)e->stream);
   }
@@ -157,11 +157,11 @@ START_TEST(what_nothing_loaded_has_answers_that_the_symbol_was_not_found)
 {
   for (int b = 0; b < WEIR_BANKS; b++)
     rig_absent[b] = true;
-  for (uint32_t i = 0; i < weir_row_count; i++) {
-    if (strcmp(weir_rows[i].name, "__cudaRegisterFunction") == 0) continue;
-    ck_assert_msg((uint32_t)call_zero(weir_rows[i].wrapper) ==
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    if (strcmp(hook_rows[i].name, "__cudaRegisterFunction") == 0) continue;
+    ck_assert_msg((uint32_t)call_zero(hook_rows[i].wrapper) ==
                       CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
-                  "%s", weir_rows[i].name);
+                  "%s", hook_rows[i].name);
   }
   ck_assert_uint_eq(rig_read()->events, 0);
 }
@@ -169,8 +169,8 @@ END_TEST
 
 START_TEST(a_row_called_through_an_export_finds_its_original)
 {
-  for (uint32_t i = 0; i < weir_row_count; i++) {
-    const weir_row *row = &weir_rows[i];
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    const hook_row *row = &hook_rows[i];
     uint64_t calls = rig_fake[row->bank]->calls;
     call_zero(row->wrapper);
     ck_assert_msg(rig_fake[row->bank]->calls == calls + counted(row->name), "%s", row->name);
@@ -192,15 +192,15 @@ START_TEST(calls_beneath_a_call_are_part_of_its_event)
   rig_fake[3]->inside = inner;
   R(cudaMalloc)(&p, 64);
   ck_assert_str_eq(rig_fake[0]->last, "cuCtxSynchronize");
-  ck_assert_str_eq(weir_api(rig_one()->api)->name, "cudaMalloc");
-  ck_assert_uint_eq(weir_self.depth, 0);
+  ck_assert_str_eq(api_row(rig_one()->api)->name, "cudaMalloc");
+  ck_assert_uint_eq(thread_self.depth, 0);
 }
 END_TEST
 
 START_TEST(without_a_spool_calls_go_through_unrecorded)
 {
   CUdeviceptr p = 0;
-  atomic_store(&weir_recording, false);
+  atomic_store(&process_recording, false);
   rig_fake[0]->give = DEVICE_A;
   ck_assert_int_eq(D(cuMemAlloc_v2)(&p, 64), CUDA_SUCCESS);
   ck_assert_uint_eq(p, DEVICE_A);
@@ -245,7 +245,7 @@ START_TEST(allocations_say_where_how_much_and_what)
   rig_fake[3]->give = DEVICE_A;
   rig_fake[3]->pitch = 512;
   R(cudaMalloc)(&p, 1000);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->a, DEVICE_A);
   ck_assert_uint_eq(e->bytes, 1000);
   ck_assert_uint_eq(e->mem, WEIR_MEM_DEVICE);
@@ -279,11 +279,11 @@ START_TEST(a_failed_allocation_has_no_address)
   CUdeviceptr p;
   rig_fake[0]->status = CUDA_ERROR_OUT_OF_MEMORY;
   ck_assert_int_eq(D(cuMemAlloc_v2)(&p, 77), CUDA_ERROR_OUT_OF_MEMORY);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->a, 0);
   ck_assert_uint_eq(e->bytes, 77);
   ck_assert_uint_eq(e->status, CUDA_ERROR_OUT_OF_MEMORY);
-  ck_assert_uint_eq(weir_pointer_tag(0xdeaddeaddead), 0);
+  ck_assert_uint_eq(pointer_tag(0xdeaddeaddead), 0);
 }
 END_TEST
 
@@ -292,11 +292,11 @@ START_TEST(a_free_knows_its_block_and_waits_unless_it_is_from_a_pool)
   void *p;
   device_block(DEVICE_A, 4096);
   D(cuMemFree_v2)(DEVICE_A);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->mem, WEIR_MEM_DEVICE);
   ck_assert_uint_eq(e->bytes, 4096);
   ck_assert_uint_eq(e->flags, WEIR_EVF_IMPLICIT_SYNC);
-  ck_assert_uint_eq(weir_pointer_tag(DEVICE_A), 0);
+  ck_assert_uint_eq(pointer_tag(DEVICE_A), 0);
   rig_fake[3]->give = DEVICE_A;
   R(cudaMallocAsync)(&p, 4096, NULL);
   rig_read();
@@ -314,10 +314,10 @@ START_TEST(a_free_knows_its_block_and_waits_unless_it_is_from_a_pool)
 }
 END_TEST
 
-static weir_tag tag_inside;
+static block_tag tag_inside;
 static void look_inside(void)
 {
-  tag_inside = weir_pointer_tag(DEVICE_A);
+  tag_inside = pointer_tag(DEVICE_A);
 }
 
 START_TEST(a_block_is_out_before_its_free_is_forwarded_and_back_when_that_fails)
@@ -327,7 +327,7 @@ START_TEST(a_block_is_out_before_its_free_is_forwarded_and_back_when_that_fails)
   rig_fake[0]->status = 1;
   D(cuMemFree_v2)(DEVICE_A);
   ck_assert_uint_eq(tag_inside, 0);
-  ck_assert_uint_eq(weir_tag_mem(weir_pointer_tag(DEVICE_A + 4095)), WEIR_MEM_DEVICE);
+  ck_assert_uint_eq(block_tag_mem(pointer_tag(DEVICE_A + 4095)), WEIR_MEM_DEVICE);
   ck_assert_uint_eq(rig_one()->flags, 0);
 }
 END_TEST
@@ -337,7 +337,7 @@ START_TEST(registered_host_memory_is_pinned_until_it_is_unregistered)
   char *host = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   device_block(DEVICE_A, 8192);
   D(cuMemHostRegister_v2)(host, 8192, 1);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->kind, WEIR_EV_HOSTREG);
   ck_assert_uint_eq(e->bytes, 8192);
   D(cuMemcpyHtoD_v2)(DEVICE_A, host + 8191, 1);
@@ -356,7 +356,7 @@ START_TEST(arrays_are_counted_in_elements)
   struct cudaChannelFormatDesc d = {32, 32, 0, 0, cudaChannelFormatKindFloat};
   rig_fake[3]->give = 0xa44a1;
   R(cudaMallocArray)(&a, &d, 16, 4, 0);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->bytes, 8 * 16 * 4);
   ck_assert_uint_eq(e->mem, WEIR_MEM_ARRAY);
   struct cudaMemcpy3DParms p = {.dstArray = a,
@@ -387,7 +387,7 @@ START_TEST(explicit_kinds_are_believed)
   static const uint8_t want[] = {WEIR_COPY_HTOH, WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD};
   for (int kind = 0; kind < 4; kind++) {
     R(cudaMemcpy)(P(0x1000), P(0x2000), 10, (enum cudaMemcpyKind)kind);
-    const weir_trace_event *e = rig_one();
+    const trace_event *e = rig_one();
     ck_assert_uint_eq(e->copy, want[kind]);
     ck_assert_uint_eq(e->bytes, 10);
     ck_assert_uint_eq(e->a, 0x1000);
@@ -426,7 +426,7 @@ START_TEST(default_copies_go_by_what_the_pointers_point_to)
                          .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
                          .dstDevice = t[i].dst};
       if (way == 2) D(cuMemcpy2D_v2)(&m);
-      const weir_trace_event *e = rig_one();
+      const trace_event *e = rig_one();
       ck_assert_uint_eq(e->copy, t[i].copy);
       ck_assert_uint_eq(e->mem, t[i].mem);
       ck_assert_uint_eq(e->bytes, 8);
@@ -441,7 +441,7 @@ START_TEST(the_driver_is_asked_about_memory_that_came_by_an_unknown_way)
   f->ask_low = 0x7e0000000000, f->ask_high = 0x7e0000001000;
   f->ask_type = CU_MEMORYTYPE_DEVICE, f->ask_device = 1;
   D(cuMemcpy)(0x7e0000000010, 0x1000, 8);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
   ck_assert_uint_eq(e->device, 1);
   f->ask_type = CU_MEMORYTYPE_HOST;
@@ -463,7 +463,7 @@ START_TEST(copies_between_two_devices_are_peer_copies)
   on_device(1, CTX_B);
   device_block(DEVICE_B, 4096);
   R(cudaMemcpy)(P(DEVICE_A), P(DEVICE_B), 100, cudaMemcpyDeviceToDevice);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->copy, WEIR_COPY_PTOP);
   ck_assert_uint_eq(e->device, 0);
   ck_assert_uint_eq(e->src_device, 1);
@@ -500,7 +500,7 @@ START_TEST(bytes_of_a_2d_or_3d_copy_are_payload)
                      .Height = 7,
                      .Depth = 3};
   D(cuMemcpy3D_v2)(&d);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->bytes, 2100);
   ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
   CUDA_MEMCPY2D_v1 old = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -532,7 +532,7 @@ START_TEST(copies_wait_as_the_manual_says)
     R(cudaMemcpy)(P(t[i].dst), P(t[i].src), 8, k);
     ck_assert_int_eq(!!(rig_one()->flags & WEIR_EVF_IMPLICIT_SYNC), t[i].waits_sync);
     R(cudaMemcpyAsync)(P(t[i].dst), P(t[i].src), 8, k, (cudaStream_t)P(0x77));
-    const weir_trace_event *e = rig_one();
+    const trace_event *e = rig_one();
     ck_assert_int_eq(!!(e->flags & WEIR_EVF_IMPLICIT_SYNC), t[i].waits_async);
     ck_assert(e->flags & WEIR_EVF_ASYNC);
     ck_assert_uint_eq(e->stream, 0x77);
@@ -548,7 +548,7 @@ START_TEST(symbol_copies_classify_the_other_end)
 {
   device_block(DEVICE_A, 4096);
   R(cudaMemcpyToSymbol)(P(0x9000), P(0x1000), 12, 4, cudaMemcpyHostToDevice);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
   ck_assert_uint_eq(e->bytes, 12);
   R(cudaMemcpyToSymbol)(P(0x9000), P(DEVICE_A), 12, 4, cudaMemcpyDefault);
@@ -567,7 +567,7 @@ START_TEST(memsets_wait_only_for_host_and_managed_memory)
   R(cudaMallocManaged)(&p, 4096, 1);
   rig_read();
   R(cudaMemset)(P(DEVICE_A), 7, 100);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->b, 7);
   ck_assert_uint_eq(e->flags, WEIR_EVF_RUNTIME);
   R(cudaMemset)(P(0x40000), 7, 100);
@@ -586,7 +586,7 @@ END_TEST
 START_TEST(explicit_default_stream_handles_stay)
 {
   D(cuStreamSynchronize)(CU_STREAM_PER_THREAD);
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->stream, WEIR_STREAM_PER_THREAD);
   ck_assert_uint_eq(e->copy, WEIR_SYNC_STREAM);
   D(cuStreamSynchronize_ptsz)(CU_STREAM_LEGACY);
@@ -618,7 +618,7 @@ START_TEST(a_launch_carries_grid_threads_stream_and_its_kernels_name_once)
     ((CUfunction)P(0xf00), 1000000, 65535, 3, 8, 8, 2, 0, (CUstream)P(0x44), NULL, NULL);
     const rig_log *l = rig_read();
     ck_assert_uint_eq(l->events, 1);
-    const weir_trace_event *e = &l->event[0];
+    const trace_event *e = &l->event[0];
     ck_assert_uint_eq(e->a, 0xf00);
     ck_assert_uint_eq(e->b, 1000000 | UINT64_C(65535) << 32 | UINT64_C(3) << 48);
     ck_assert_uint_eq(e->bytes, UINT64_C(1000000) * 65535 * 3 * 128);
@@ -714,20 +714,20 @@ START_TEST(a_reset_forgets_the_devices_blocks_and_a_destroyed_context_its_own)
   on_device(1, CTX_B);
   device_block(DEVICE_B, 4096);
   D(cuCtxDestroy_v2)((CUcontext)P(CTX_B));
-  const weir_trace_event *e = rig_one();
+  const trace_event *e = rig_one();
   ck_assert_uint_eq(e->kind, WEIR_EV_RESET);
   ck_assert_uint_eq(e->a, CTX_B);
   ck_assert_uint_eq(e->bytes, 1);
   ck_assert_uint_eq(e->device, 1);
-  ck_assert_uint_eq(weir_pointer_tag(DEVICE_B), 0);
-  ck_assert_uint_ne(weir_pointer_tag(DEVICE_A), 0);
+  ck_assert_uint_eq(pointer_tag(DEVICE_B), 0);
+  ck_assert_uint_ne(pointer_tag(DEVICE_A), 0);
   on_device(0, 0xc0ffee00);
   R(cudaDeviceReset)();
   e = rig_one();
   ck_assert_uint_eq(e->kind, WEIR_EV_RESET);
   ck_assert_uint_eq(e->device, 0);
   ck_assert_uint_eq(e->bytes, 0);
-  ck_assert_uint_eq(weir_pointer_tag(DEVICE_A), 0);
+  ck_assert_uint_eq(pointer_tag(DEVICE_A), 0);
 }
 END_TEST
 
@@ -737,11 +737,11 @@ START_TEST(the_last_release_of_a_primary_context_is_a_reset)
   rig_fake[0]->active = 1;
   D(cuDevicePrimaryCtxRelease_v2)(0);
   ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CONTEXT);
-  ck_assert_uint_ne(weir_pointer_tag(DEVICE_A), 0);
+  ck_assert_uint_ne(pointer_tag(DEVICE_A), 0);
   rig_fake[0]->active = 0;
   D(cuDevicePrimaryCtxRelease_v2)(0);
   ck_assert_uint_eq(rig_one()->kind, WEIR_EV_RESET);
-  ck_assert_uint_eq(weir_pointer_tag(DEVICE_A), 0);
+  ck_assert_uint_eq(pointer_tag(DEVICE_A), 0);
 }
 END_TEST
 
@@ -788,7 +788,7 @@ static void *many(void *arg)
   CUresult (*sync)(void) = (CUresult(*)(void))(uintptr_t)arg;
   for (int i = 0; i < 500; i++)
     sync();
-  weir_writer_release(&weir_self.writer);
+  spool_writer_release(&thread_self.writer);
   return NULL;
 }
 

@@ -22,10 +22,10 @@ static const char *symbol_for(const char *name, int version, uint64_t flags)
 {
   const char *best = NULL;
   for (int ptds = (flags & 2) != 0; ptds >= 0 && !best; ptds--)
-    for (uint32_t i = 0; i < weir_abi_count; i++) {
-      const weir_abi *a = &weir_abis[i];
+    for (uint32_t i = 0; i < hook_abi_count; i++) {
+      const hook_abi *a = &hook_abis[i];
       if (strcmp(a->name, name) == 0 && a->per_thread == ptds && a->version <= (uint32_t)version)
-        best = weir_api(a->api)->name;
+        best = api_row(a->api)->name;
     }
   return best;
 }
@@ -62,7 +62,7 @@ static void *ask(const char *name, int version, uint64_t flags)
 
 static void *wrapper(const char *symbol)
 {
-  const weir_row *row = weir_row_find(WEIR_BANK_DRIVER, symbol);
+  const hook_row *row = hook_row_find(WEIR_BANK_DRIVER, symbol);
   return row ? row->wrapper : NULL;
 }
 
@@ -80,7 +80,7 @@ START_TEST(all_that_cudart_looks_up_is_wrapped_or_passed_unchanged)
     ck_assert_int_eq(sscanf(line, "%127s %d %x", name, &version, &flags), 3);
     const char *symbol = symbol_for(name, version, flags);
     ck_assert_msg(symbol != NULL, "%s", name);
-    const weir_name *n = weir_name_find(symbol);
+    const weir_name *n = hook_name_find(symbol);
     void *got = ask(name, version, flags), *want = wrapper(symbol);
     ck_assert_msg(got == (want ? want : rig_original(0, symbol)), "%s %d %u", name, version, flags);
     ck_assert_msg(rig_covered[n->api] & (want ? WEIR_COVER_LOOKED_UP : WEIR_COVER_PASSED), "%s",
@@ -178,16 +178,16 @@ START_TEST(the_call_of_a_function_nobody_knows_ends_frees_that_do_not_wait)
   const char *text = NULL, *same = NULL;
   fn real = (fn)(uintptr_t)rig_original(0, "cuGetErrorName");
   rig_fake[0]->resolve = resolve_future;
-  atomic_store(&weir_mode, WEIR_RELAXED);
+  atomic_store(&process_mode, WEIR_RELAXED);
   fn watched = (fn)(uintptr_t)ask("cuFutureThing", 14000, 0);
   ck_assert(watched != real);
   ck_assert(watched == (fn)(uintptr_t)ask("cuFutureThing", 14000, 0));
-  ck_assert_int_eq(weir_work_list(1, streams, 4), 0);
-  ck_assert_ptr_null(weir_unseen_called());
+  ck_assert_int_eq(work_list(1, streams, 4), 0);
+  ck_assert_ptr_null(unwrapped_called());
   ck_assert_int_eq(watched(CUDA_SUCCESS, &text), real(CUDA_SUCCESS, &same));
   ck_assert_ptr_eq(text, same);
-  ck_assert_str_eq(weir_unseen_called(), "cuFutureThing");
-  ck_assert_int_eq(weir_work_list(1, streams, 4), -1);
+  ck_assert_str_eq(unwrapped_called(), "cuFutureThing");
+  ck_assert_int_eq(work_list(1, streams, 4), -1);
 }
 END_TEST
 
@@ -195,24 +195,23 @@ START_TEST(a_green_context_ends_frees_that_do_not_wait)
 {
   void *streams[4];
   CUcontext context = NULL;
-  atomic_store(&weir_mode, WEIR_RELAXED);
-  ck_assert_int_eq(weir_work_list(1, streams, 4), 0);
+  atomic_store(&process_mode, WEIR_RELAXED);
+  ck_assert_int_eq(work_list(1, streams, 4), 0);
   ck_assert_int_eq(D(cuCtxFromGreenCtx)(&context, NULL), CUDA_SUCCESS);
-  ck_assert_int_eq(weir_work_list(1, streams, 4), -1);
+  ck_assert_int_eq(work_list(1, streams, 4), -1);
 }
 END_TEST
 
 START_TEST(more_functions_than_can_be_watched_end_them_too)
 {
-  static char functions[WEIR_PASSAGES + 1];
+  static char functions[THUNKS + 1];
   void *streams[4];
-  atomic_store(&weir_mode, WEIR_RELAXED);
-  for (int i = 0; i < WEIR_PASSAGES; i++)
-    ck_assert_ptr_ne(weir_unseen_offer("cuFuture", &functions[i]), &functions[i]);
-  ck_assert_int_eq(weir_work_list(1, streams, 4), 0);
-  ck_assert_ptr_eq(weir_unseen_offer("cuFuture", &functions[WEIR_PASSAGES]),
-                   &functions[WEIR_PASSAGES]);
-  ck_assert_int_eq(weir_work_list(1, streams, 4), -1);
+  atomic_store(&process_mode, WEIR_RELAXED);
+  for (int i = 0; i < THUNKS; i++)
+    ck_assert_ptr_ne(unwrapped_watch("cuFuture", &functions[i]), &functions[i]);
+  ck_assert_int_eq(work_list(1, streams, 4), 0);
+  ck_assert_ptr_eq(unwrapped_watch("cuFuture", &functions[THUNKS]), &functions[THUNKS]);
+  ck_assert_int_eq(work_list(1, streams, 4), -1);
 }
 END_TEST
 
@@ -246,20 +245,20 @@ END_TEST
 
 START_TEST(a_wrapper_is_never_wrapped)
 {
-  const weir_row *row = weir_row_find(WEIR_BANK_DRIVER, "cuMemAlloc_v2");
-  ck_assert_ptr_eq(weir_row_offer(row, row->wrapper), row->wrapper);
+  const hook_row *row = hook_row_find(WEIR_BANK_DRIVER, "cuMemAlloc_v2");
+  ck_assert_ptr_eq(hook_row_bind(row, row->wrapper), row->wrapper);
   ck_assert_ptr_ne(atomic_load(row->real), row->wrapper);
-  ck_assert_ptr_null(weir_row_offer(row, NULL));
+  ck_assert_ptr_null(hook_row_bind(row, NULL));
 }
 END_TEST
 
 START_TEST(a_second_copy_of_a_library_is_not_taken_for_the_first)
 {
-  const weir_row *row = weir_row_find(WEIR_BANK_RT13, "cudaMalloc");
+  const hook_row *row = hook_row_find(WEIR_BANK_RT13, "cudaMalloc");
   void *first = rig_original(WEIR_BANK_RT13, "cudaMalloc"),
        *other = rig_original(WEIR_BANK_RT12, "cudaMalloc");
-  ck_assert_ptr_eq(weir_row_offer(row, first), row->wrapper);
-  ck_assert_ptr_eq(weir_row_offer(row, other), other);
+  ck_assert_ptr_eq(hook_row_bind(row, first), row->wrapper);
+  ck_assert_ptr_eq(hook_row_bind(row, other), other);
   ck_assert_ptr_eq(atomic_load(row->real), first);
 }
 END_TEST
@@ -281,16 +280,16 @@ START_TEST(names_are_found_exactly)
                                          "__cudaMalloc",
                                          "cuGetErrorName"};
   for (size_t i = 0; i < sizeof not_ours / sizeof *not_ours; i++)
-    ck_assert_msg(!weir_name_is_ours(not_ours[i]), "%s", not_ours[i]);
-  for (uint32_t i = 0; i < weir_row_count; i++) {
-    ck_assert(weir_name_is_ours(weir_rows[i].name));
-    ck_assert_ptr_eq(weir_row_find(weir_rows[i].bank, weir_rows[i].name), &weir_rows[i]);
-    ck_assert_uint_eq(weir_api_find(weir_rows[i].name), weir_rows[i].api);
+    ck_assert_msg(!hook_name_is_wrapped(not_ours[i]), "%s", not_ours[i]);
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    ck_assert(hook_name_is_wrapped(hook_rows[i].name));
+    ck_assert_ptr_eq(hook_row_find(hook_rows[i].bank, hook_rows[i].name), &hook_rows[i]);
+    ck_assert_uint_eq(hook_api_find(hook_rows[i].name), hook_rows[i].api);
   }
-  ck_assert_uint_ne(weir_api_find("cuGetErrorName"), 0);
-  ck_assert_ptr_null(weir_row_find(WEIR_BANK_DRIVER, "cudaMalloc"));
-  ck_assert_ptr_null(weir_row_find(WEIR_BANK_RT13, "cudaThreadSynchronize"));
-  ck_assert_ptr_nonnull(weir_row_find(WEIR_BANK_RT12, "cudaThreadSynchronize"));
+  ck_assert_uint_ne(hook_api_find("cuGetErrorName"), 0);
+  ck_assert_ptr_null(hook_row_find(WEIR_BANK_DRIVER, "cudaMalloc"));
+  ck_assert_ptr_null(hook_row_find(WEIR_BANK_RT13, "cudaThreadSynchronize"));
+  ck_assert_ptr_nonnull(hook_row_find(WEIR_BANK_RT12, "cudaThreadSynchronize"));
 }
 END_TEST
 

@@ -9,26 +9,26 @@
 #include "interpose/record/pointers.h"
 #include "interpose/record/hash_table.h"
 
-#define DEVICE weir_tag_make(WEIR_MEM_DEVICE, 1, 2)
-#define PINNED weir_tag_make(WEIR_MEM_PINNED, 0, 1)
+#define DEVICE block_tag_make(WEIR_MEM_DEVICE, 1, 2)
+#define PINNED block_tag_make(WEIR_MEM_PINNED, 0, 1)
 #define KIB    UINT64_C(1024)
 #define MIB    (KIB * 1024)
 #define GIB    (MIB * 1024)
 #define TOP_57 (UINT64_C(1) << 57)
 
-static void add(uint64_t start, uint64_t bytes, weir_tag tag)
+static void add(uint64_t start, uint64_t bytes, block_tag tag)
 {
-  weir_block_add((weir_block){start, bytes, tag});
+  pointer_block_add((weir_block){start, bytes, tag});
 }
 
-static void expect(uint64_t at, weir_tag tag)
+static void expect(uint64_t at, block_tag tag)
 {
-  ck_assert_msg(weir_pointer_tag(at) == tag, "%#llx: %#x, not %#x", (unsigned long long)at,
-                weir_pointer_tag(at), tag);
+  ck_assert_msg(pointer_tag(at) == tag, "%#llx: %#x, not %#x", (unsigned long long)at,
+                pointer_tag(at), tag);
 }
 
 /* Known inside (ends, middle and around every boundary of a MiB or GiB), unknown a page beside. */
-static void check_block(uint64_t start, uint64_t bytes, weir_tag tag, weir_tag beside)
+static void check_block(uint64_t start, uint64_t bytes, block_tag tag, block_tag beside)
 {
   expect(start, tag);
   expect(start + bytes - 1, tag);
@@ -59,13 +59,13 @@ START_TEST(a_block_is_known_from_its_first_byte_to_its_last_and_gone_when_taken)
     for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
       add(starts[i], sizes[j], DEVICE);
       check_block(starts[i], sizes[j], DEVICE, 0);
-      weir_block b = weir_block_take(starts[i]);
+      weir_block b = pointer_block_remove(starts[i]);
       ck_assert_uint_eq(b.bytes, sizes[j]);
       ck_assert_uint_eq(b.tag, DEVICE);
       expect(starts[i], 0);
       expect(starts[i] + sizes[j] - 1, 0);
       expect(starts[i] + sizes[j] / 2, 0);
-      ck_assert_uint_eq(weir_block_take(starts[i]).tag, 0);
+      ck_assert_uint_eq(pointer_block_remove(starts[i]).tag, 0);
     }
 }
 END_TEST
@@ -89,7 +89,7 @@ START_TEST(a_block_across_a_48_bit_boundary_is_known_on_both_sides)
   uint64_t edge = UINT64_C(1) << 48;
   add(edge - 3 * MIB, 6 * MIB, DEVICE);
   check_block(edge - 3 * MIB, 6 * MIB, DEVICE, 0);
-  weir_block_take(edge - 3 * MIB);
+  pointer_block_remove(edge - 3 * MIB);
   expect(edge - 1, 0);
   expect(edge, 0);
 }
@@ -101,7 +101,7 @@ START_TEST(small_blocks_share_a_page_until_the_last_is_gone)
     add(0x7f0000000000 + 512 * i, 512, DEVICE);
   for (uint64_t i = 0; i < 8; i++) {
     expect(0x7f0000000000 + 512 * 7, DEVICE);
-    weir_block_take(0x7f0000000000 + 512 * i);
+    pointer_block_remove(0x7f0000000000 + 512 * i);
   }
   expect(0x7f0000000000, 0);
 }
@@ -127,7 +127,7 @@ START_TEST(eighty_gib_cost_few_pages_of_our_own)
   getrusage(RUSAGE_SELF, &before);
   for (int i = 0; i < 100; i++) {
     add(0x600000200000, 80 * GIB, DEVICE);
-    weir_block_take(0x600000200000);
+    pointer_block_remove(0x600000200000);
   }
   getrusage(RUSAGE_SELF, &after);
   ck_assert_int_lt(after.ru_minflt - before.ru_minflt, 1000);
@@ -136,19 +136,19 @@ END_TEST
 
 START_TEST(blocks_of_a_context_are_dropped_together)
 {
-  add(1 * GIB, MIB, weir_tag_make(WEIR_MEM_DEVICE, 0, 1));
-  add(2 * GIB, MIB, weir_tag_make(WEIR_MEM_DEVICE, 0, 2));
-  add(3 * GIB, MIB, weir_tag_make(WEIR_MEM_PINNED, 1, 2));
-  weir_blocks_drop(weir_tag_make(0, 0, 255), weir_tag_make(0, 0, 2));
-  ck_assert_uint_ne(weir_pointer_tag(1 * GIB), 0);
+  add(1 * GIB, MIB, block_tag_make(WEIR_MEM_DEVICE, 0, 1));
+  add(2 * GIB, MIB, block_tag_make(WEIR_MEM_DEVICE, 0, 2));
+  add(3 * GIB, MIB, block_tag_make(WEIR_MEM_PINNED, 1, 2));
+  pointer_blocks_drop(block_tag_make(0, 0, 255), block_tag_make(0, 0, 2));
+  ck_assert_uint_ne(pointer_tag(1 * GIB), 0);
   expect(2 * GIB, 0);
   expect(3 * GIB, 0);
-  weir_blocks_drop(weir_tag_make(0, 255, 0), weir_tag_make(0, 0, 0));
+  pointer_blocks_drop(block_tag_make(0, 255, 0), block_tag_make(0, 0, 0));
   expect(1 * GIB, 0);
 }
 END_TEST
 
-static unsigned marks_in(const weir_pointer_mark *marks, unsigned n)
+static unsigned marks_in(const pointer_page_mark *marks, unsigned n)
 {
   unsigned set = 0;
   for (unsigned i = 0; i < n; i++)
@@ -156,24 +156,23 @@ static unsigned marks_in(const weir_pointer_mark *marks, unsigned n)
   return set;
 }
 
-static const weir_pointer_node *child(const weir_pointer_word *of)
+static const pointer_node *child(const pointer_word *of)
 {
-  return (const weir_pointer_node *)(uintptr_t)atomic_load(of);
+  return (const pointer_node *)(uintptr_t)atomic_load(of);
 }
 
 /* All marks in the tree beneath one root, that of the addresses with the given upper bits. */
 static unsigned marks_under(uint64_t address)
 {
-  const weir_pointer_root *r =
-      (const weir_pointer_root *)(uintptr_t)atomic_load(&weir_pointer_top[address >> 48]);
+  const pointer_root *r = (const pointer_root *)(uintptr_t)atomic_load(&pointer_top[address >> 48]);
   unsigned n =
       marks_in(r->mark, 1 << 18) + marks_in(r->mark8, 1 << 15) + marks_in(r->mark64, 1 << 12);
   for (unsigned i = 0; i < 1 << 18; i++) {
-    const weir_pointer_node *g = child(&r->child[i]);
+    const pointer_node *g = child(&r->child[i]);
     if (!g) continue;
     n += marks_in(g->mark, 512) + marks_in(g->mark8, 64) + marks_in(g->mark64, 8);
     for (unsigned j = 0; j < 512; j++) {
-      const weir_pointer_node *p = child(&g->child[j]);
+      const pointer_node *p = child(&g->child[j]);
       if (p) n += marks_in(p->mark, 512) + marks_in(p->mark8, 64) + marks_in(p->mark64, 8);
     }
   }
@@ -192,7 +191,7 @@ START_TEST(a_block_of_any_size_costs_some_marks_at_its_ends)
       add(start, sizes[i], DEVICE);
       check_block(start, sizes[i], DEVICE, 0);
       ck_assert_uint_le(marks_under(start), 2 * 3 * 3 * 7);
-      weir_block_take(start);
+      pointer_block_remove(start);
       ck_assert_uint_eq(marks_under(start), 0);
     }
 }
@@ -222,7 +221,7 @@ static weir_block random_block(uint64_t *state, unsigned n)
   bytes += random_bits(state) % 3 ? 0 : (random_bits(state) % bytes) & ~UINT64_C(4095);
   uint64_t unit = random_bits(state) % 2 ? 4096 : 2 * MIB;
   uint64_t start = ARENA + random_bits(state) % (ARENA_BYTES - bytes) / unit * unit;
-  return (weir_block){start, bytes, weir_tag_make(WEIR_MEM_DEVICE, n % 250, n / 250 % 250 + 1)};
+  return (weir_block){start, bytes, block_tag_make(WEIR_MEM_DEVICE, n % 250, n / 250 % 250 + 1)};
 }
 
 static bool overlap(const weir_block *a, const weir_block *b)
@@ -237,25 +236,25 @@ static void model_add(weir_block b, uint64_t *state)
   for (int i = 0; i < ARENA_BLOCKS; i++) {
     if (!overlap(&in_arena[i], &b)) continue;
     if (!unseen || ended[i] || in_arena[i].start == b.start) {
-      weir_block_take(in_arena[i].start);
+      pointer_block_remove(in_arena[i].start);
       in_arena[i].tag = 0;
     } else {
       ended[i] = true;
     }
   }
   int last = ARENA_BLOCKS - 1;
-  if (in_arena[0].tag) weir_block_take(in_arena[0].start);
+  if (in_arena[0].tag) pointer_block_remove(in_arena[0].start);
   memmove(in_arena, in_arena + 1, sizeof *in_arena * (size_t)last);
   memmove(ended, ended + 1, sizeof *ended * (size_t)last);
   in_arena[last] = b;
   ended[last] = false;
-  weir_block_add(b);
+  pointer_block_add(b);
 }
 
 /* The newest block at an address is what the map says, unless it was freed unseen. */
 static void model_check(uint64_t at)
 {
-  weir_tag tag = 0;
+  block_tag tag = 0;
   for (int i = ARENA_BLOCKS - 1; i >= 0; i--) {
     const weir_block *b = &in_arena[i];
     if (!b->tag || at - b->start >= b->bytes) continue;
@@ -285,7 +284,7 @@ START_TEST(random_blocks_of_all_sizes_agree_with_a_list_of_them)
     }
   }
   for (int i = 0; i < ARENA_BLOCKS; i++)
-    if (in_arena[i].tag) weir_block_take(in_arena[i].start);
+    if (in_arena[i].tag) pointer_block_remove(in_arena[i].start);
 }
 END_TEST
 
@@ -299,15 +298,15 @@ START_TEST(random_blocks_agree_with_a_list)
     int i = rand_r(&seed) % LIVE;
     uint64_t base = UINT64_C(0x7a0000000000) + (uint64_t)i * 64 * MIB;
     if (live[i].tag) {
-      ck_assert_uint_eq(weir_block_take(live[i].start).bytes, live[i].bytes);
+      ck_assert_uint_eq(pointer_block_remove(live[i].start).bytes, live[i].bytes);
       expect(live[i].start, 0);
       expect(live[i].start + live[i].bytes - 1, 0);
       live[i].tag = 0;
     } else {
       uint64_t bytes = 1 + (uint64_t)rand_r(&seed) % (rand_r(&seed) % 4 ? 8192 : 40 * MIB);
       live[i] = (weir_block){base + (uint64_t)(rand_r(&seed) % (16 * (int)MIB)), bytes,
-                             weir_tag_make(WEIR_MEM_DEVICE, (unsigned)i, 1)};
-      weir_block_add(live[i]);
+                             block_tag_make(WEIR_MEM_DEVICE, (unsigned)i, 1)};
+      pointer_block_add(live[i]);
     }
     int j = rand_r(&seed) % LIVE;
     if (live[j].tag) check_block(live[j].start, live[j].bytes, live[j].tag, 0);
@@ -322,19 +321,18 @@ static void *churn(void *arg)
 {
   uint64_t id = (uint64_t)(uintptr_t)arg;
   unsigned seed = (unsigned)id + 1;
-  weir_tag tag = weir_tag_make(WEIR_MEM_DEVICE, 3, 3);
+  block_tag tag = block_tag_make(WEIR_MEM_DEVICE, 3, 3);
   for (int i = 0; i < STEPS; i++) {
     uint64_t slot = (uint64_t)(rand_r(&seed) % 256) * THREADS + id;
     uint64_t start = UINT64_C(0x7b0000000000) + slot * 1536,
              bytes = 512 + (uint64_t)(rand_r(&seed) % 1024);
-    weir_block_add((weir_block){start, bytes, tag});
-    if (weir_pointer_tag(start) != tag || weir_pointer_tag(start + bytes - 1) != tag)
-      return (void *)1;
-    if (weir_block_take(start).bytes != bytes) return (void *)2;
+    pointer_block_add((weir_block){start, bytes, tag});
+    if (pointer_tag(start) != tag || pointer_tag(start + bytes - 1) != tag) return (void *)1;
+    if (pointer_block_remove(start).bytes != bytes) return (void *)2;
     uint64_t large = UINT64_C(0x6b0000000000) + id * 8 * GIB;
-    weir_block_add((weir_block){large + 512 * (uint64_t)i, 3 * GIB, tag});
-    if (weir_pointer_tag(large + 2 * GIB) != tag) return (void *)3;
-    if (weir_block_take(large + 512 * (uint64_t)i).bytes != 3 * GIB) return (void *)4;
+    pointer_block_add((weir_block){large + 512 * (uint64_t)i, 3 * GIB, tag});
+    if (pointer_tag(large + 2 * GIB) != tag) return (void *)3;
+    if (pointer_block_remove(large + 512 * (uint64_t)i).bytes != 3 * GIB) return (void *)4;
   }
   return NULL;
 }
@@ -370,18 +368,18 @@ static uint64_t place_at(uint64_t i)
 static void *churn_places(void *argument)
 {
   uint64_t id = (uint64_t)(uintptr_t)argument, state = id;
-  weir_tag tag = weir_tag_make(WEIR_MEM_PINNED, (unsigned)id, 7);
+  block_tag tag = block_tag_make(WEIR_MEM_PINNED, (unsigned)id, 7);
   for (int turn = 0; turn < TURNS; turn++) {
     uint64_t i = random_bits(&state) % PLACES;
     if (atomic_exchange(&taken[i], true)) continue;
     uint64_t bytes = 1 + random_bits(&state) % (UINT64_C(512) << random_bits(&state) % 18);
     uint64_t start = place_at(i) + random_bits(&state) % (PLACE_BYTES - bytes) / 512 * 512;
-    weir_block_add((weir_block){start, bytes, tag});
+    pointer_block_add((weir_block){start, bytes, tag});
     for (int k = 0; k < 8; k++)
-      if (weir_pointer_tag(start + random_bits(&state) % bytes) != tag) return (void *)1;
-    if (weir_pointer_tag(start + bytes - 1) != tag) return (void *)2;
-    if (weir_block_take(start).bytes != bytes) return (void *)3;
-    if (weir_pointer_tag(start) || weir_pointer_tag(start + bytes / 2)) return (void *)4;
+      if (pointer_tag(start + random_bits(&state) % bytes) != tag) return (void *)1;
+    if (pointer_tag(start + bytes - 1) != tag) return (void *)2;
+    if (pointer_block_remove(start).bytes != bytes) return (void *)3;
+    if (pointer_tag(start) || pointer_tag(start + bytes / 2)) return (void *)4;
     atomic_store(&taken[i], false);
   }
   return NULL;
@@ -393,12 +391,11 @@ static void *look_at_places(void *argument)
   uint64_t state = (uint64_t)(uintptr_t)argument;
   while (!atomic_load(&churned)) {
     uint64_t at = place_at(random_bits(&state) % PLACES);
-    if (weir_pointer_tag(at + PLACE_BYTES + random_bits(&state) % (2 * MIB)) != DEVICE)
-      return (void *)5;
-    if (weir_pointer_tag(at + PLACE_BYTES + 2 * MIB + random_bits(&state) % 4096) != DEVICE)
+    if (pointer_tag(at + PLACE_BYTES + random_bits(&state) % (2 * MIB)) != DEVICE) return (void *)5;
+    if (pointer_tag(at + PLACE_BYTES + 2 * MIB + random_bits(&state) % 4096) != DEVICE)
       return (void *)6;
-    weir_tag tag = weir_pointer_tag(at + random_bits(&state) % PLACE_BYTES);
-    if (tag && (weir_tag_mem(tag) != WEIR_MEM_PINNED || weir_tag_context(tag) != 7))
+    block_tag tag = pointer_tag(at + random_bits(&state) % PLACE_BYTES);
+    if (tag && (block_tag_mem(tag) != WEIR_MEM_PINNED || block_tag_context(tag) != 7))
       return (void *)7;
   }
   return NULL;
@@ -430,14 +427,14 @@ END_TEST
 /* An address in granules of its own whose slot in a table is FIRST's. */
 static uint64_t with_the_slot_of_first(void)
 {
-  static weir_table t;
+  static hash_table t;
   uint64_t x, y, at = FIRST;
-  const weir_entry *slot = weir_table_put(&t, FIRST, 1, 1);
-  ck_assert(slot && weir_table_take(&t, FIRST, &x, &y));
+  const weir_entry *slot = hash_table_put(&t, FIRST, 1, 1);
+  ck_assert(slot && hash_table_take(&t, FIRST, &x, &y));
   for (;;) {
     at += 2 * MIB;
-    bool same = weir_table_put(&t, at, 1, 1) == slot;
-    ck_assert(weir_table_take(&t, at, &x, &y));
+    bool same = hash_table_put(&t, at, 1, 1) == slot;
+    ck_assert(hash_table_take(&t, at, &x, &y));
     if (same) return at;
   }
 }
@@ -447,10 +444,10 @@ static _Atomic bool enough;
 /* Contexts come and go, each with a block. */
 static void *come_and_go(void *address)
 {
-  weir_tag gone = weir_tag_make(WEIR_MEM_DEVICE, 1, 3);
+  block_tag gone = block_tag_make(WEIR_MEM_DEVICE, 1, 3);
   while (!atomic_load(&enough)) {
     add(*(const uint64_t *)address, 4096, gone);
-    weir_blocks_drop(weir_tag_make(0, 0, 255), weir_tag_make(0, 0, 3));
+    pointer_blocks_drop(block_tag_make(0, 0, 255), block_tag_make(0, 0, 3));
   }
   return NULL;
 }
@@ -464,7 +461,7 @@ START_TEST(a_block_is_not_dropped_with_a_context_that_had_its_slot)
   for (int i = 0; i < 300000; i++) {
     add(FIRST, 48 * 4096, DEVICE);
     expect(FIRST, DEVICE);
-    weir_block b = weir_block_take(FIRST);
+    weir_block b = pointer_block_remove(FIRST);
     ck_assert(b.tag == DEVICE && b.bytes == 48 * 4096);
   }
   atomic_store(&enough, true);
@@ -485,23 +482,23 @@ static void visit(void *context, uint64_t key, uint64_t x, uint64_t y)
 
 START_TEST(a_table_grows_and_reuses_what_was_taken_out)
 {
-  static weir_table t;
+  static hash_table t;
   uint64_t x, y;
   for (uint64_t k = 1; k <= 50000; k++)
-    ck_assert_ptr_nonnull(weir_table_put(&t, k * 512, k * 1024, k * 1536));
+    ck_assert_ptr_nonnull(hash_table_put(&t, k * 512, k * 1024, k * 1536));
   for (uint64_t k = 1; k <= 50000; k += 2)
-    ck_assert(weir_table_take(&t, k * 512, &x, &y) && x == k * 1024);
+    ck_assert(hash_table_take(&t, k * 512, &x, &y) && x == k * 1024);
   visited = 0;
-  weir_table_each(&t, visit, NULL);
+  hash_table_each(&t, visit, NULL);
   ck_assert_uint_eq(visited, 25000);
   for (uint64_t k = 1; k <= 50000; k++)
-    ck_assert((weir_table_find(&t, k * 512) != NULL) == (k % 2 == 0));
-  ck_assert_ptr_null(weir_table_put(&t, 0, 1, 1));
-  ck_assert_ptr_null(weir_table_put(&t, UINT64_MAX, 1, 1));
+    ck_assert((hash_table_find(&t, k * 512) != NULL) == (k % 2 == 0));
+  ck_assert_ptr_null(hash_table_put(&t, 0, 1, 1));
+  ck_assert_ptr_null(hash_table_put(&t, UINT64_MAX, 1, 1));
   for (int round = 0; round < 200000; round++) {
     uint64_t k = (uint64_t)round * 4096 + 8;
-    ck_assert_ptr_nonnull(weir_table_put(&t, k, 1, 1));
-    ck_assert(weir_table_take(&t, k, &x, &y));
+    ck_assert_ptr_nonnull(hash_table_put(&t, k, 1, 1));
+    ck_assert(hash_table_take(&t, k, &x, &y));
   }
   ck_assert_ptr_null(atomic_load(&t.level[4])); /* churn makes no new levels */
 }

@@ -10,17 +10,17 @@
 #include "interpose/elf/elf.h"
 #include "tests/interpose/loader_run.h"
 
-static bool object_of(const char *soname, weir_object *o, void **handle)
+static bool object_of(const char *soname, elf_object *o, void **handle)
 {
   struct link_map *m;
 
   *handle = dlopen(soname, RTLD_NOW);
   if (!*handle || dlinfo(*handle, RTLD_DI_LINKMAP, &m)) return false;
-  return weir_object_read(o, m->l_addr, m->l_ld);
+  return elf_object_read(o, m->l_addr, m->l_ld);
 }
 
 /* Number of dynamic symbols, by the longest hash chain. */
-static uint32_t symbol_count(const weir_object *o)
+static uint32_t symbol_count(const elf_object *o)
 {
   const uint32_t *h = o->gnu_hash, *bucket, *chain;
   uint32_t last = 0;
@@ -38,7 +38,7 @@ static const char *const libraries[] = {"libc.so.6", "libm.so.6", "libstdc++.so.
 
 START_TEST(test_every_symbol_is_found_where_dlsym_finds_it)
 {
-  weir_object o;
+  elf_object o;
   void *handle;
   unsigned compared = 0;
 
@@ -49,7 +49,7 @@ START_TEST(test_every_symbol_is_found_where_dlsym_finds_it)
     const ElfW(Sym) *s = &o.symbols[i];
     const char *name = o.strings + s->st_name;
     unsigned type = ELF64_ST_TYPE(s->st_info);
-    void *found = weir_object_symbol(&o, name, NULL, WEIR_FIT_DEFAULT), *real;
+    void *found = elf_object_symbol(&o, name, NULL, WEIR_FIT_DEFAULT), *real;
     Dl_info where;
     if (type == STT_GNU_IFUNC) ck_assert_msg(!found, "%s is an IFUNC", name);
     if (!found || s->st_shndx == SHN_ABS) continue;
@@ -66,21 +66,21 @@ END_TEST
 
 START_TEST(test_versions_are_told_apart)
 {
-  weir_object o;
+  elf_object o;
   void *handle, *old, *new;
 
   ck_assert(object_of("libc.so.6", &o, &handle));
-  old = weir_object_symbol(&o, "regexec", "GLIBC_2.2.5", WEIR_FIT_REFERENCE);
-  new = weir_object_symbol(&o, "regexec", "GLIBC_2.3.4", WEIR_FIT_REFERENCE);
+  old = elf_object_symbol(&o, "regexec", "GLIBC_2.2.5", WEIR_FIT_REFERENCE);
+  new = elf_object_symbol(&o, "regexec", "GLIBC_2.3.4", WEIR_FIT_REFERENCE);
   ck_assert_ptr_nonnull(old);
   ck_assert_ptr_nonnull(new);
   ck_assert_ptr_ne(old, new);
   ck_assert_ptr_eq(old, dlvsym(handle, "regexec", "GLIBC_2.2.5"));
   ck_assert_ptr_eq(new, dlvsym(handle, "regexec", "GLIBC_2.3.4"));
-  ck_assert_ptr_eq(weir_object_symbol(&o, "regexec", NULL, WEIR_FIT_DEFAULT), new);
-  ck_assert_ptr_null(weir_object_symbol(&o, "regexec", "GLIBC_99", WEIR_FIT_REFERENCE));
-  ck_assert_ptr_null(weir_object_symbol(&o, "no_such_function", NULL, WEIR_FIT_DEFAULT));
-  ck_assert_ptr_null(weir_object_symbol(&o, "", NULL, WEIR_FIT_DEFAULT));
+  ck_assert_ptr_eq(elf_object_symbol(&o, "regexec", NULL, WEIR_FIT_DEFAULT), new);
+  ck_assert_ptr_null(elf_object_symbol(&o, "regexec", "GLIBC_99", WEIR_FIT_REFERENCE));
+  ck_assert_ptr_null(elf_object_symbol(&o, "no_such_function", NULL, WEIR_FIT_DEFAULT));
+  ck_assert_ptr_null(elf_object_symbol(&o, "", NULL, WEIR_FIT_DEFAULT));
   dlclose(handle);
 }
 END_TEST
@@ -89,7 +89,7 @@ END_TEST
  * made here. */
 START_TEST(test_the_old_hash_table_serves_too)
 {
-  weir_object o, old;
+  elf_object o, old;
   void *handle;
   uint32_t count, *table;
 
@@ -104,10 +104,10 @@ START_TEST(test_the_old_hash_table_serves_too)
   old = o;
   old.gnu_hash = NULL;
   old.sysv_hash = table;
-  ck_assert_ptr_nonnull(weir_object_symbol(&o, "nan", NULL, WEIR_FIT_DEFAULT));
-  ck_assert_ptr_eq(weir_object_symbol(&old, "nan", NULL, WEIR_FIT_DEFAULT),
-                   weir_object_symbol(&o, "nan", NULL, WEIR_FIT_DEFAULT));
-  ck_assert_ptr_null(weir_object_symbol(&old, "not_there", NULL, WEIR_FIT_DEFAULT));
+  ck_assert_ptr_nonnull(elf_object_symbol(&o, "nan", NULL, WEIR_FIT_DEFAULT));
+  ck_assert_ptr_eq(elf_object_symbol(&old, "nan", NULL, WEIR_FIT_DEFAULT),
+                   elf_object_symbol(&o, "nan", NULL, WEIR_FIT_DEFAULT));
+  ck_assert_ptr_null(elf_object_symbol(&old, "not_there", NULL, WEIR_FIT_DEFAULT));
   free(table);
   dlclose(handle);
 }
@@ -115,35 +115,35 @@ END_TEST
 
 START_TEST(test_an_address_leads_to_its_object)
 {
-  weir_object o;
+  elf_object o;
   int local = 0;
   void *rt;
 
-  ck_assert(weir_object_at(&o, dlsym(RTLD_DEFAULT, "gnu_get_libc_version")));
+  ck_assert(elf_object_at(&o, dlsym(RTLD_DEFAULT, "gnu_get_libc_version")));
   ck_assert_str_eq(o.soname, "libc.so.6");
-  ck_assert(!weir_object_at(&o, &local));
-  ck_assert(!weir_object_at(&o, NULL));
-  ck_assert_int_eq(weir_bank_of(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")), -1);
+  ck_assert(!elf_object_at(&o, &local));
+  ck_assert(!elf_object_at(&o, NULL));
+  ck_assert_int_eq(cuda_library_of(dlsym(RTLD_DEFAULT, "gnu_get_libc_version")), -1);
   rt = dlopen(built("tests/victims/loader/libcudart.so.12"), RTLD_NOW | RTLD_LOCAL);
   ck_assert_msg(rt != NULL, "%s", dlerror());
-  ck_assert_int_eq(weir_bank_of(dlsym(rt, "cudaMalloc")), WEIR_BANK_RT12);
-  ck_assert_ptr_eq(weir_elf_symbol("libcudart.so.12", "cudaMalloc"), dlsym(rt, "cudaMalloc"));
-  ck_assert_ptr_null(weir_elf_symbol("libcudart.so.13", "cudaMalloc"));
-  ck_assert_ptr_null(weir_elf_symbol("libcudart.so.12", "cudaNoSuchThing"));
+  ck_assert_int_eq(cuda_library_of(dlsym(rt, "cudaMalloc")), WEIR_BANK_RT12);
+  ck_assert_ptr_eq(elf_symbol("libcudart.so.12", "cudaMalloc"), dlsym(rt, "cudaMalloc"));
+  ck_assert_ptr_null(elf_symbol("libcudart.so.13", "cudaMalloc"));
+  ck_assert_ptr_null(elf_symbol("libcudart.so.12", "cudaNoSuchThing"));
   dlclose(rt);
-  ck_assert_ptr_null(weir_elf_symbol("libcudart.so.12", "cudaMalloc"));
+  ck_assert_ptr_null(elf_symbol("libcudart.so.12", "cudaMalloc"));
 }
 END_TEST
 
 START_TEST(test_the_loaders_functions_are_found)
 {
-  weir_loader_find();
-  ck_assert_ptr_eq(WEIR_CODE(weir_real_dlopen), dlsym(RTLD_DEFAULT, "dlopen"));
-  ck_assert_ptr_eq(WEIR_CODE(weir_real_dlsym), dlsym(RTLD_DEFAULT, "dlsym"));
-  ck_assert_ptr_eq(WEIR_CODE(weir_real_dlvsym), dlsym(RTLD_DEFAULT, "dlvsym"));
-  ck_assert_ptr_eq(WEIR_CODE(weir_real_dlclose), dlsym(RTLD_DEFAULT, "dlclose"));
-  ck_assert_uint_lt(weir_own_start, (uintptr_t)&weir_own_path);
-  ck_assert_uint_gt(weir_own_end, (uintptr_t)&weir_own_path);
+  loader_find();
+  ck_assert_ptr_eq(WEIR_CODE(real_dlopen), dlsym(RTLD_DEFAULT, "dlopen"));
+  ck_assert_ptr_eq(WEIR_CODE(real_dlsym), dlsym(RTLD_DEFAULT, "dlsym"));
+  ck_assert_ptr_eq(WEIR_CODE(real_dlvsym), dlsym(RTLD_DEFAULT, "dlvsym"));
+  ck_assert_ptr_eq(WEIR_CODE(real_dlclose), dlsym(RTLD_DEFAULT, "dlclose"));
+  ck_assert_uint_lt(own_library_start, (uintptr_t)&own_library_path);
+  ck_assert_uint_gt(own_library_end, (uintptr_t)&own_library_path);
 }
 END_TEST
 

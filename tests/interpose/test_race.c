@@ -253,7 +253,7 @@ static void *work(void *argument)
     turn(w);
   DO(call.cuStreamDestroy_v2(w->stream));
   free(w->host);
-  weir_writer_release(&weir_self.writer);
+  spool_writer_release(&thread_self.writer);
   return NULL;
 }
 
@@ -285,8 +285,8 @@ static void *meet_in_turns(void *unused)
   for (int i = 0; !atomic_load(&meetings_over); i++) {
     CUcontext c = contexts[i % DEVICES];
     (void)call.cuCtxSetCurrent(c);
-    weir_context_meet(&weir_self, c);
-    weir_context_forget((uint64_t)(uintptr_t)c);
+    context_add(&thread_self, c);
+    context_forget((uint64_t)(uintptr_t)c);
   }
   return NULL;
 }
@@ -295,7 +295,7 @@ START_TEST(a_context_that_is_found_is_on_its_own_device)
 {
   pthread_t other;
   unsigned wrong = 0, found = 0;
-  weir_route_start(&(weir_route_options){.mode = WEIR_STRICT, .keep_bytes = 64 * MIB});
+  reroute_start(&(reroute_options){.mode = WEIR_STRICT, .keep_bytes = 64 * MIB});
   ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
   for (int i = 0; i < DEVICES; i++)
     ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[i], i), CUDA_SUCCESS);
@@ -303,7 +303,7 @@ START_TEST(a_context_that_is_found_is_on_its_own_device)
   ck_assert_int_eq(pthread_create(&other, NULL, meet_in_turns, NULL), 0);
   while (found < MEETINGS && !wrong)
     for (unsigned i = 0; i < DEVICES; i++) {
-      unsigned device = weir_context_device((uint64_t)(uintptr_t)contexts[i]);
+      unsigned device = context_device((uint64_t)(uintptr_t)contexts[i]);
       found += device == i;
       wrong += device != i && device != WEIR_DEVICE_NONE;
     }
@@ -331,7 +331,7 @@ START_TEST(memory_of_a_destroyed_context_comes_again_as_another_s)
   pthread_t other;
   bool failed = false;
   unsigned wrong = 0;
-  weir_route_start(&(weir_route_options){.mode = WEIR_STRICT, .keep_bytes = 64 * MIB});
+  reroute_start(&(reroute_options){.mode = WEIR_STRICT, .keep_bytes = 64 * MIB});
   ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
   ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[0], 0), CUDA_SUCCESS);
   ck_assert_int_eq(call.cuCtxSetCurrent(contexts[0]), CUDA_SUCCESS);
@@ -351,13 +351,13 @@ END_TEST
 
 START_TEST(threads_share_caches_rings_and_lists)
 {
-  static const enum weir_mode modes[] = {WEIR_STRICT, WEIR_RELAXED};
+  static const enum process_mode modes[] = {WEIR_STRICT, WEIR_RELAXED};
   static worker w[THREADS];
   pthread_t t[THREADS];
-  weir_route_start(&(weir_route_options){.mode = modes[_i],
-                                         .keep_bytes = 24 * MIB,
-                                         .decay_ms = 5,
-                                         .stage = {.use = WEIR_STAGE_ON, .threads = 3}});
+  reroute_start(&(reroute_options){.mode = modes[_i],
+                                   .keep_bytes = 24 * MIB,
+                                   .decay_ms = 5,
+                                   .stage = {.use = WEIR_STAGE_ON, .threads = 3}});
   ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
   for (int i = 0; i < DEVICES; i++)
     ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[i], i), CUDA_SUCCESS);
@@ -387,7 +387,7 @@ static void *give_all_back(void *result)
   CUdeviceptr p;
   (void)call.cuCtxSetCurrent(contexts[0]);
   *(CUresult *)result = call.cuMemAlloc_v2(&p, (size_t)1 << 40);
-  weir_writer_release(&weir_self.writer);
+  spool_writer_release(&thread_self.writer);
   return NULL;
 }
 
@@ -409,7 +409,7 @@ START_TEST(an_allocation_waits_for_what_another_thread_is_giving_back)
   *(void **)&sim_count = dlsym(driver, "weir_sim_count");
   *(void **)&sim_hold = dlsym(driver, "weir_sim_hold");
   *(void **)&sim_release = dlsym(driver, "weir_sim_release");
-  weir_route_start(&(weir_route_options){.mode = WEIR_RELAXED, .keep_bytes = 64 * MIB});
+  reroute_start(&(reroute_options){.mode = WEIR_RELAXED, .keep_bytes = 64 * MIB});
   ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
   ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[0], 0), CUDA_SUCCESS);
   ck_assert_int_eq(call.cuCtxSetCurrent(contexts[0]), CUDA_SUCCESS);
@@ -420,7 +420,7 @@ START_TEST(an_allocation_waits_for_what_another_thread_is_giving_back)
   (void)sim_hold(held);
   ck_assert_int_eq(call.cuMemsetD32Async(rest, 1, 256, held), CUDA_SUCCESS);
   ck_assert_int_eq(pthread_create(&giver, NULL, give_all_back, &far_too_much), 0);
-  while (!weir_whole_giving())
+  while (!block_cache_is_freeing())
     (void)sched_yield();
   uint64_t before = sim_count("cuMemAlloc_v2");
   ck_assert_int_eq(pthread_create(&releaser, NULL, release_later, &before), 0);

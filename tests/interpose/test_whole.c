@@ -10,14 +10,14 @@
 #include "tests/memory/rig.h"
 
 static fake f;
-static weir_whole *w;
+static block_cache *w;
 
 static struct {
-  unsigned count[WEIR_WHOLE_TRIM + 1];
+  unsigned count[BLOCK_CACHE_TRIM + 1];
   uint64_t bytes;
 } told; /* of what was given back */
 
-static void on_given(void *self, const weir_whole_given *g)
+static void on_given(void *self, const block_cache_freed *g)
 {
   ck_assert_ptr_eq(self, f.backend.self);
   (void)__atomic_add_fetch(&told.count[g->why], 1, __ATOMIC_RELAXED);
@@ -26,25 +26,25 @@ static void on_given(void *self, const weir_whole_given *g)
 
 static void start(uint64_t capacity, uint64_t keep, uint64_t decay)
 {
-  weir_whole_options o = {.keep_bytes = keep, .decay_ms = decay, .on_given = on_given};
+  block_cache_options o = {.keep_bytes = keep, .decay_ms = decay, .on_given = on_given};
   memset(&told, 0, sizeof told);
   fake_init(&f, capacity, 0);
-  ck_assert_int_eq(weir_whole_open(&w, &f.backend, &o), WEIR_OK);
+  ck_assert_int_eq(block_cache_open(&w, &f.backend, &o), WEIR_OK);
 }
 
 /* Everything the program had is freed by now. */
 static void stop(void)
 {
-  weir_whole_stats s;
+  block_cache_counters s;
   for (int i = 0; i < 8; i++)
     fake_release(&f, i);
-  ck_assert_int_eq(weir_whole_trim(w, 0), WEIR_OK);
-  weir_whole_get_stats(w, &s);
+  ck_assert_int_eq(block_cache_trim(w, 0), WEIR_OK);
+  block_cache_get_stats(w, &s);
   ck_assert_uint_eq(s.live + s.idle + s.waiting, 0);
   ck_assert_uint_eq(s.live_bytes + s.idle_bytes + s.waiting_bytes, 0);
   ck_assert_uint_eq(f.used, 0);
   ck_assert_uint_eq(told.bytes, s.given_back);
-  weir_whole_abandon(w);
+  block_cache_abandon(w);
   fake_fini(&f);
 }
 
@@ -52,7 +52,7 @@ static uint64_t take(uint64_t bytes, bool want_hit)
 {
   uint64_t at;
   bool hit;
-  ck_assert_msg(weir_whole_malloc(w, bytes, &at, &hit) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_msg(block_cache_malloc(w, bytes, &at, &hit) == WEIR_OK, "%s", weir_error_message());
   ck_assert_int_eq(hit, want_hit);
   return at;
 }
@@ -61,9 +61,9 @@ static uint64_t take(uint64_t bytes, bool want_hit)
 static weir_status free_somehow(uint64_t at, void *const *streams, unsigned count, bool *full)
 {
   static __thread unsigned turn;
-  weir_whole_block b = weir_whole_find(at);
-  if (turn++ & 1) return weir_whole_free(at, streams, count, full);
-  return weir_whole_release(&b, streams, count, weir_ticks(), full);
+  block_cache_block b = block_cache_find(at);
+  if (turn++ & 1) return block_cache_free(at, streams, count, full);
+  return block_cache_release(&b, streams, count, clock_ticks(), full);
 }
 
 static bool give(uint64_t at, int stream)
@@ -74,10 +74,10 @@ static bool give(uint64_t at, int stream)
   return full;
 }
 
-static weir_whole_stats stats(void)
+static block_cache_counters stats(void)
 {
-  weir_whole_stats s;
-  weir_whole_get_stats(w, &s);
+  block_cache_counters s;
+  block_cache_get_stats(w, &s);
   return s;
 }
 
@@ -98,7 +98,7 @@ START_TEST(a_freed_block_serves_the_next_request_of_its_size_class_whole)
   ck_assert_uint_ne(take(MIB, false), a);
   ck_assert_uint_ne(take(1025, false), b);
   ck_assert_uint_eq(stats().hits, 2);
-  weir_whole_abandon(w);
+  block_cache_abandon(w);
   fake_fini(&f);
 }
 END_TEST
@@ -122,7 +122,7 @@ START_TEST(a_block_is_not_reused_before_the_named_streams_are_done)
   fake_submit(&f, 1, nothing, NULL);
   uint64_t a = take(2 * MIB, false);
   give(a, 1);
-  ck_assert_int_eq(weir_whole_find(a).state, WEIR_WHOLE_WAITING);
+  ck_assert_int_eq(block_cache_find(a).state, BLOCK_CACHE_WAITING);
   uint64_t b = take(2 * MIB, false);
   ck_assert_uint_ne(a, b);
   fake_release(&f, 1);
@@ -160,11 +160,11 @@ START_TEST(a_wait_for_everything_settles_earlier_frees_and_no_later_one)
   fake_submit(&f, 1, nothing, NULL);
   uint64_t a = take(512, false), b = take(1024, false);
   give(a, 1);
-  uint64_t clock = weir_whole_clock(w);
+  uint64_t clock = block_cache_clock(w);
   give(b, 1);
-  weir_whole_complete(w, clock);
-  ck_assert_int_eq(weir_whole_find(a).state, WEIR_WHOLE_IDLE);
-  ck_assert_int_eq(weir_whole_find(b).state, WEIR_WHOLE_WAITING);
+  block_cache_complete(w, clock);
+  ck_assert_int_eq(block_cache_find(a).state, BLOCK_CACHE_IDLE);
+  ck_assert_int_eq(block_cache_find(b).state, BLOCK_CACHE_WAITING);
   ck_assert_uint_eq(f.records, 0);
   stop();
 }
@@ -192,7 +192,7 @@ START_TEST(a_stream_that_ended_busy_is_waited_for_by_later_frees)
   uint64_t a = take(512, false);
   fake_hold(&f, 1);
   fake_submit(&f, 1, nothing, NULL);
-  ck_assert_int_eq(weir_whole_stream_ends(w, fake_handle(&f, 1), true), WEIR_OK);
+  ck_assert_int_eq(block_cache_stream_ends(w, fake_handle(&f, 1), true), WEIR_OK);
   give(a, 2);
   uint64_t b = take(512, false);
   ck_assert_uint_ne(a, b);
@@ -211,13 +211,13 @@ START_TEST(the_handle_of_an_ended_stream_may_mean_another)
   fake_hold(&f, 1);
   fake_submit(&f, 1, nothing, NULL);
   give(a, 1);
-  ck_assert_int_eq(weir_whole_stream_ends(w, fake_handle(&f, 1), true), WEIR_OK);
+  ck_assert_int_eq(block_cache_stream_ends(w, fake_handle(&f, 1), true), WEIR_OK);
   fake_release(&f, 1);
   fake_hold(&f, 1); /* the new stream of that handle */
   fake_submit(&f, 1, nothing, NULL);
   give(b, 1);
   ck_assert_uint_eq(take(512, true), a);
-  ck_assert_int_eq(weir_whole_find(b).state, WEIR_WHOLE_WAITING);
+  ck_assert_int_eq(block_cache_find(b).state, BLOCK_CACHE_WAITING);
   give(a, -1);
   stop();
 }
@@ -269,16 +269,16 @@ START_TEST(out_of_memory_comes_only_after_all_idle_memory_went_back)
   give(a, -1);
   uint64_t c = take(10 * MIB, false);
   ck_assert_uint_eq(stats().idle, 0);
-  ck_assert_int_eq(weir_whole_malloc(w, 2 * MIB, &at, &hit), WEIR_EOOM);
+  ck_assert_int_eq(block_cache_malloc(w, 2 * MIB, &at, &hit), WEIR_EOOM);
   give(b, -1);
   give(c, -1);
   stop();
 }
 END_TEST
 
-static void missed(uint64_t at, weir_whole_why why)
+static void missed(uint64_t at, block_cache_reason why)
 {
-  ck_assert_int_eq(weir_whole_find(at).why, why);
+  ck_assert_int_eq(block_cache_find(at).why, why);
 }
 
 START_TEST(a_miss_says_why)
@@ -286,30 +286,30 @@ START_TEST(a_miss_says_why)
   start(16 * MIB, 6 * MIB, 0);
   fake_hold(&f, 1);
   uint64_t a = take(4 * MIB, false), b = take(4 * MIB, false), c = take(512, false);
-  missed(a, WEIR_WHOLE_FIRST);
-  missed(b, WEIR_WHOLE_IN_USE);
-  missed(c, WEIR_WHOLE_FIRST);
+  missed(a, BLOCK_CACHE_FIRST);
+  missed(b, BLOCK_CACHE_IN_USE);
+  missed(c, BLOCK_CACHE_FIRST);
   give(a, 1);
   a = take(4 * MIB, false);
-  missed(a, WEIR_WHOLE_WAITED_FOR);
+  missed(a, BLOCK_CACHE_WAITED_FOR);
   fake_release(&f, 1);
   give(take(4 * MIB, true), -1);
-  missed(take(4 * MIB, true), WEIR_WHOLE_HIT);
+  missed(take(4 * MIB, true), BLOCK_CACHE_HIT);
   give(b, -1);
   give(a, -1); /* 8 MiB are more than may be kept */
-  ck_assert_uint_eq(told.count[WEIR_WHOLE_LIMIT], 1);
+  ck_assert_uint_eq(told.count[BLOCK_CACHE_LIMIT], 1);
   take(4 * MIB, true);
   b = take(4 * MIB, false);
-  missed(b, WEIR_WHOLE_LIMIT);
+  missed(b, BLOCK_CACHE_LIMIT);
   give(c, -1);
   uint64_t d = take(2 * MIB, false);
-  ck_assert_uint_eq(told.count[WEIR_WHOLE_TRIM], 0);
+  ck_assert_uint_eq(told.count[BLOCK_CACHE_TRIM], 0);
   uint64_t e = take(2 * MIB, false); /* no room but what the idle block has */
-  ck_assert_uint_eq(told.count[WEIR_WHOLE_TRIM], 1);
+  ck_assert_uint_eq(told.count[BLOCK_CACHE_TRIM], 1);
   give(d, -1);
-  missed(take(512, false), WEIR_WHOLE_TRIM);
+  missed(take(512, false), BLOCK_CACHE_TRIM);
   (void)e;
-  weir_whole_abandon(w);
+  block_cache_abandon(w);
   fake_fini(&f);
 }
 END_TEST
@@ -320,9 +320,9 @@ START_TEST(a_double_free_and_a_strange_pointer_are_refused)
   start(16 * MIB, 16 * MIB, 0);
   uint64_t a = take(512, false);
   give(a, -1);
-  ck_assert_int_eq(weir_whole_free(a, NULL, 0, &full), WEIR_EINVAL);
-  ck_assert_int_eq(weir_whole_free(a + 256, NULL, 0, &full), WEIR_EINVAL);
-  ck_assert_int_eq(weir_whole_find(a + 256).state, WEIR_WHOLE_NONE);
+  ck_assert_int_eq(block_cache_free(a, NULL, 0, &full), WEIR_EINVAL);
+  ck_assert_int_eq(block_cache_free(a + 256, NULL, 0, &full), WEIR_EINVAL);
+  ck_assert_int_eq(block_cache_find(a + 256).state, BLOCK_CACHE_NONE);
   stop();
 }
 END_TEST
@@ -332,14 +332,14 @@ START_TEST(a_block_is_released_once_and_as_the_allocation_it_was_found_as)
   start(64 * MIB, 64 * MIB, 0);
   bool full;
   uint64_t a = take(512, false);
-  weir_whole_block first = weir_whole_find(a), none = weir_whole_find(a + 8);
+  block_cache_block first = block_cache_find(a), none = block_cache_find(a + 8);
   ck_assert_ptr_eq(first.backend, &f.backend);
-  ck_assert_int_eq(weir_whole_release(&first, NULL, 0, 0, &full), WEIR_OK);
-  ck_assert_int_eq(weir_whole_release(&first, NULL, 0, 0, &full), WEIR_EINVAL);
-  ck_assert_int_eq(weir_whole_release(&none, NULL, 0, 0, &full), WEIR_EINVAL);
+  ck_assert_int_eq(block_cache_release(&first, NULL, 0, 0, &full), WEIR_OK);
+  ck_assert_int_eq(block_cache_release(&first, NULL, 0, 0, &full), WEIR_EINVAL);
+  ck_assert_int_eq(block_cache_release(&none, NULL, 0, 0, &full), WEIR_EINVAL);
   ck_assert_uint_eq(take(512, true), a);
-  ck_assert_int_eq(weir_whole_release(&first, NULL, 0, 0, &full), WEIR_EINVAL);
-  ck_assert_int_eq(weir_whole_find(a).state, WEIR_WHOLE_LIVE);
+  ck_assert_int_eq(block_cache_release(&first, NULL, 0, 0, &full), WEIR_EINVAL);
+  ck_assert_int_eq(block_cache_find(a).state, BLOCK_CACHE_LIVE);
   give(a, -1);
   stop();
 }
@@ -350,13 +350,13 @@ START_TEST(old_memory_goes_back_when_the_program_frees_or_waits_not_when_it_allo
 {
   start(64 * MIB, 64 * MIB, 1);
   give(take(2 * MIB, false), -1);
-  for (uint32_t since = weir_clock_coarse_ms(); weir_clock_coarse_ms() - since < 2;)
+  for (uint32_t since = clock_coarse_ms(); clock_coarse_ms() - since < 2;)
     ;
   uint64_t small = take(512, false), at;
-  ck_assert(!weir_whole_reuse(w, 4 * MIB, &at));
-  ck_assert_uint_eq(told.count[WEIR_WHOLE_DECAY], 0);
-  weir_whole_age(w);
-  ck_assert_uint_eq(told.count[WEIR_WHOLE_DECAY], 1);
+  ck_assert(!block_cache_reuse(w, 4 * MIB, &at));
+  ck_assert_uint_eq(told.count[BLOCK_CACHE_DECAY], 0);
+  block_cache_age(w);
+  ck_assert_uint_eq(told.count[BLOCK_CACHE_DECAY], 1);
   ck_assert_uint_eq(stats().idle_bytes, 0);
   give(small, -1);
   stop();
@@ -369,12 +369,12 @@ START_TEST(idle_memory_goes_back_in_time_though_no_clock_is_read)
   bool full;
   uint64_t old = take(1024, false), at = take(512, false);
   give(old, -1);
-  while (weir_whole_find(old).state != WEIR_WHOLE_NONE) {
-    weir_whole_block b = weir_whole_find(at);
-    ck_assert_int_eq(weir_whole_release(&b, NULL, 0, weir_ticks(), &full), WEIR_OK);
-    if (!weir_whole_reuse(w, 512, &at)) at = take(512, false);
+  while (block_cache_find(old).state != BLOCK_CACHE_NONE) {
+    block_cache_block b = block_cache_find(at);
+    ck_assert_int_eq(block_cache_release(&b, NULL, 0, clock_ticks(), &full), WEIR_OK);
+    if (!block_cache_reuse(w, 512, &at)) at = take(512, false);
   }
-  ck_assert_uint_ge(told.count[WEIR_WHOLE_DECAY], 1);
+  ck_assert_uint_ge(told.count[BLOCK_CACHE_DECAY], 1);
   give(at, -1);
   stop();
 }
@@ -384,9 +384,9 @@ START_TEST(a_forgotten_block_is_the_programs_alone)
 {
   start(16 * MIB, 16 * MIB, 0);
   uint64_t a = take(512, false);
-  ck_assert(weir_whole_forget(a));
-  ck_assert(!weir_whole_forget(a));
-  ck_assert_int_eq(weir_whole_find(a).state, WEIR_WHOLE_NONE);
+  ck_assert(block_cache_forget(a));
+  ck_assert(!block_cache_forget(a));
+  ck_assert_int_eq(block_cache_find(a).state, BLOCK_CACHE_NONE);
   ck_assert_int_eq(f.backend.source.segment_free(f.backend.self, a, 512), WEIR_OK);
   stop();
 }
@@ -394,27 +394,27 @@ END_TEST
 
 START_TEST(a_block_parts_once_ahead_of_a_free_and_stays_when_that_fails)
 {
-  weir_whole_stats s;
+  block_cache_counters s;
   bool full;
   start(64 * MIB, 64 * MIB, 0);
   uint64_t at = take(3 * MIB, false);
-  const weir_whole_block b = weir_whole_find(at);
-  ck_assert(weir_whole_part(&b));
-  ck_assert(!weir_whole_part(&b));
-  ck_assert_int_eq(weir_whole_find(at).state, WEIR_WHOLE_NONE);
-  weir_whole_stay(w, &b); /* the free has failed */
-  const weir_whole_block again = weir_whole_find(at);
-  ck_assert(again.state == WEIR_WHOLE_LIVE && again.serial == b.serial && again.why == b.why);
+  const block_cache_block b = block_cache_find(at);
+  ck_assert(block_cache_detach(&b));
+  ck_assert(!block_cache_detach(&b));
+  ck_assert_int_eq(block_cache_find(at).state, BLOCK_CACHE_NONE);
+  block_cache_reattach(w, &b); /* the free has failed */
+  const block_cache_block again = block_cache_find(at);
+  ck_assert(again.state == BLOCK_CACHE_LIVE && again.serial == b.serial && again.why == b.why);
   ck_assert(again.requested == 3 * MIB && again.bytes == 4 * MIB);
-  ck_assert(weir_whole_part(&again));
+  ck_assert(block_cache_detach(&again));
   /* the free has succeeded, and the address is another's before it returns */
-  ck_assert_int_eq(weir_whole_adopt(w, 3 * MIB + 1, at), WEIR_OK);
-  ck_assert(!weir_whole_part(&b));
-  ck_assert_int_eq(weir_whole_find(at).state, WEIR_WHOLE_LIVE);
-  weir_whole_stay(w, &b); /* as nobody does: the new one stays what it is */
-  ck_assert_uint_eq(weir_whole_find(at).requested, 3 * MIB + 1);
-  ck_assert_int_eq(weir_whole_free(at, NULL, 0, &full), WEIR_OK);
-  weir_whole_get_stats(w, &s);
+  ck_assert_int_eq(block_cache_adopt(w, 3 * MIB + 1, at), WEIR_OK);
+  ck_assert(!block_cache_detach(&b));
+  ck_assert_int_eq(block_cache_find(at).state, BLOCK_CACHE_LIVE);
+  block_cache_reattach(w, &b); /* as nobody does: the new one stays what it is */
+  ck_assert_uint_eq(block_cache_find(at).requested, 3 * MIB + 1);
+  ck_assert_int_eq(block_cache_free(at, NULL, 0, &full), WEIR_OK);
+  block_cache_get_stats(w, &s);
   ck_assert_uint_eq(s.live + s.live_bytes, 0);
   ck_assert_uint_eq(s.idle, 1);
   stop();
@@ -423,18 +423,18 @@ END_TEST
 
 START_TEST(what_is_waiting_can_be_given_back_without_a_wait)
 {
-  weir_whole_stats s;
+  block_cache_counters s;
   start(64 * MIB, 64 * MIB, 0);
-  uint64_t at = take(2 * MIB, false), given = weir_whole_given_so_far();
+  uint64_t at = take(2 * MIB, false), given = block_cache_free_count();
   fake_hold(&f, 1);
   fake_submit(&f, 1, nothing, NULL);
   give(at, 1);
-  ck_assert_int_eq(weir_whole_find(at).state, WEIR_WHOLE_WAITING);
-  ck_assert_int_eq(weir_whole_trim_waiting(w), WEIR_OK);
-  ck_assert_int_eq(weir_whole_find(at).state, WEIR_WHOLE_NONE);
-  ck_assert_uint_eq(weir_whole_given_so_far(), given + 1);
-  ck_assert(!weir_whole_giving());
-  weir_whole_get_stats(w, &s);
+  ck_assert_int_eq(block_cache_find(at).state, BLOCK_CACHE_WAITING);
+  ck_assert_int_eq(block_cache_trim_waiting(w), WEIR_OK);
+  ck_assert_int_eq(block_cache_find(at).state, BLOCK_CACHE_NONE);
+  ck_assert_uint_eq(block_cache_free_count(), given + 1);
+  ck_assert(!block_cache_is_freeing());
+  block_cache_get_stats(w, &s);
   ck_assert_uint_eq(s.waiting + s.waiting_bytes, 0);
   stop();
 }
@@ -450,7 +450,7 @@ START_TEST(every_failing_call_leaves_the_cache_working)
       for (int i = 0; i < 12; i++) {
         bool hit, full;
         void *s = fake_handle(&f, i % 3);
-        if (weir_whole_malloc(w, 512u << i % 4, &at[have], &hit) == WEIR_OK) have++;
+        if (block_cache_malloc(w, 512u << i % 4, &at[have], &hit) == WEIR_OK) have++;
         if (i % 2 && have && free_somehow(at[have - 1], &s, 1, &full) == WEIR_OK) have--;
       }
       fake_fail(&f, 0, false, WEIR_OK);
@@ -504,7 +504,7 @@ static void model_take(model_block *b, const model_block *all, uint64_t bytes)
 {
   bool hit;
   memset(b, 0, sizeof *b);
-  if (weir_whole_malloc(w, bytes, &b->at, &hit)) return;
+  if (block_cache_malloc(w, bytes, &b->at, &hit)) return;
   b->bytes = bytes;
   for (int i = 0; i < MODEL_BLOCKS; i++)
     ck_assert(&all[i] == b || !all[i].at || all[i].at + all[i].bytes <= b->at ||
@@ -547,7 +547,7 @@ START_TEST(no_random_program_gets_memory_that_work_may_touch)
     default:
       if (at->at) model_give(at);
     }
-    weir_whole_stats now = stats();
+    block_cache_counters now = stats();
     ck_assert_uint_eq(now.live_bytes + now.idle_bytes + now.waiting_bytes, f.used);
   }
   for (int i = 0; i < MODEL_BLOCKS; i++)
@@ -569,14 +569,14 @@ static void *busy(void *argument)
     if (*p) {
       ck_assert_int_eq(free_somehow(*p, &s, r >> 12 & 1, &full), WEIR_OK);
       *p = 0;
-    } else if (weir_whole_malloc(w, 512 * (1 + (r >> 16) % 8), p, &hit)) {
+    } else if (block_cache_malloc(w, 512 * (1 + (r >> 16) % 8), p, &hit)) {
       *p = 0;
     }
   }
   for (int i = 0; i < 16; i++)
     if (at[i]) {
       bool full;
-      ck_assert_int_eq(weir_whole_free(at[i], NULL, 0, &full), WEIR_OK);
+      ck_assert_int_eq(block_cache_free(at[i], NULL, 0, &full), WEIR_OK);
     }
   return NULL;
 }

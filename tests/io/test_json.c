@@ -6,19 +6,19 @@
 static char text[1 << 16];
 
 /* A reader over a copy that ends where the text ends: a byte more is past the buffer's use. */
-static weir_json over(const char *from)
+static json_reader over(const char *from)
 {
   size_t n = strlen(from);
   memcpy(text, from, n + 1);
   text[n] = '"'; /* whoever reads on would find an end */
-  return weir_json_of(text, n);
+  return json_reader_of(text, n);
 }
 
 static weir_status skip_all(const char *from)
 {
-  weir_json j = over(from);
-  weir_status st = weir_json_skip(&j);
-  return st ? st : weir_json_finish(&j);
+  json_reader j = over(from);
+  weir_status st = json_reader_skip(&j);
+  return st ? st : json_reader_finish(&j);
 }
 
 START_TEST(what_is_json_is_taken)
@@ -118,18 +118,18 @@ END_TEST
 START_TEST(strings_are_decoded_where_they_stand)
 {
   char *s;
-  weir_json j = over("\"a\\\"\\u00e9\\u20ac\\ud83d\\ude00\\t\"");
-  must(weir_json_string(&j, &s));
+  json_reader j = over("\"a\\\"\\u00e9\\u20ac\\ud83d\\ude00\\t\"");
+  must(json_reader_string(&j, &s));
   ck_assert_str_eq(s, "a\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\t");
-  must(weir_json_finish(&j));
+  must(json_reader_finish(&j));
 }
 END_TEST
 
 START_TEST(numbers_go_to_the_last_bit)
 {
   uint64_t n;
-  weir_json j = over("18446744073709551615");
-  must(weir_json_unsigned(&j, &n));
+  json_reader j = over("18446744073709551615");
+  must(json_reader_unsigned(&j, &n));
   ck_assert(n == UINT64_MAX);
   static const char *const bad[] = {"18446744073709551616",
                                     "99999999999999999999",
@@ -142,36 +142,36 @@ START_TEST(numbers_go_to_the_last_bit)
                                     "true"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     j = over(bad[i]);
-    ck_assert_msg(weir_json_unsigned(&j, &n) == WEIR_ECORRUPT, "%s was taken", bad[i]);
+    ck_assert_msg(json_reader_unsigned(&j, &n) == WEIR_ECORRUPT, "%s was taken", bad[i]);
   }
 }
 END_TEST
 
 START_TEST(objects_are_read_piece_by_piece)
 {
-  weir_json j = over("{\"a\": [1, 2 ,3], \"b\" : {\"c\":[]} }");
+  json_reader j = over("{\"a\": [1, 2 ,3], \"b\" : {\"c\":[]} }");
   char *key;
   uint64_t n, sum = 0;
   bool more, inner;
-  must(weir_json_open(&j, '{'));
-  must(weir_json_next(&j, '}', &more));
+  must(json_reader_open(&j, '{'));
+  must(json_reader_next(&j, '}', &more));
   ck_assert(more);
-  must(weir_json_key(&j, &key));
+  must(json_reader_key(&j, &key));
   ck_assert_str_eq(key, "a");
-  must(weir_json_open(&j, '['));
-  while (!weir_json_next(&j, ']', &inner) && inner) {
-    must(weir_json_unsigned(&j, &n));
+  must(json_reader_open(&j, '['));
+  while (!json_reader_next(&j, ']', &inner) && inner) {
+    must(json_reader_unsigned(&j, &n));
     sum += n;
   }
   ck_assert_uint_eq(sum, 6);
-  must(weir_json_next(&j, '}', &more));
+  must(json_reader_next(&j, '}', &more));
   ck_assert(more);
-  must(weir_json_key(&j, &key));
+  must(json_reader_key(&j, &key));
   ck_assert_str_eq(key, "b");
-  must(weir_json_skip(&j));
-  must(weir_json_next(&j, '}', &more));
+  must(json_reader_skip(&j));
+  must(json_reader_next(&j, '}', &more));
   ck_assert(!more);
-  must(weir_json_finish(&j));
+  must(json_reader_finish(&j));
 }
 END_TEST
 

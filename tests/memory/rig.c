@@ -13,31 +13,31 @@ static uint32_t clock_ms(void)
 
 void rig_start(rig *r, uint64_t capacity, uint64_t page, const char *conf)
 {
-  weir_config config = weir_config_default;
+  pool_config config = pool_config_default;
   memset(r->s, 0, sizeof r->s);
   fake_init(&r->f, capacity, page);
-  ck_assert_int_eq(weir_config_parse(&config, "conf", conf), WEIR_OK);
-  ck_assert_int_eq(weir_pool_new(&r->p, &r->f.backend, &config), WEIR_OK);
+  ck_assert_int_eq(pool_config_parse(&config, "conf", conf), WEIR_OK);
+  ck_assert_int_eq(pool_new(&r->p, &r->f.backend, &config), WEIR_OK);
   r->p->clock = clock_ms;
   r->p->decayed = rig_ms;
 }
 
 void rig_stop(rig *r)
 {
-  ck_assert_msg(weir_pool_free(r->p) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_msg(pool_free(r->p) == WEIR_OK, "%s", weir_error_message());
   ck_assert(fake_clean(&r->f));
   fake_fini(&r->f);
 }
 
-weir_heap *rig_stream(rig *r, int i)
+mem_heap *rig_stream(rig *r, int i)
 {
-  if (!r->s[i]) ck_assert_int_eq(weir_pool_heap(r->p, fake_handle(&r->f, i), &r->s[i]), WEIR_OK);
+  if (!r->s[i]) ck_assert_int_eq(pool_heap(r->p, fake_handle(&r->f, i), &r->s[i]), WEIR_OK);
   return r->s[i];
 }
 
 void rig_check(rig *r)
 {
-  const char *wrong = weir_pool_check(r->p);
+  const char *wrong = pool_check(r->p);
   ck_assert_msg(!wrong, "%s", wrong);
 }
 
@@ -60,7 +60,7 @@ int64_t rig_stat(rig *r, size_t offset)
 {
   weir_memory_stats all;
   pthread_mutex_lock(&r->p->lock);
-  weir_pool_stats(r->p, &all);
+  pool_stats(r->p, &all);
   pthread_mutex_unlock(&r->p->lock);
   return *(int64_t *)((char *)&all + offset);
 }

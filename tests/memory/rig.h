@@ -18,8 +18,8 @@
 
 typedef struct rig {
   fake f;
-  weir_pool *p;
-  weir_heap *s[FAKE_STREAMS]; /* by stream number, made by rig_stream() */
+  mem_pool *p;
+  mem_heap *s[FAKE_STREAMS]; /* by stream number, made by rig_stream() */
 } rig;
 
 extern uint32_t rig_ms; /* the pool's clock */
@@ -28,7 +28,7 @@ extern uint32_t rig_ms; /* the pool's clock */
 void rig_start(rig *r, uint64_t capacity, uint64_t page, const char *conf);
 /* Frees the pool; everything must be given back. */
 void rig_stop(rig *r);
-weir_heap *rig_stream(rig *r, int i);
+mem_heap *rig_stream(rig *r, int i);
 /* Must succeed; checks all invariants. */
 void *rig_malloc(rig *r, int stream, uint64_t bytes);
 void rig_free(rig *r, void *ptr);

@@ -57,8 +57,8 @@ END_TEST
 
 START_TEST(options_are_taken)
 {
-  weir_config c = weir_config_default;
-  ck_assert_int_eq(weir_config_parse(&c, "X",
+  pool_config c = pool_config_default;
+  ck_assert_int_eq(pool_config_parse(&c, "X",
                                      "max_split_size_mb:64,garbage_collection_threshold:0.8,"
                                      "roundup_power2_divisions:8,expandable_segments:False,"
                                      "decay_ms:0,soft_limit_mb:100,limit_mb:200,whole_block:on"),

@@ -62,9 +62,9 @@ static void expect_home(int device, weir_stream *stream)
 {
   void *out;
   ck_assert_int_eq(weir_malloc(&out, 3 * MIB, any, NULL), WEIR_OK);
-  const weir_block *b = block(weir_page_map_find((uint64_t)out));
-  ck_assert_ptr_eq(weir_heaps[b->heap], (weir_heap *)stream);
-  ck_assert_ptr_eq(weir_heaps[b->heap]->pool->backend, &f[device].backend);
+  const mem_block *b = block(page_map_find((uint64_t)out));
+  ck_assert_ptr_eq(heap_table[b->heap], (mem_heap *)stream);
+  ck_assert_ptr_eq(heap_table[b->heap]->pool->backend, &f[device].backend);
   ck_assert_int_eq(weir_free(out), WEIR_OK);
 }
 

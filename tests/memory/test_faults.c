@@ -18,12 +18,12 @@ static void nothing(void *argument)
 static int capture(rig *r)
 {
   weir_graph_pool *g = NULL;
-  weir_heap *h;
+  mem_heap *h;
   void *at[4] = {0};
   int failed = 0;
-  if (weir_pool_heap(r->p, fake_handle(&r->f, 1), &h)) return 1;
+  if (pool_heap(r->p, fake_handle(&r->f, 1), &h)) return 1;
   pthread_mutex_lock(&r->p->lock);
-  weir_status st = weir_graph_pool_new(r->p, &g);
+  weir_status st = graph_pool_new(r->p, &g);
   pthread_mutex_unlock(&r->p->lock);
   if (st) return 1;
   ck_assert_int_eq(weir_graph_pool_begin(g, (weir_stream *)h), WEIR_OK);
@@ -52,13 +52,13 @@ static int program(rig *r)
   int failed = 0, seen = 0;
   for (int i = 0; i < 90; i++) {
     int k = (int)(rig_random(&seed) % SLOTS), s = (int)(rig_random(&seed) % 3);
-    weir_heap *h;
-    if (weir_pool_heap(r->p, fake_handle(&r->f, s), &h)) {
+    mem_heap *h;
+    if (pool_heap(r->p, fake_handle(&r->f, s), &h)) {
       failed++;
       continue;
     }
     if (at[k]) {
-      if (i % 3 == 0) failed += weir_pool_use(at[k], h) != WEIR_OK;
+      if (i % 3 == 0) failed += pool_use(at[k], h) != WEIR_OK;
       fake_submit(&r->f, s, nothing, NULL);
       ck_assert_int_eq(weir_tcache_free(at[k]), WEIR_OK);
       at[k] = NULL;
@@ -86,12 +86,12 @@ static int program(rig *r)
 static bool life(uint64_t page, uint64_t n, bool and_after, weir_status error)
 {
   static rig r;
-  weir_config config = weir_config_default;
+  pool_config config = pool_config_default;
   memset(&r, 0, sizeof r);
   fake_init(&r.f, 96 * MIB, page);
   config.soft_limit_bytes = 8 * MIB; /* so that the later steps of the reuse order are met */
   fake_fail(&r.f, n, and_after, error);
-  weir_status st = weir_pool_new(&r.p, &r.f.backend, &config);
+  weir_status st = pool_new(&r.p, &r.f.backend, &config);
   if (!st) {
     fake_hold(&r.f, 2);
     (void)program(&r);
@@ -103,7 +103,7 @@ static bool life(uint64_t page, uint64_t n, bool and_after, weir_status error)
     weir_memory_stats now;
     ck_assert_int_eq(program(&r), 0); /* and now all is well again */
     pthread_mutex_lock(&r.p->lock);
-    weir_pool_stats(r.p, &now);
+    pool_stats(r.p, &now);
     pthread_mutex_unlock(&r.p->lock);
     ck_assert_int_eq(now.allocated_bytes, 0);
     ck_assert_int_eq(now.requested_bytes, 0);
@@ -143,7 +143,7 @@ START_TEST(ending_can_be_tried_again)
     rig_free(&r, rig_malloc(&r, 1, 3 * MIB));
     rig_free(&r, rig_malloc(&r, 0, 1000));
     fake_fail(&r.f, n, false, WEIR_ECUDA);
-    weir_status st = weir_pool_free(r.p);
+    weir_status st = pool_free(r.p);
     met = st != WEIR_OK;
     fake_fail(&r.f, 0, false, WEIR_OK);
     if (met) {

@@ -24,7 +24,7 @@ static weir_graph_pool *new_pool(void)
 {
   weir_graph_pool *g = NULL;
   pthread_mutex_lock(&r.p->lock);
-  ck_assert_int_eq(weir_graph_pool_new(r.p, &g), WEIR_OK);
+  ck_assert_int_eq(graph_pool_new(r.p, &g), WEIR_OK);
   pthread_mutex_unlock(&r.p->lock);
   return g;
 }
@@ -146,7 +146,7 @@ START_TEST(small_blocks_pass_by_the_thread_caches_while_a_stream_is_captured)
   ck_assert_ptr_ne(rig_malloc(&r, 1, 1000), a);
   ck_assert_uint_eq(stats(g).allocated_bytes, 0);
   ck_assert_int_eq(RIG_STAT(&r, allocated_bytes_small), 3 * 1024);
-  weir_tcache_reclaim(r.p);
+  tcache_reclaim(r.p);
   rig_check(&r);
   release(g);
   release(g);
@@ -294,7 +294,7 @@ START_TEST(a_block_other_streams_used_waits_for_the_end_of_their_capture)
   begin(g, 1);
   r.f.streams[2].capturing = true; /* forked into the capture */
   void *a = rig_malloc(&r, 1, 10 * MIB);
-  ck_assert_int_eq(weir_pool_use(a, rig_stream(&r, 2)), WEIR_OK);
+  ck_assert_int_eq(pool_use(a, rig_stream(&r, 2)), WEIR_OK);
   rig_free(&r, a);
   void *b = rig_malloc(&r, 1, 10 * MIB);
   ck_assert_ptr_ne(a, b);
@@ -410,7 +410,7 @@ START_TEST(wrong_calls_are_refused_and_change_nothing)
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "is being allocated to"));
   void *a = rig_malloc(&r, 1, 4 * MIB);
   end(g, 1);
-  ck_assert_int_eq(weir_pool_free(r.p), WEIR_EINVAL);
+  ck_assert_int_eq(pool_free(r.p), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(), "2 private pools of graphs were not released");
   fake_hold(&r.f, 1);
   fake_submit(&r.f, 1, nothing, NULL);

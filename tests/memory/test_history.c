@@ -48,10 +48,10 @@ static weir_history_info info(void)
   return out;
 }
 
-static weir_pool *pool(void)
+static mem_pool *pool(void)
 {
-  weir_pool *p;
-  ck_assert_int_eq(weir_pool_of(cuda0, &p), WEIR_OK);
+  mem_pool *p;
+  ck_assert_int_eq(pool_of_device(cuda0, &p), WEIR_OK);
   return p;
 }
 
@@ -69,22 +69,22 @@ static const char *actions(void)
 {
   static const char letters[] = "afcSFmuos";
   static char text[256];
-  weir_pool *p = pool();
+  mem_pool *p = pool();
   pthread_mutex_lock(&p->lock);
-  const weir_ring *r = &p->history->entries;
+  const history_ring *r = &p->history->entries;
   uint64_t n = r->count < sizeof text - 1 ? r->count : sizeof text - 1;
   for (uint64_t i = 0; i < n; i++)
-    text[i] = letters[((const weir_entry *)weir_ring_at(r, i))->action];
+    text[i] = letters[((const history_entry *)history_ring_at(r, i))->action];
   text[n] = 0;
   pthread_mutex_unlock(&p->lock);
   return text;
 }
 
-static weir_entry entry(uint64_t i)
+static history_entry entry(uint64_t i)
 {
-  weir_pool *p = pool();
+  mem_pool *p = pool();
   pthread_mutex_lock(&p->lock);
-  weir_entry e = *(const weir_entry *)weir_ring_at(&p->history->entries, i);
+  history_entry e = *(const history_entry *)history_ring_at(&p->history->entries, i);
   pthread_mutex_unlock(&p->lock);
   return e;
 }
@@ -207,12 +207,12 @@ START_TEST(off_leaves_threads_their_caches)
   for (int round = 0; round < 3; round++) {
     void *a = get(1000);
     give(a);
-    ck_assert_int_eq(block_state(block(weir_page_map_find((uint64_t)a))), BLOCK_CACHED);
+    ck_assert_int_eq(block_state(block(page_map_find((uint64_t)a))), BLOCK_CACHED);
     record(WEIR_HISTORY_ALL, WEIR_CONTEXT_NONE, 0);
-    ck_assert_uint_eq(weir_page_map_find((uint64_t)a), 0); /* taken back */
+    ck_assert_uint_eq(page_map_find((uint64_t)a), 0); /* taken back */
     a = get(1000);
     give(a);
-    ck_assert_uint_eq(weir_page_map_find((uint64_t)a), 0);
+    ck_assert_uint_eq(page_map_find((uint64_t)a), 0);
     ck_assert_str_eq(actions(), "afc");
     record(WEIR_HISTORY_OFF, WEIR_CONTEXT_NONE, 0);
     ck_assert_ptr_null(pool()->history);
@@ -369,11 +369,11 @@ END_TEST
 
 START_TEST(the_largest_owners_are_found)
 {
-  weir_owner owner[4];
+  history_owner owner[4];
   char text[512];
   attach(256 * MIB, 2 * MIB, NULL);
-  weir_pool *p = pool();
-  ck_assert_uint_eq(weir_history_owners(p, owner, 4), 0);
+  mem_pool *p = pool();
+  ck_assert_uint_eq(history_owners(p, owner, 4), 0);
   record(WEIR_HISTORY_STATE, WEIR_CONTEXT_STATE, 0);
   void *ptr[12];
   for (int i = 0; i < 10; i++)
@@ -381,30 +381,30 @@ START_TEST(the_largest_owners_are_found)
   ptr[10] = inner_function(16 * MIB);
   ptr[11] = inner_function(1000);
   pthread_mutex_lock(&p->lock);
-  weir_tcache_freeze(p);
-  ck_assert_uint_eq(weir_history_owners(p, owner, 2), 2);
-  ck_assert_uint_eq(weir_history_owners(p, owner, 4), 3);
-  size_t length = weir_history_owners_text(p, text, sizeof text);
+  tcache_freeze(p);
+  ck_assert_uint_eq(history_owners(p, owner, 2), 2);
+  ck_assert_uint_eq(history_owners(p, owner, 4), 3);
+  size_t length = history_owners_text(p, text, sizeof text);
   ck_assert_uint_eq(length, strlen(text));
   ck_assert_msg(!strncmp(text, "40.00 MiB in 10 by ", 19), "%s", text);
   ck_assert_msg(strstr(text, "; 16.00 MiB in 1 by ") != NULL, "%s", text);
   for (size_t room = 1; room < 200; room += 7) {
-    length = weir_history_owners_text(p, text, room);
+    length = history_owners_text(p, text, room);
     ck_assert(length < room && length == strlen(text));
   }
-  weir_tcache_thaw(p);
+  tcache_thaw(p);
   pthread_mutex_unlock(&p->lock);
   ck_assert(owner[0].bytes == 40 * MIB && owner[0].blocks == 10);
   ck_assert(owner[1].bytes == 16 * MIB && owner[1].blocks == 1);
   ck_assert(owner[2].bytes == 1024 && owner[2].blocks == 1);
-  weir_names *names = weir_names_new();
-  size_t used = weir_callers_text(text, sizeof text, owner[0].stack, 3, names);
+  code_names *names = names_new();
+  size_t used = callers_text(text, sizeof text, owner[0].stack, 3, names);
   ck_assert_uint_eq(used, strlen(text));
   ck_assert_msg(strstr(text, "inner_function (test_history+0x") != NULL, "%s", text);
   ck_assert_msg(strstr(text, " < outer_function (") != NULL, "%s", text);
-  ck_assert_uint_eq(weir_callers_text(text, 10, owner[0].stack, 3, names), 9);
+  ck_assert_uint_eq(callers_text(text, 10, owner[0].stack, 3, names), 9);
   ck_assert_uint_eq(strlen(text), 9);
-  weir_names_free(names);
+  names_free(names);
   for (int i = 0; i < 12; i++)
     give(ptr[i]);
   detach();
@@ -469,7 +469,7 @@ START_TEST(each_commit_may_fail)
     for (int i = 0; i < 20; i++) {
       void *ptr;
       if (weir_malloc(&ptr, i % 2 ? 1000 : 3 * MIB, cuda0, NULL) == WEIR_OK) give(ptr);
-      const char *wrong = weir_pool_check(pool());
+      const char *wrong = pool_check(pool());
       ck_assert_msg(!wrong, "%s", wrong);
     }
     free(json());
@@ -545,7 +545,7 @@ START_TEST(threads_allocate_while_history_comes_and_goes)
     ck_assert_int_eq(pthread_join(toggler, &said), 0);
     ck_assert_msg(!said, "%s failed", (char *)said);
   }
-  const char *wrong = weir_pool_check(pool());
+  const char *wrong = pool_check(pool());
   ck_assert_msg(!wrong, "%s", wrong);
   ck_assert_uint_eq(weir_memory_allocated(cuda0), 0);
   if (!_i) ck_assert_uint_eq(info().entries, 1000);

@@ -238,12 +238,12 @@ START_TEST(pieces_keep_their_contents_over_a_pause)
   ck_assert(take(2, 1, 4 * MIB));
   uint64_t lost = 0;
   pthread_mutex_lock(&r.p->lock);
-  ck_assert_int_eq(weir_pause(r.p, WEIR_TAGS, true), WEIR_OK);
+  ck_assert_int_eq(pool_pause(r.p, WEIR_TAGS, true), WEIR_OK);
   pthread_mutex_unlock(&r.p->lock);
   rig_check(&r);
   ck_assert_int_gt(RIG_STAT(&r, paused_bytes), 0);
   pthread_mutex_lock(&r.p->lock);
-  ck_assert_int_eq(weir_resume(r.p, WEIR_TAGS, &lost), WEIR_OK);
+  ck_assert_int_eq(pool_resume(r.p, WEIR_TAGS, &lost), WEIR_OK);
   pthread_mutex_unlock(&r.p->lock);
   rig_check(&r);
   submit(1, &slots[1], false);

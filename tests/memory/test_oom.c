@@ -167,7 +167,7 @@ START_TEST(pinned_down_by_a_graph)
   rig_start(&r, 64 * MIB, 2 * MIB, NULL);
   weir_graph_pool *g;
   pthread_mutex_lock(&r.p->lock);
-  ck_assert_int_eq(weir_graph_pool_new(r.p, &g), WEIR_OK);
+  ck_assert_int_eq(graph_pool_new(r.p, &g), WEIR_OK);
   pthread_mutex_unlock(&r.p->lock);
   ck_assert_int_eq(weir_graph_pool_begin(g, (weir_stream *)rig_stream(&r, 1)), WEIR_OK);
   void *a = rig_malloc(&r, 1, 44 * MIB);
@@ -202,10 +202,10 @@ START_TEST(the_largest_owners_are_named)
 {
   rig_start(&r, 64 * MIB, 2 * MIB, NULL);
   void *at[24];
-  weir_tag_now = 1; /* unnamed here: the name is the API's */
+  tag_now = 1; /* unnamed here: the name is the API's */
   for (int i = 0; i < 20; i++)
     at[i] = rig_malloc(&r, 0, 2 * MIB);
-  weir_tag_now = 0;
+  tag_now = 0;
   for (int i = 20; i < 24; i++)
     at[i] = rig_malloc(&r, 0, 4 * MIB);
   rig_free(&r, rig_malloc(&r, 0, 1000)); /* kept by the thread until memory is short */
@@ -231,7 +231,7 @@ START_TEST(paused_memory_is_told_apart)
   rig_start(&r, 64 * MIB, 2 * MIB, NULL);
   void *a = rig_malloc(&r, 1, 30 * MIB);
   pthread_mutex_lock(&r.p->lock);
-  ck_assert_int_eq(weir_pause(r.p, 1000, false), WEIR_OK);
+  ck_assert_int_eq(pool_pause(r.p, 1000, false), WEIR_OK);
   pthread_mutex_unlock(&r.p->lock);
   void *b = rig_malloc(&r, 1, 60 * MIB);
   weir_oom_info o = expect_oom(1, 10 * MIB, WEIR_OOM_FULL);
@@ -307,7 +307,7 @@ static void step(promise *q, uint64_t most, bool pages)
     q->live -= q->size[k];
     return;
   }
-  q->size[k] = weir_round(r.p, some_size(q, pages));
+  q->size[k] = round_request(r.p, some_size(q, pages));
   if (q->live + q->size[k] > most) return;
   q->tight += q->live + q->size[k] > most - most / 20;
   ck_assert_msg(weir_tcache_malloc(rig_stream(&r, s), q->size[k], &q->at[k]) == WEIR_OK,

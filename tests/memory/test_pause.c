@@ -25,9 +25,9 @@ static void start_small(uint64_t capacity)
 
 static void *tagged(unsigned tag, uint64_t bytes, int fill)
 {
-  weir_tag_now = tag;
+  tag_now = tag;
   void *at = rig_malloc(&r, 1, bytes);
-  weir_tag_now = 0;
+  tag_now = 0;
   memset(at, fill, bytes);
   return at;
 }
@@ -41,7 +41,7 @@ static bool filled(const void *at, uint64_t bytes, int fill)
 static weir_status try_pause(unsigned tag, bool save)
 {
   pthread_mutex_lock(&r.p->lock);
-  weir_status st = weir_pause(r.p, tag, save);
+  weir_status st = pool_pause(r.p, tag, save);
   pthread_mutex_unlock(&r.p->lock);
   rig_check(&r);
   return st;
@@ -50,7 +50,7 @@ static weir_status try_pause(unsigned tag, bool save)
 static weir_status try_resume(unsigned tag, uint64_t *lost)
 {
   pthread_mutex_lock(&r.p->lock);
-  weir_status st = weir_resume(r.p, tag, lost);
+  weir_status st = pool_resume(r.p, tag, lost);
   pthread_mutex_unlock(&r.p->lock);
   rig_check(&r);
   return st;
@@ -111,7 +111,7 @@ START_TEST(an_exported_small_block_is_kept_too)
   ck_assert_int_eq(weir_tcache_free(a), WEIR_EINVAL);
   ck_assert_int_eq(RIG_STAT(&r, allocation), 1);
   ck_assert_int_eq(weir_memory_unexport(a), WEIR_OK);
-  weir_tcache_reclaim(r.p);
+  tcache_reclaim(r.p);
   rig_check(&r);
   rig_free(&r, (char *)a + 1024);
   rig_stop(&r);
@@ -140,7 +140,7 @@ START_TEST(an_exported_block_waits_for_streams_as_well)
   void *a = rig_malloc(&r, 1, 4 * MIB);
   fake_hold(&r.f, 2);
   fake_submit(&r.f, 2, nothing, NULL);
-  ck_assert_int_eq(weir_pool_use(a, rig_stream(&r, 2)), WEIR_OK);
+  ck_assert_int_eq(pool_use(a, rig_stream(&r, 2)), WEIR_OK);
   ck_assert_int_eq(weir_memory_export(a), WEIR_OK);
   rig_free(&r, a);
   ck_assert_int_eq(weir_memory_unexport(a), WEIR_OK);
@@ -293,7 +293,7 @@ START_TEST(captured_and_exported_blocks_are_not_paused)
   start(64 * MIB);
   weir_graph_pool *g;
   pthread_mutex_lock(&r.p->lock);
-  ck_assert_int_eq(weir_graph_pool_new(r.p, &g), WEIR_OK);
+  ck_assert_int_eq(graph_pool_new(r.p, &g), WEIR_OK);
   pthread_mutex_unlock(&r.p->lock);
   ck_assert_int_eq(weir_graph_pool_begin(g, (weir_stream *)rig_stream(&r, 1)), WEIR_OK);
   char *graph = tagged(WEIGHTS, 4 * MIB, 1);
@@ -373,7 +373,7 @@ START_TEST(live_paused_blocks_keep_the_pool)
   void *at = tagged(WEIGHTS, 8 * MIB, 1);
   pause_tag(WEIGHTS, false);
   ck_assert_uint_eq(r.f.used, 0);
-  ck_assert_int_eq(weir_pool_free(r.p), WEIR_EINVAL);
+  ck_assert_int_eq(pool_free(r.p), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "8388608 bytes"));
   rig_free(&r, at);
   rig_stop(&r);
@@ -570,7 +570,7 @@ static void *churn(void *number)
 {
   uint64_t seed = (uint64_t)(uintptr_t)number;
   void *at[32] = {0};
-  weir_tag_now = WEIGHTS;
+  tag_now = WEIGHTS;
   for (int i = 0; i < ROUNDS * 20; i++) {
     int k = (int)(rig_random(&seed) % 32);
     if (at[k]) {

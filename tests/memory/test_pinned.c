@@ -27,7 +27,7 @@ static void detach(int i)
   ck_assert_msg(weir_memory_detach(cuda[i]) == WEIR_OK, "%s", weir_error_message());
   ck_assert(fake_clean(&f[i]));
   fake_fini(&f[i]);
-  if (i == 0) ck_assert_uint_eq(weir_host_locked(), 0);
+  if (i == 0) ck_assert_uint_eq(host_pool_locked(), 0);
 }
 
 static void *get_flags(size_t bytes, unsigned flags)
@@ -38,14 +38,14 @@ static void *get_flags(size_t bytes, unsigned flags)
   return out;
 }
 
-static weir_pool *pool_of(void *ptr)
+static mem_pool *pool_of(void *ptr)
 {
-  return weir_heaps[block(weir_page_map_find((uint64_t)ptr))->heap]->pool;
+  return heap_table[block(page_map_find((uint64_t)ptr))->heap]->pool;
 }
 
 static void check(void *ptr)
 {
-  const char *wrong = weir_pool_check(pool_of(ptr));
+  const char *wrong = pool_check(pool_of(ptr));
   ck_assert_msg(!wrong, "%s", wrong);
 }
 
@@ -72,9 +72,9 @@ static int64_t figure(const char *name)
 static int64_t chunks_of(void *ptr)
 {
   weir_memory_stats all;
-  weir_pool *p = pool_of(ptr);
+  mem_pool *p = pool_of(ptr);
   pthread_mutex_lock(&p->lock);
-  weir_pool_stats(p, &all);
+  pool_stats(p, &all);
   pthread_mutex_unlock(&p->lock);
   return all.segment;
 }
@@ -633,7 +633,7 @@ START_TEST(idle_chunks_go_back_after_a_while_without_a_wait)
 {
   attach(0, "decay_ms:1000,pinned_ahead:off");
   void *small = get(1000), *large = get(20 * MIB);
-  weir_pool *p = pool_of(small);
+  mem_pool *p = pool_of(small);
   pthread_mutex_lock(&p->lock);
   rig_ms = p->clock();
   p->clock = clock_ms;
@@ -669,7 +669,7 @@ START_TEST(the_budget_is_kept_and_named)
   weir_status st;
   while ((st = weir_pinned_malloc(&out, 900 * KIB)) == WEIR_OK) {
     at[n++] = out;
-    ck_assert_uint_le(weir_host_locked(), 16 * MIB);
+    ck_assert_uint_le(host_pool_locked(), 16 * MIB);
     ck_assert_int_lt(n, 64);
   }
   ck_assert_int_eq(st, WEIR_EOOM);
@@ -711,7 +711,7 @@ static void make_root(void)
 {
   (void)snprintf(root, sizeof root, "/tmp/weir-root-XXXXXX");
   ck_assert_ptr_nonnull(mkdtemp(root));
-  weir_host_root = root;
+  host_root = root;
 }
 
 static void drop_root(void)
@@ -719,7 +719,7 @@ static void drop_root(void)
   char command[96];
   (void)snprintf(command, sizeof command, "rm -rf %s", root);
   ck_assert_int_eq(system(command), 0);
-  weir_host_root = "";
+  host_root = "";
 }
 
 START_TEST(a_machine_without_memory_is_asked_for_none)
@@ -739,7 +739,7 @@ END_TEST
 
 START_TEST(the_tightest_control_group_counts)
 {
-  weir_host_room r;
+  host_room r;
   make_root();
   write_file("/proc/self/cgroup", "3:cpu:/x\n0::/a/b\n");
   write_file("/sys/fs/cgroup/a/b/memory.max", "max\n");
@@ -749,7 +749,7 @@ START_TEST(the_tightest_control_group_counts)
   write_file("/sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 3000\nactive_file 1000\n");
   write_file("/sys/fs/cgroup/memory.max", "20000\n");
   write_file("/sys/fs/cgroup/memory.current", "9000\n");
-  weir_host_room_read(&r);
+  host_room_read(&r);
   ck_assert_uint_eq(r.cgroup_limit, 10000);
   ck_assert_uint_eq(r.cgroup_used, 5000);
   ck_assert_uint_eq(r.available, UINT64_MAX);
@@ -760,7 +760,7 @@ START_TEST(the_tightest_control_group_counts)
   write_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "7500\n");
   write_file("/sys/fs/cgroup/memory/memory.stat",
              "inactive_file 7\ntotal_inactive_file 500\ntotal_active_file 0\n");
-  weir_host_room_read(&r);
+  host_room_read(&r);
   ck_assert_uint_eq(r.cgroup_limit, 8000);
   ck_assert_uint_eq(r.cgroup_used, 7000);
   drop_root();
@@ -769,19 +769,19 @@ END_TEST
 
 START_TEST(nodes_and_their_processors_are_read)
 {
-  weir_host_room r;
+  host_room r;
   cpu_set_t cpus;
   make_root();
   write_file("/sys/devices/system/node/has_memory", "0-1,3\n");
   write_file("/sys/devices/system/node/node3/cpulist", "2,8-10\n");
   write_file("/sys/devices/system/node/node1/cpulist", "\n");
-  weir_host_room_read(&r);
+  host_room_read(&r);
   ck_assert_uint_eq(r.nodes, 3);
-  ck_assert(weir_host_node_cpus(3, &cpus));
+  ck_assert(host_node_cpus(3, &cpus));
   ck_assert_int_eq(CPU_COUNT(&cpus), 4);
   ck_assert(CPU_ISSET(2, &cpus) && CPU_ISSET(10, &cpus) && !CPU_ISSET(7, &cpus));
-  ck_assert(!weir_host_node_cpus(1, &cpus));
-  ck_assert(!weir_host_node_cpus(9, &cpus));
+  ck_assert(!host_node_cpus(1, &cpus));
+  ck_assert(!host_node_cpus(9, &cpus));
   /* Memory is made on a machine of several nodes, whatever this one is. */
   write_file("/sys/devices/system/node/node0/cpulist", "0\n");
   attach(0, NULL);

@@ -27,9 +27,9 @@ static void detach(int i)
   fake_fini(&f[i]);
 }
 
-static weir_pool *pool_of(void *ptr)
+static mem_pool *pool_of(void *ptr)
 {
-  return weir_heaps[block(weir_page_map_find((uint64_t)ptr))->heap]->pool;
+  return heap_table[block(page_map_find((uint64_t)ptr))->heap]->pool;
 }
 
 static int64_t figure(const char *name)
@@ -48,12 +48,12 @@ static void nothing(void *argument)
 
 enum { SLOTS = 16 };
 
-static weir_pool *pools[2]; /* by flags: plain, write-combined; those that were seen */
+static mem_pool *pools[2]; /* by flags: plain, write-combined; those that were seen */
 
 static void check_all(void)
 {
   for (int i = 0; i < 2; i++) {
-    const char *wrong = pools[i] ? weir_pool_check(pools[i]) : NULL;
+    const char *wrong = pools[i] ? pool_check(pools[i]) : NULL;
     ck_assert_msg(!wrong, "%s", wrong);
   }
 }
@@ -133,7 +133,7 @@ static bool life(uint64_t n, bool and_after, weir_status error, const char *conf
   ck_assert_int_eq(program(), 0); /* and now all is well again */
   ck_assert_int_eq(figure("requested_bytes.current"), 0);
   detach(0);
-  ck_assert_uint_eq(weir_host_locked(), 0);
+  ck_assert_uint_eq(host_pool_locked(), 0);
   return met;
 }
 
@@ -438,7 +438,7 @@ START_TEST(threads_never_meet_in_a_block)
   ck_assert_int_eq(figure("active_requests.current"), 0);
   detach(1);
   detach(0);
-  ck_assert_uint_eq(weir_host_locked(), 0);
+  ck_assert_uint_eq(host_pool_locked(), 0);
 }
 END_TEST
 

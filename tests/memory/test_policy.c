@@ -37,7 +37,7 @@ START_TEST(sizes_are_exact_and_every_block_is_a_segment)
   for (int i = 0; i < N; i++) {
     at[i] = rig_malloc(&r, 1, sizes[i]);
     sum += expected(sizes[i]);
-    ck_assert_uint_eq(block(weir_page_map_find((uint64_t)at[i]))->bytes, expected(sizes[i]));
+    ck_assert_uint_eq(block(page_map_find((uint64_t)at[i]))->bytes, expected(sizes[i]));
     ck_assert_uint_eq(r.f.used, sum); /* as the driver sees it: nothing more was taken */
     ck_assert_int_eq(RIG_STAT(&r, segment), i + 1);
   }
@@ -80,11 +80,11 @@ START_TEST(neighbours_are_never_joined)
     at[i] = rig_malloc(&r, 0, 2 * MIB);
   for (int i = 0; i < N; i++)
     rig_free(&r, at[i]);
-  (void)weir_epoch_sync(r.p);
+  (void)epoch_sync(r.p);
   rig_free(&r, rig_malloc(&r, 1, 60 * MIB));
   ck_assert_int_eq(RIG_STAT(&r, segment), N + 1);
   for (int i = 0; i < N; i++) { /* each is still there, whole, at its address */
-    const weir_block *b = NULL;
+    const mem_block *b = NULL;
     for (unsigned k = 0; k < r.p->head_count; k++)
       if (block(r.p->heads[k])->address == (uint64_t)at[i]) b = block(r.p->heads[k]);
     ck_assert_ptr_nonnull(b);
@@ -121,7 +121,7 @@ START_TEST(streams_that_used_it_are_waited_for)
   void *a = rig_malloc(&r, 1, 8 * MIB);
   fake_hold(&r.f, 2);
   fake_submit(&r.f, 2, nothing, NULL);
-  ck_assert_int_eq(weir_pool_use(a, rig_stream(&r, 2)), WEIR_OK);
+  ck_assert_int_eq(pool_use(a, rig_stream(&r, 2)), WEIR_OK);
   rig_free(&r, a);
   void *b = rig_malloc(&r, 1, 8 * MIB);
   ck_assert_ptr_ne(a, b);
@@ -170,9 +170,9 @@ END_TEST
 START_TEST(tags_are_counted_whatever_the_policy)
 {
   start(64 * MIB, "");
-  weir_tag_now = 3;
+  tag_now = 3;
   void *a = rig_malloc(&r, 1, 20 * MIB);
-  weir_tag_now = 0;
+  tag_now = 0;
   void *b = rig_malloc(&r, 1, 30 * MIB), *out;
   ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 20 * MIB, &out), WEIR_EOOM);
   weir_oom_info o;

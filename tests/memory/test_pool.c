@@ -21,14 +21,14 @@ START_TEST(waste_is_bounded)
   rig_start(&r, 1024 * MIB, 2 * MIB, NULL);
   uint64_t last = 0;
   for (uint64_t bytes = 1; bytes < 64 * MIB; bytes += 1 + bytes / 300) {
-    uint64_t size = weir_round(r.p, bytes);
+    uint64_t size = round_request(r.p, bytes);
     ck_assert_uint_ge(size, bytes);
     ck_assert_uint_eq(size % 512, 0);
     ck_assert_uint_ge(size, last);
     double waste = (double)(size - bytes) / (double)bytes;
     if (bytes >= 64 * KIB) ck_assert_double_le(waste, 0.032);
     if (bytes >= 4 * KIB) ck_assert_double_le(waste, 0.125 + 512.0 / (double)bytes / 8);
-    if (bytes <= MIB) ck_assert_uint_eq(weir_class_bytes[weir_class_of[(bytes + 511) / 512]], size);
+    if (bytes <= MIB) ck_assert_uint_eq(bytes_of_class[class_of_units[(bytes + 511) / 512]], size);
     last = size;
   }
   rig_stop(&r);
@@ -42,13 +42,13 @@ START_TEST(many_blocks_of_one_size_waste_nothing)
   rig_start(&r, 512 * MIB, 2 * MIB, NULL);
   for (int i = 0; i < N; i++)
     at[i] = rig_malloc(&r, 0, BYTES - 300);
-  ck_assert_uint_eq(weir_round(r.p, BYTES - 300), BYTES);
-  ck_assert_uint_gt(weir_round(r.p, BYTES - 512), BYTES); /* its neighbours keep their class */
+  ck_assert_uint_eq(round_request(r.p, BYTES - 300), BYTES);
+  ck_assert_uint_gt(round_request(r.p, BYTES - 512), BYTES); /* its neighbours keep their class */
   uint64_t waste = (uint64_t)RIG_STAT(&r, allocated_bytes) - (uint64_t)N * BYTES;
   ck_assert_uint_le(waste, (uint64_t)32 * 5 * 512); /* of the first ones */
   rig_free(&r, at[N - 1]);
   ck_assert_ptr_eq(rig_malloc(&r, 0, BYTES), at[N - 1]); /* kept by the thread, as of any class */
-  ck_assert_uint_eq(weir_blocks[weir_page_map_find((uint64_t)at[N - 1])].bytes, BYTES);
+  ck_assert_uint_eq(block_records[page_map_find((uint64_t)at[N - 1])].bytes, BYTES);
   for (int i = 0; i < N; i++)
     rig_free(&r, at[i]);
   rig_stop(&r);
@@ -96,11 +96,11 @@ START_TEST(all_freed_coalesces_fully)
   ck_assert_int_eq(RIG_STAT(&r, allocation), 0);
   ck_assert_int_eq(RIG_STAT(&r, requested_bytes), 0);
   pthread_mutex_lock(&r.p->lock);
-  weir_tcache_reclaim(r.p);
-  weir_epoch_poll(r.p, true, NULL);
-  weir_epoch_retire(r.p, NULL);
+  tcache_reclaim(r.p);
+  epoch_poll(r.p, true, NULL);
+  epoch_retire(r.p, NULL);
   for (unsigned i = 0; i < r.p->head_count; i++) { /* every range is one block, and holes */
-    const weir_block *b = block(r.p->heads[i]);
+    const mem_block *b = block(r.p->heads[i]);
     ck_assert(!b->right || block_state(b) != block_state(block(b->right)));
     ck_assert(r.p->space || !b->right);
   }
@@ -136,14 +136,14 @@ START_TEST(a_pool_lives_with_the_address_space_there_is)
 {
   static const uint64_t limits[] = {0, 2047 * MIB, 1023 * MIB}, spaces[] = {2048, 1024, 0};
   rig_start(&r, 512 * MIB, 2 * MIB, NULL);
-  ck_assert_int_eq(weir_pool_free(r.p), WEIR_OK);
+  ck_assert_int_eq(pool_free(r.p), WEIR_OK);
   r.f.space_limit = limits[_i];
-  ck_assert_int_eq(weir_pool_new(&r.p, &r.f.backend, NULL), WEIR_OK);
+  ck_assert_int_eq(pool_new(&r.p, &r.f.backend, NULL), WEIR_OK);
   ck_assert_uint_eq(r.p->space, spaces[_i] * MIB);
   void *all = rig_malloc(&r, 0, 500 * MIB);
   rig_check(&r);
   if (!spaces[_i]) {
-    ck_assert_int_eq(weir_pause(r.p, 0, false), WEIR_ENOTSUP);
+    ck_assert_int_eq(pool_pause(r.p, 0, false), WEIR_ENOTSUP);
     ck_assert_ptr_nonnull(strstr(weir_error_message(), "(no address space for pages)"));
   }
   rig_free(&r, all);
@@ -243,10 +243,10 @@ START_TEST(metadata_is_small)
   static void *at[N];
   static const uint64_t sizes[] = {512, 4 * KIB, 16 * KIB, 64 * KIB};
   for (int k = 0; k < 4; k++) {
-    uint64_t before = weir_meta_bytes();
+    uint64_t before = meta_bytes();
     for (int i = 0; i < N; i++)
       ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 0), sizes[k], &at[i]), WEIR_OK);
-    ck_assert_uint_le(weir_meta_bytes() - before, 96 * N + 16 * KIB);
+    ck_assert_uint_le(meta_bytes() - before, 96 * N + 16 * KIB);
     for (int i = 0; i < N; i++)
       ck_assert_int_eq(weir_tcache_free(at[i]), WEIR_OK);
     ck_assert_int_eq(weir_pool_empty(r.p), WEIR_OK);
@@ -259,11 +259,11 @@ END_TEST
 /* A record that only the page map knows. */
 static block_id bare_block(uint64_t address)
 {
-  ck_assert_int_eq(weir_block_ensure(r.p, 1), WEIR_OK);
-  block_id id = weir_block_new();
+  ck_assert_int_eq(block_ensure(r.p, 1), WEIR_OK);
+  block_id id = block_new();
   block(id)->address = address;
   block(id)->class = 7;
-  weir_page_map_put(id);
+  page_map_put(id);
   return id;
 }
 
@@ -278,20 +278,20 @@ START_TEST(the_page_map_finds_what_one_segment_cannot_hold)
       address += UNIT;
     ids[i] = bare_block(address);
   }
-  ck_assert_uint_lt(atomic_load(&weir_map_shape) >> 32, APART);
+  ck_assert_uint_lt(atomic_load(&page_map_shape) >> 32, APART);
   for (int round = 0; round < 3; round++) { /* all there, every third gone, all gone */
     for (int i = 0; i < N; i++) {
       bool gone = round == 2 || (round == 1 && i % 3 == 0);
       if (gone && ids[i]) {
         address = block(ids[i])->address;
-        weir_page_map_remove(ids[i]);
-        weir_block_drop(ids[i]);
+        page_map_remove(ids[i]);
+        block_drop(ids[i]);
         ids[i] = 0;
-        ck_assert_uint_eq(weir_page_map_find(address), 0);
+        ck_assert_uint_eq(page_map_find(address), 0);
       }
     }
     for (int i = 0; i < N; i++)
-      if (ids[i]) ck_assert_uint_eq(weir_page_map_find(block(ids[i])->address), ids[i]);
+      if (ids[i]) ck_assert_uint_eq(page_map_find(block(ids[i])->address), ids[i]);
   }
   rig_stop(&r);
 }
@@ -307,14 +307,14 @@ START_TEST(the_page_map_finds_everything_while_it_grows)
     ids[i] = bare_block(base + (uint64_t)i * (i % 2 ? UNIT : 2 * MIB) + (i % 2 ? MIB : 0) * 1024);
     for (int k = 0; k < 4; k++) {
       block_id id = ids[rig_random(&seed) % (uint64_t)(i + 1)];
-      ck_assert_uint_eq(weir_page_map_find(block(id)->address), id);
-      ck_assert_uint_eq(weir_page_map_find(block(id)->address + 8), 0);
+      ck_assert_uint_eq(page_map_find(block(id)->address), id);
+      ck_assert_uint_eq(page_map_find(block(id)->address + 8), 0);
     }
   }
   for (int i = 0; i < N; i++) {
-    ck_assert_uint_eq(weir_page_map_find(block(ids[i])->address), ids[i]);
-    weir_page_map_remove(ids[i]);
-    weir_block_drop(ids[i]);
+    ck_assert_uint_eq(page_map_find(block(ids[i])->address), ids[i]);
+    page_map_remove(ids[i]);
+    block_drop(ids[i]);
   }
   rig_stop(&r);
 }

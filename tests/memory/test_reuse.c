@@ -66,7 +66,7 @@ START_TEST(a_known_dependency_is_used)
   fake_submit(&r.f, 1, nothing, NULL);
   rig_free(&r, a);
   fake_depend(&r.f, 2, 1);
-  weir_epoch_depend(rig_stream(&r, 2), rig_stream(&r, 1));
+  epoch_depend(rig_stream(&r, 2), rig_stream(&r, 1));
   ck_assert_ptr_eq(rig_malloc(&r, 2, 4 * MIB), a);
   ck_assert_uint_eq(r.f.waits + r.f.syncs, 0);
   rig_free(&r, a);
@@ -133,8 +133,8 @@ START_TEST(a_recorded_stream_holds_the_block_back)
   void *a = rig_malloc(&r, 1, 4 * MIB);
   fake_hold(&r.f, 2);
   fake_submit(&r.f, 2, nothing, NULL);
-  ck_assert_int_eq(weir_pool_use(a, rig_stream(&r, 2)), WEIR_OK);
-  ck_assert_int_eq(weir_pool_use(a, rig_stream(&r, 2)), WEIR_OK);
+  ck_assert_int_eq(pool_use(a, rig_stream(&r, 2)), WEIR_OK);
+  ck_assert_int_eq(pool_use(a, rig_stream(&r, 2)), WEIR_OK);
   rig_free(&r, a);
   ck_assert_int_eq(RIG_STAT(&r, allocated_bytes), 0);
   ck_assert_int_eq(RIG_STAT(&r, active_bytes), 4 * MIB);
@@ -251,7 +251,7 @@ END_TEST
 START_TEST(a_released_stream_is_refused_and_its_heap_waits_for_its_work)
 {
   start(64 * MIB, NULL);
-  weir_heap *old = rig_stream(&r, 1);
+  mem_heap *old = rig_stream(&r, 1);
   void *out, *a = rig_malloc(&r, 1, 2 * MIB), *b = rig_malloc(&r, 2, 2 * MIB);
   fake_hold(&r.f, 1);
   fake_submit(&r.f, 1, nothing, NULL);
@@ -264,7 +264,7 @@ START_TEST(a_released_stream_is_refused_and_its_heap_waits_for_its_work)
   leave(1);
   ck_assert_int_eq(weir_stream_release((weir_stream *)old), WEIR_EINVAL);
   ck_assert_int_eq(weir_tcache_malloc(old, 100, &out), WEIR_EINVAL);
-  ck_assert_int_eq(weir_pool_use(b, old), WEIR_EINVAL);
+  ck_assert_int_eq(pool_use(b, old), WEIR_EINVAL);
   ck_assert_ptr_ne(rig_stream(&r, 3), old); /* its work is still running */
   fake_release(&r.f, 1);
   ck_assert_ptr_eq(rig_stream(&r, 4), old);
@@ -361,22 +361,22 @@ static bool do_share(int b)
   if (!m.at[b] || m.capturing || m.ours[b]) return false;
   int other = 3 - m.home[b];
   fake_depend(&r.f, other, m.home[b]);
-  weir_epoch_depend(rig_stream(&r, other), rig_stream(&r, m.home[b]));
-  ck_assert_int_eq(weir_pool_use(m.at[b], rig_stream(&r, other)), WEIR_OK);
+  epoch_depend(rig_stream(&r, other), rig_stream(&r, m.home[b]));
+  ck_assert_int_eq(pool_use(m.at[b], rig_stream(&r, other)), WEIR_OK);
   submit(other, b, false);
   return true;
 }
 
 static bool do_capture(void)
 {
-  weir_heap *h = rig_stream(&r, 1);
+  mem_heap *h = rig_stream(&r, 1);
   if (m.capturing) {
     m.capturing = r.f.streams[1].capturing = false;
     return weir_graph_pool_end(m.graph, (weir_stream *)h) == WEIR_OK;
   }
   if (!m.graph) {
     pthread_mutex_lock(&r.p->lock);
-    ck_assert_int_eq(weir_graph_pool_new(r.p, &m.graph), WEIR_OK);
+    ck_assert_int_eq(graph_pool_new(r.p, &m.graph), WEIR_OK);
     pthread_mutex_unlock(&r.p->lock);
   }
   m.capturing = r.f.streams[1].capturing = true;
@@ -519,7 +519,7 @@ START_TEST(the_checker_sees_a_missing_wait)
   fake_hold(&r.f, 2);
   (void)do_malloc(1, 1);
   (void)do_free(1);
-  weir_epoch_depend(rig_stream(&r, 2), rig_stream(&r, 1)); /* a lie */
+  epoch_depend(rig_stream(&r, 2), rig_stream(&r, 1)); /* a lie */
   (void)do_malloc(1, 2);
   (void)fake_step(&r.f, 2);
   (void)fake_step(&r.f, 1);

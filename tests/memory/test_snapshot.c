@@ -392,25 +392,25 @@ START_TEST(a_damaged_object_gives_no_names_and_no_harm)
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   ck_assert_msg(library != NULL, "%s", dlerror());
   uint64_t address = (uint64_t)(uintptr_t)dlsym(library, "erf") + 4;
-  weir_names *names = weir_names_new();
-  weir_name n = weir_names_find(names, address);
+  code_names *names = names_new();
+  code_name n = names_find(names, address);
   ck_assert_msg(strstr(n.function, "erf") != NULL, "%s", n.function);
   ck_assert_str_eq(n.object, path);
   ck_assert(!n.ours);
-  weir_names_free(names);
+  names_free(names);
   for (uint64_t seed = 0; seed < 150; seed++) {
     damage(math.dli_fname, path, seed);
-    names = weir_names_new();
-    n = weir_names_find(names, address);
+    names = names_new();
+    n = names_find(names, address);
     ck_assert_str_eq(n.object, path);
     ck_assert_uint_gt(strlen(n.function), 0);
-    weir_names_free(names);
+    names_free(names);
   }
   ck_assert_int_eq(unlink(path), 0);
-  names = weir_names_new();
-  ck_assert_str_eq(weir_names_find(names, address).function, "??");
-  ck_assert_str_eq(weir_names_find(names, 7).object, "");
-  weir_names_free(names);
+  names = names_new();
+  ck_assert_str_eq(names_find(names, address).function, "??");
+  ck_assert_str_eq(names_find(names, 7).object, "");
+  names_free(names);
   ck_assert_int_eq(dlclose(library), 0);
 }
 END_TEST
@@ -453,40 +453,40 @@ END_TEST
 
 /* ---- the writer ------------------------------------------------------------------------------ */
 
-static void dump_values(weir_dump *d)
+static void dump_values(dump_writer *d)
 {
   static const uint64_t numbers[] = {
       0, 255, INT32_MAX, UINT64_C(1) << 31, UINT64_C(1) << 47, INT64_MAX, UINT64_MAX};
-  weir_dump_begin(d, '{');
-  weir_dump_key(d, "numbers");
-  weir_dump_begin(d, '[');
+  dump_begin(d, '{');
+  dump_key(d, "numbers");
+  dump_begin(d, '[');
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-    weir_dump_unsigned(d, numbers[i]);
-  weir_dump_signed(d, -1);
-  weir_dump_signed(d, INT64_MIN);
-  weir_dump_end(d, ']');
-  weir_dump_key(d, "long");
-  weir_dump_begin(d, '[');
+    dump_unsigned(d, numbers[i]);
+  dump_signed(d, -1);
+  dump_signed(d, INT64_MIN);
+  dump_end(d, ']');
+  dump_key(d, "long");
+  dump_begin(d, '[');
   for (uint64_t i = 0; i < 2500; i++)
-    weir_dump_pair(d, i, i + 1);
-  weir_dump_end(d, ']');
-  weir_dump_key(d, "reals");
-  weir_dump_begin(d, '[');
-  weir_dump_real(d, 0.1);
-  weir_dump_real(d, -2);
-  weir_dump_real(d, 1e300);
-  weir_dump_end(d, ']');
-  weir_dump_key(d, "empty");
-  weir_dump_begin(d, '[');
-  weir_dump_end(d, ']');
-  uint32_t id = weir_dump_remember(d);
-  weir_dump_key(d, "same");
-  if (id) weir_dump_again(d, id);
-  if (!id) weir_dump_begin(d, '[');
-  if (!id) weir_dump_end(d, ']');
-  weir_dump_key_text(d, "text", "a\x80\xed\xa0\x80\t\xe2\x82\xac\xf0\x9f\x98\x80\xc0\xaf\xe2\x82");
-  weir_dump_key_bool(d, "yes", true);
-  weir_dump_end(d, '}');
+    dump_pair(d, i, i + 1);
+  dump_end(d, ']');
+  dump_key(d, "reals");
+  dump_begin(d, '[');
+  dump_real(d, 0.1);
+  dump_real(d, -2);
+  dump_real(d, 1e300);
+  dump_end(d, ']');
+  dump_key(d, "empty");
+  dump_begin(d, '[');
+  dump_end(d, ']');
+  uint32_t id = dump_remember(d);
+  dump_key(d, "same");
+  if (id) dump_recall(d, id);
+  if (!id) dump_begin(d, '[');
+  if (!id) dump_end(d, ']');
+  dump_key_text(d, "text", "a\x80\xed\xa0\x80\t\xe2\x82\xac\xf0\x9f\x98\x80\xc0\xaf\xe2\x82");
+  dump_key_bool(d, "yes", true);
+  dump_end(d, '}');
 }
 
 START_TEST(what_is_dumped_is_read_again)
@@ -495,10 +495,10 @@ START_TEST(what_is_dumped_is_read_again)
     char command[1024];
     FILE *out = fopen(path_of("values"), "w");
     ck_assert_ptr_nonnull(out);
-    weir_dump d;
-    weir_dump_start(&d, out, pickle);
+    dump_writer d;
+    dump_start(&d, out, pickle);
     dump_values(&d);
-    weir_dump_finish(&d);
+    dump_finish(&d);
     ck_assert_int_eq(fclose(out), 0);
     (void)snprintf(command, sizeof command,
                    "python3 -c \"\nimport json, pickle\nd = %s.load(open('%s', 'rb'))\n"

@@ -78,9 +78,9 @@ static void book(tally *t, uint64_t asked, uint64_t bytes, int sign)
 /* What a request is rounded to is the allocator's own rule. */
 static uint64_t size_of(uint64_t bytes)
 {
-  weir_pool *p;
-  ck_assert_int_eq(weir_pool_of(cuda0, &p), WEIR_OK);
-  return weir_round(p, bytes);
+  mem_pool *p;
+  ck_assert_int_eq(pool_of_device(cuda0, &p), WEIR_OK);
+  return round_request(p, bytes);
 }
 
 static void compare(const char *metric, const count c[3], const count *pending)
@@ -191,9 +191,9 @@ END_TEST
 /* What is mapped only until old work is complete. */
 static int64_t leaving_bytes(void)
 {
-  weir_pool *p;
+  mem_pool *p;
   int64_t bytes = 0;
-  ck_assert_int_eq(weir_pool_of(cuda0, &p), WEIR_OK);
+  ck_assert_int_eq(pool_of_device(cuda0, &p), WEIR_OK);
   for (block_id id = p->leaving; id; id = block(id)->next)
     bytes += (int64_t)block(id)->bytes;
   return bytes;

@@ -55,7 +55,7 @@ static void finish(piece *p, int stream, int other)
   void *at = p->at;
   if (other != stream) {
     fake_depend(&r.f, other, stream);
-    ck_assert_int_eq(weir_pool_use(at, r.s[other]), WEIR_OK);
+    ck_assert_int_eq(pool_use(at, r.s[other]), WEIR_OK);
   }
   fake_submit(&r.f, other, verify, p);
   ck_assert_int_eq(weir_tcache_free(at), WEIR_OK);

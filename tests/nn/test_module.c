@@ -200,7 +200,7 @@ static weir_status path_forward(weir_tensor **out, weir_module *self, weir_tenso
                                 int count)
 {
   weir_module *below = weir_module_child_at(self, 0, NULL);
-  weir_module_path_text(weir_module_data(self));
+  module_path_text(weir_module_data(self));
   *out = below ? NULL : weir_tensor_retain(in[0]);
   return below ? weir_module_call_many(out, below, in, count) : WEIR_OK;
 }
@@ -223,7 +223,7 @@ START_TEST(a_thread_is_in_the_modules_it_calls_and_tensors_have_their_paths_as_n
   weir_tensor_release(y);
   ck_assert_str_eq(outer, "Net");
   ck_assert_str_eq(inner, "Net.part");
-  weir_module_path_text(after);
+  module_path_text(after);
   ck_assert_str_eq(after, "");
   weir_ok(weir_module_add(top, "net", weir_module_retain(m)));
   weir_ok(weir_module_to(top, &(weir_options){.dtype = WEIR_FLOAT64}));

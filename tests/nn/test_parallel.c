@@ -222,7 +222,7 @@ static weir_status meet(weir_tensor **out, weir_module *self, weir_tensor *const
     pthread_cond_wait(&m->changed, &m->lock);
   pthread_mutex_unlock(&m->lock);
   weir_status st = weir_current_device(&now);
-  weir_module_path_text(path);
+  module_path_text(path);
   if (strcmp(path, "DataParallel.module") != 0) return weir_fail(WEIR_EINTERNAL, "in %s", path);
   if (st || !weir_device_equal(now, weir_tensor_device(in[0]))) return WEIR_EINTERNAL;
   int index = weir_device_index(now);

@@ -17,14 +17,14 @@ END_TEST
 START_TEST(a_log_callback_gets_the_sentence_and_none_gets_nothing)
 {
   rig_log log = {0};
-  weir_say(WEIR_LOG_WARNING, "nobody hears %d", 1);
+  log_message(WEIR_LOG_WARNING, "nobody hears %d", 1);
   weir_set_log_callback(rig_logged, &log);
-  weir_say(WEIR_LOG_WARNING, "%s %d", "heard", 2);
+  log_message(WEIR_LOG_WARNING, "%s %d", "heard", 2);
   ck_assert_int_eq(log.count, 1);
   ck_assert_int_eq(log.level, WEIR_LOG_WARNING);
   ck_assert_str_eq(log.text, "heard 2");
   weir_set_log_callback(NULL, NULL);
-  weir_say(WEIR_LOG_WARNING, "nobody hears %d", 3);
+  log_message(WEIR_LOG_WARNING, "nobody hears %d", 3);
   ck_assert_int_eq(log.count, 1);
 }
 END_TEST
@@ -36,7 +36,7 @@ START_TEST(a_sentence_too_long_for_the_log_is_cut)
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = 0;
   weir_set_log_callback(rig_logged, &log);
-  weir_say(WEIR_LOG_INFO, "%s", text);
+  log_message(WEIR_LOG_INFO, "%s", text);
   ck_assert_uint_eq(strlen(log.text), 511);
 }
 END_TEST

@@ -449,7 +449,7 @@ static weir_tensor *turned_of(weir_tensor *t)
 static void start(weir_device d)
 {
   devices(2);
-  weir_slots_most = 0; /* every tensor is an allocation */
+  slot_list_most = 0; /* every tensor is an allocation */
   weir_ok(weir_set_num_threads(1));
   weir_ok(weir_set_blas(WEIR_BLAS_BUILTIN)); /* the vendor's own allocations are its own affair */
   WEIR_TENSOR wide = counting(weir_shape(2, 4, 6), WEIR_FLOAT32, d);
@@ -533,7 +533,7 @@ START_TEST(what_a_device_cannot_do_is_refused)
   const weir_backend *real;
   weir_tensor *none = NULL;
   devices(2);
-  weir_ok(weir_device_open(0, &real));
+  weir_ok(device_open(0, &real));
   lacking = *real;
   only_map.map = real->compute->map;
   lacking.compute = &only_map;

@@ -267,20 +267,19 @@ static void make_spool(void)
   synth_alloc(0, 350, 10, 0x4000, 670, 0, WEIR_MEM_DEVICE);
   synth_free(0, 400, 10, 0x1000);
   synth_event(0, 450, 5,
-              (weir_trace_event){.kind = WEIR_EV_ALLOC,
-                                 .api = synth_api("cudaMallocAsync"),
-                                 .a = 0x1000,
-                                 .bytes = 680,
-                                 .mem = WEIR_MEM_DEVICE,
-                                 .stream = WEIR_STREAM_LEGACY});
+              (trace_event){.kind = WEIR_EV_ALLOC,
+                            .api = synth_api("cudaMallocAsync"),
+                            .a = 0x1000,
+                            .bytes = 680,
+                            .mem = WEIR_MEM_DEVICE,
+                            .stream = WEIR_STREAM_LEGACY});
   synth_event(0, 500, 5,
-              (weir_trace_event){.kind = WEIR_EV_FREE,
-                                 .api = synth_api("cudaFreeAsync"),
-                                 .a = 0x1000,
-                                 .mem = WEIR_MEM_DEVICE,
-                                 .stream = 0x77});
-  synth_event(0, 600, 5,
-              (weir_trace_event){.kind = WEIR_EV_RESET, .api = synth_api("cudaDeviceReset")});
+              (trace_event){.kind = WEIR_EV_FREE,
+                            .api = synth_api("cudaFreeAsync"),
+                            .a = 0x1000,
+                            .mem = WEIR_MEM_DEVICE,
+                            .stream = 0x77});
+  synth_event(0, 600, 5, (trace_event){.kind = WEIR_EV_RESET, .api = synth_api("cudaDeviceReset")});
   synth_free(0, 700, 5, 0x9999); /* never seen */
   synth_close();
 }
@@ -314,15 +313,15 @@ END_TEST
 START_TEST(an_unfinished_trace_is_read)
 {
   char path[512];
-  weir_importer *im;
+  trace_importer *im;
   uint32_t n;
   make_spool();
   (void)snprintf(path, sizeof path, "%s/live.db", synth_dir());
-  ck_assert_int_eq(weir_importer_open(&im, path, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, &n), WEIR_OK);
-  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, path, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), false, &n), WEIR_OK);
+  ck_assert_int_eq(importer_poll(im, NULL), WEIR_OK);
   check_trace(path);
-  weir_importer_close(im);
+  importer_close(im);
 }
 END_TEST
 

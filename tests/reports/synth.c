@@ -13,7 +13,7 @@
 
 static char folder[256];
 static char spool_path[512];
-static weir_writer threads[64];
+static spool_writer threads[64];
 static uint64_t opened; /* ticks */
 
 const char *synth_dir(void)
@@ -62,7 +62,7 @@ static void find_newest(const char *dir)
 
 /* Makes a tick of this spool a ns, exactly: the hint says so, and no other pair of readings is
  * usable, since real ticks are less than the first pair's and the boot is nobody's. */
-static void set_clock(weir_spool_header *h)
+static void set_clock(spool_header *h)
 {
   opened = UINT64_C(1) << 62;
   h->clock_kind = WEIR_CLOCK_MONOTONIC;
@@ -74,12 +74,12 @@ static void set_clock(weir_spool_header *h)
 void synth_open_limited(const char *dir, uint64_t limit_bytes)
 {
   memset(threads, 0, sizeof(threads));
-  weir_spool_options o = {.directory = dir,
-                          .limit_bytes = limit_bytes,
-                          .api_count = weir_api_count,
-                          .api_hash = weir_api_hash(weir_api_count)};
-  ck_assert_msg(weir_spool_open(&o) == WEIR_OK, "%s", weir_error_message());
-  set_clock(weir_spool_current());
+  spool_options o = {.directory = dir,
+                     .limit_bytes = limit_bytes,
+                     .api_count = api_total,
+                     .api_hash = api_table_hash(api_total)};
+  ck_assert_msg(spool_open(&o) == WEIR_OK, "%s", weir_error_message());
+  set_clock(spool_current());
   spool_path[0] = '\0';
   find_newest(dir);
   ck_assert(spool_path[0]);
@@ -95,7 +95,7 @@ const char *synth_spool(void)
   return spool_path;
 }
 
-weir_writer *synth_thread(int n)
+spool_writer *synth_thread(int n)
 {
   return &threads[n];
 }
@@ -103,25 +103,25 @@ weir_writer *synth_thread(int n)
 void synth_close(void)
 {
   for (int i = 0; i < 64; i++)
-    if (threads[i].thread) weir_writer_release(&threads[i]);
-  weir_spool_close();
+    if (threads[i].thread) spool_writer_release(&threads[i]);
+  spool_close();
 }
 
 uint16_t synth_api(const char *name)
 {
-  for (uint32_t i = 1; i < weir_api_count; i++)
-    if (weir_api(i)->name && !strcmp(weir_api(i)->name, name)) return (uint16_t)i;
+  for (uint32_t i = 1; i < api_total; i++)
+    if (api_row(i)->name && !strcmp(api_row(i)->name, name)) return (uint16_t)i;
   ck_abort_msg("no function %s", name);
 }
 
-bool synth_event(int n, uint64_t at_ns, uint64_t ns, weir_trace_event e)
+bool synth_event(int n, uint64_t at_ns, uint64_t ns, trace_event e)
 {
-  weir_trace_event *slot = weir_writer_slots(&threads[n], 1);
+  trace_event *slot = spool_writer_slots(&threads[n], 1);
   if (!slot) return false;
   e.start = opened + at_ns;
-  weir_event_set_duration(&e, ns);
+  event_set_duration(&e, ns);
   memcpy((char *)slot + 4, (const char *)&e + 4, sizeof(e) - 4);
-  weir_writer_commit(&threads[n], 1);
+  spool_writer_commit(&threads[n], 1);
   return true;
 }
 
@@ -130,43 +130,43 @@ void synth_alloc(int n, uint64_t at, uint64_t ns, uint64_t pointer, uint64_t byt
 {
   synth_event(
       n, at, ns,
-      (weir_trace_event){.kind = WEIR_EV_ALLOC,
-                         .api = synth_api(mem == WEIR_MEM_PINNED ? "cudaMallocHost" : "cudaMalloc"),
-                         .flags = WEIR_EVF_RUNTIME,
-                         .a = pointer,
-                         .bytes = bytes,
-                         .device = (uint8_t)device,
-                         .src_device = WEIR_DEVICE_NONE,
-                         .mem = (uint8_t)mem});
+      (trace_event){.kind = WEIR_EV_ALLOC,
+                    .api = synth_api(mem == WEIR_MEM_PINNED ? "cudaMallocHost" : "cudaMalloc"),
+                    .flags = WEIR_EVF_RUNTIME,
+                    .a = pointer,
+                    .bytes = bytes,
+                    .device = (uint8_t)device,
+                    .src_device = WEIR_DEVICE_NONE,
+                    .mem = (uint8_t)mem});
 }
 
 void synth_free(int n, uint64_t at, uint64_t ns, uint64_t pointer)
 {
   synth_event(n, at, ns,
-              (weir_trace_event){.kind = WEIR_EV_FREE,
-                                 .api = synth_api("cudaFree"),
-                                 .flags = WEIR_EVF_RUNTIME | WEIR_EVF_IMPLICIT_SYNC,
-                                 .a = pointer,
-                                 .device = WEIR_DEVICE_NONE,
-                                 .src_device = WEIR_DEVICE_NONE});
+              (trace_event){.kind = WEIR_EV_FREE,
+                            .api = synth_api("cudaFree"),
+                            .flags = WEIR_EVF_RUNTIME | WEIR_EVF_IMPLICIT_SYNC,
+                            .a = pointer,
+                            .device = WEIR_DEVICE_NONE,
+                            .src_device = WEIR_DEVICE_NONE});
 }
 
 void synth_copy(int n, uint64_t at, uint64_t ns, int copy, uint64_t bytes, int device,
                 int src_device, int mem, int src_mem, int flags)
 {
-  synth_event(n, at, ns,
-              (weir_trace_event){
-                  .kind = WEIR_EV_COPY,
-                  .api = synth_api(flags & WEIR_EVF_ASYNC ? "cudaMemcpyAsync" : "cudaMemcpy"),
-                  .flags = (uint8_t)(flags | WEIR_EVF_RUNTIME),
-                  .a = 0x7f0000000000,
-                  .b = 0x7e0000000000,
-                  .bytes = bytes,
-                  .copy = (uint8_t)copy,
-                  .device = (uint8_t)device,
-                  .src_device = (uint8_t)src_device,
-                  .mem = (uint8_t)(mem | src_mem << 4),
-                  .stream = WEIR_STREAM_LEGACY});
+  synth_event(
+      n, at, ns,
+      (trace_event){.kind = WEIR_EV_COPY,
+                    .api = synth_api(flags & WEIR_EVF_ASYNC ? "cudaMemcpyAsync" : "cudaMemcpy"),
+                    .flags = (uint8_t)(flags | WEIR_EVF_RUNTIME),
+                    .a = 0x7f0000000000,
+                    .b = 0x7e0000000000,
+                    .bytes = bytes,
+                    .copy = (uint8_t)copy,
+                    .device = (uint8_t)device,
+                    .src_device = (uint8_t)src_device,
+                    .mem = (uint8_t)(mem | src_mem << 4),
+                    .stream = WEIR_STREAM_LEGACY});
 }
 
 void synth_sync(int n, uint64_t at, uint64_t ns, int type)
@@ -175,20 +175,20 @@ void synth_sync(int n, uint64_t at, uint64_t ns, int type)
                                       "cudaStreamWaitEvent",   "cudaStreamSynchronize",
                                       "cudaDeviceSynchronize", "cudaStreamQuery"};
   synth_event(n, at, ns,
-              (weir_trace_event){.kind = WEIR_EV_SYNC,
-                                 .api = synth_api(names[type]),
-                                 .flags = WEIR_EVF_RUNTIME,
-                                 .copy = (uint8_t)type,
-                                 .device = 0,
-                                 .src_device = WEIR_DEVICE_NONE,
-                                 .stream = WEIR_STREAM_LEGACY});
+              (trace_event){.kind = WEIR_EV_SYNC,
+                            .api = synth_api(names[type]),
+                            .flags = WEIR_EVF_RUNTIME,
+                            .copy = (uint8_t)type,
+                            .device = 0,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .stream = WEIR_STREAM_LEGACY});
 }
 
-bool synth_extended(int n, weir_event_kind kind, uint64_t a, uint64_t b, const void *payload,
+bool synth_extended(int n, event_kind kind, uint64_t a, uint64_t b, const void *payload,
                     size_t bytes)
 {
-  weir_trace_event head = {.a = a, .b = b, .start = opened};
-  return weir_writer_extended(&threads[n], kind, &head, payload, bytes);
+  trace_event head = {.a = a, .b = b, .start = opened};
+  return spool_writer_extended(&threads[n], kind, &head, payload, bytes);
 }
 
 bool synth_stack(int n, uint32_t id, const uint64_t *frames, size_t depth)
@@ -196,22 +196,22 @@ bool synth_stack(int n, uint32_t id, const uint64_t *frames, size_t depth)
   return synth_extended(n, WEIR_EV_STACK, id, 0, frames, depth * sizeof(*frames));
 }
 
-static weir_module_stamp stamp;
+static module_stamp stamp;
 
 void synth_stamp(uint64_t bytes, int64_t mtime_ns)
 {
-  stamp = (weir_module_stamp){bytes, mtime_ns};
+  stamp = (module_stamp){bytes, mtime_ns};
 }
 
 bool synth_module(int n, uint64_t base, uint64_t start, uint64_t end, const char *path,
                   const void *build_id, size_t build_id_bytes)
 {
   char payload[4096];
-  weir_module_info info = {.base = base,
-                           .start = start,
-                           .end = end,
-                           .build_id_bytes = (uint32_t)build_id_bytes,
-                           .path_bytes = (uint32_t)strlen(path)};
+  module_info info = {.base = base,
+                      .start = start,
+                      .end = end,
+                      .build_id_bytes = (uint32_t)build_id_bytes,
+                      .path_bytes = (uint32_t)strlen(path)};
   memcpy(payload, &info, sizeof(info));
   if (build_id_bytes) memcpy(payload + sizeof(info), build_id, build_id_bytes);
   memcpy(payload + sizeof(info) + build_id_bytes, path, info.path_bytes);
@@ -223,15 +223,14 @@ bool synth_module(int n, uint64_t base, uint64_t start, uint64_t end, const char
 const char *synth_import(const char *name, const char *const *spools)
 {
   static char path[512];
-  weir_importer *im = NULL;
-  weir_importer_options o = {.overwrite = true, .command = "synthetic"};
+  trace_importer *im = NULL;
+  importer_options o = {.overwrite = true, .command = "synthetic"};
   (void)snprintf(path, sizeof(path), "%s/%s", synth_dir(), name);
-  ck_assert_msg(weir_importer_open(&im, path, &o) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_msg(importer_open(&im, path, &o) == WEIR_OK, "%s", weir_error_message());
   for (; *spools; spools++)
-    ck_assert_msg(weir_importer_add(im, *spools, false, NULL) == WEIR_OK, "%s",
-                  weir_error_message());
-  ck_assert_msg(weir_importer_finish(im) == WEIR_OK, "%s", weir_error_message());
-  weir_importer_close(im);
+    ck_assert_msg(importer_add(im, *spools, false, NULL) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_msg(importer_finish(im) == WEIR_OK, "%s", weir_error_message());
+  importer_close(im);
   return path;
 }
 
@@ -250,14 +249,14 @@ int64_t synth_number(const char *trace, const char *sql)
   return n;
 }
 
-static char *report(const char *trace, weir_report_format format, int width)
+static char *report(const char *trace, report_format format, int width)
 {
   char *text = NULL;
   size_t bytes = 0;
   FILE *f = open_memstream(&text, &bytes);
-  weir_report_options o = {.format = format, .width = width};
+  report_settings o = {.format = format, .width = width};
   ck_assert_ptr_nonnull(f);
-  weir_status s = weir_report_summary(f, trace, &o);
+  weir_status s = report_summary(f, trace, &o);
   ck_assert_msg(s == WEIR_OK, "%s", weir_error_message());
   (void)fclose(f);
   return text;

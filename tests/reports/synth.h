@@ -1,6 +1,6 @@
 /* synth.h: synthetic spools, written with core's own writer, and traces made of them.
  *
- * One process has one spool; a synthetic thread is a weir_writer of its own. Time is a number the
+ * One process has one spool; a synthetic thread is a spool_writer of its own. Time is a number the
  * test moves: a tick is a ns here, counted from the spool's opening. */
 #ifndef WEIR_TESTS_REPORTS_SYNTH_H
 #define WEIR_TESTS_REPORTS_SYNTH_H
@@ -27,7 +27,7 @@ void synth_open_limited(const char *dir, uint64_t limit_bytes);
 const char *synth_spool(void);
 
 /* Synthetic thread `n`, 0-63. */
-weir_writer *synth_thread(int n);
+spool_writer *synth_thread(int n);
 void synth_close(void); /* hands all threads' chunks over and closes the spool */
 
 /* The function number of `name`; the test fails when there is none. */
@@ -35,7 +35,7 @@ uint16_t synth_api(const char *name);
 
 /* Writes `e` on thread n: start = opening + at_ns, for ns long. Flags, api as given. False:
  * dropped. */
-bool synth_event(int n, uint64_t at_ns, uint64_t ns, weir_trace_event e);
+bool synth_event(int n, uint64_t at_ns, uint64_t ns, trace_event e);
 
 /* Shorthands. */
 void synth_alloc(int n, uint64_t at, uint64_t ns, uint64_t pointer, uint64_t bytes, int device,
@@ -44,7 +44,7 @@ void synth_free(int n, uint64_t at, uint64_t ns, uint64_t pointer);
 void synth_copy(int n, uint64_t at, uint64_t ns, int copy, uint64_t bytes, int device,
                 int src_device, int mem, int src_mem, int flags);
 void synth_sync(int n, uint64_t at, uint64_t ns, int type);
-bool synth_extended(int n, weir_event_kind kind, uint64_t a, uint64_t b, const void *payload,
+bool synth_extended(int n, event_kind kind, uint64_t a, uint64_t b, const void *payload,
                     size_t bytes);
 bool synth_stack(int n, uint32_t id, const uint64_t *frames, size_t depth);
 void synth_stamp(uint64_t bytes, int64_t mtime_ns); /* of the modules to come; 0: none */

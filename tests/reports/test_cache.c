@@ -13,7 +13,7 @@
 static void begin(uint32_t mode)
 {
   synth_open(synth_dir());
-  weir_spool_current()->mode = mode;
+  spool_current()->mode = mode;
 }
 
 static const char *trace(void)
@@ -26,48 +26,48 @@ static const char *trace(void)
 static void alloc(uint64_t at, uint64_t pointer, uint64_t bytes, int why)
 {
   synth_event(0, at, 10,
-              (weir_trace_event){.kind = WEIR_EV_ALLOC,
-                                 .api = synth_api("cudaMalloc"),
-                                 .flags = why ? 0 : WEIR_EVF_CACHED,
-                                 .copy = (uint8_t)why,
-                                 .a = pointer,
-                                 .bytes = bytes,
-                                 .mem = WEIR_MEM_DEVICE});
+              (trace_event){.kind = WEIR_EV_ALLOC,
+                            .api = synth_api("cudaMalloc"),
+                            .flags = why ? 0 : WEIR_EVF_CACHED,
+                            .copy = (uint8_t)why,
+                            .a = pointer,
+                            .bytes = bytes,
+                            .mem = WEIR_MEM_DEVICE});
 }
 
 static void release(uint64_t at, uint64_t pointer, uint64_t cached, int why, uint64_t waited)
 {
   synth_event(0, at, 100 + waited,
-              (weir_trace_event){.kind = WEIR_EV_FREE,
-                                 .api = synth_api("cudaFree"),
-                                 .flags = cached ? WEIR_EVF_CACHED : 0,
-                                 .copy = (uint8_t)why,
-                                 .a = pointer,
-                                 .b = waited,
-                                 .bytes = cached,
-                                 .mem = WEIR_MEM_DEVICE});
+              (trace_event){.kind = WEIR_EV_FREE,
+                            .api = synth_api("cudaFree"),
+                            .flags = cached ? WEIR_EVF_CACHED : 0,
+                            .copy = (uint8_t)why,
+                            .a = pointer,
+                            .b = waited,
+                            .bytes = cached,
+                            .mem = WEIR_MEM_DEVICE});
 }
 
-static void fact(uint64_t at, weir_cache_fact what, uint64_t a, uint64_t b, uint64_t bytes)
+static void fact(uint64_t at, cache_fact what, uint64_t a, uint64_t b, uint64_t bytes)
 {
   synth_event(0, at, 50,
-              (weir_trace_event){.kind = WEIR_EV_CACHE,
-                                 .copy = (uint8_t)what,
-                                 .device = what == WEIR_CACHE_TAINTED ? HOST : 0,
-                                 .a = a,
-                                 .b = b,
-                                 .bytes = bytes,
-                                 .mem = WEIR_MEM_DEVICE});
+              (trace_event){.kind = WEIR_EV_CACHE,
+                            .copy = (uint8_t)what,
+                            .device = what == WEIR_CACHE_TAINTED ? HOST : 0,
+                            .a = a,
+                            .b = b,
+                            .bytes = bytes,
+                            .mem = WEIR_MEM_DEVICE});
 }
 
 static json_t *cache_of(const char *path)
 {
   char *text = NULL;
   size_t bytes = 0;
-  weir_report_options o = {.format = WEIR_REPORT_JSON};
+  report_settings o = {.format = WEIR_REPORT_JSON};
   FILE *out = open_memstream(&text, &bytes);
   ck_assert_ptr_nonnull(out);
-  ck_assert_msg(weir_report_cache(out, path, &o) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_msg(report_cache(out, path, &o) == WEIR_OK, "%s", weir_error_message());
   (void)fclose(out);
   json_t *j = json_loads(text, 0, NULL);
   ck_assert_ptr_nonnull(j);
@@ -170,7 +170,7 @@ START_TEST(a_reset_takes_what_its_device_had)
   release(200, 0x1000, 2 * MIB, 0, 1);
   synth_event(
       0, 400, 10,
-      (weir_trace_event){.kind = WEIR_EV_RESET, .api = synth_api("cudaDeviceReset"), .device = 0});
+      (trace_event){.kind = WEIR_EV_RESET, .api = synth_api("cudaDeviceReset"), .device = 0});
   json_t *j = cache_of(trace());
   ck_assert_int_eq(at(j, "device.cached_peak_bytes"), 2 * MIB);
   ck_assert_int_eq(at(j, "device.cached_end_bytes"), 0);
@@ -288,19 +288,19 @@ START_TEST(the_summary_of_a_rerouted_run_has_a_section_of_it)
 }
 END_TEST
 
-static void pool_fact(uint64_t at, weir_cache_fact what, uint64_t pool, uint64_t used,
-                      uint64_t reserved, uint64_t threshold, bool own)
+static void pool_fact(uint64_t at, cache_fact what, uint64_t pool, uint64_t used, uint64_t reserved,
+                      uint64_t threshold, bool own)
 {
   synth_event(0, at, 5,
-              (weir_trace_event){.kind = WEIR_EV_CACHE,
-                                 .copy = (uint8_t)what,
-                                 .device = 1,
-                                 .src_device = own ? HOST : 1,
-                                 .a = pool,
-                                 .b = used,
-                                 .bytes = reserved,
-                                 .stream = threshold,
-                                 .mem = WEIR_MEM_DEVICE});
+              (trace_event){.kind = WEIR_EV_CACHE,
+                            .copy = (uint8_t)what,
+                            .device = 1,
+                            .src_device = own ? HOST : 1,
+                            .a = pool,
+                            .b = used,
+                            .bytes = reserved,
+                            .stream = threshold,
+                            .mem = WEIR_MEM_DEVICE});
 }
 
 static json_t *pool_at(const json_t *j, size_t i)
@@ -363,9 +363,9 @@ START_TEST(numbers_without_sense_do_no_harm)
   release(200, 0x1000, UINT64_MAX, 251, UINT64_C(1) << 60);
   alloc(300, 0x1000, UINT64_MAX, 0);
   for (int what = 0; what < 256; what += 15)
-    fact(400, (weir_cache_fact)what, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+    fact(400, (cache_fact)what, UINT64_MAX, UINT64_MAX, UINT64_MAX);
   for (int what = 1; what < 10; what++)
-    fact(500, (weir_cache_fact)what, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+    fact(500, (cache_fact)what, UINT64_MAX, UINT64_MAX, UINT64_MAX);
   for (uint64_t i = 0; i < 300; i++) /* more pools than anybody lists */
     pool_fact(600 + i, WEIR_CACHE_POOL, i << 60, UINT64_MAX - i, i, UINT64_MAX, i & 1);
   const char *path = trace();

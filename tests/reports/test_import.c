@@ -21,19 +21,19 @@ START_TEST(every_event_is_one_row_with_its_values)
   synth_open(synth_dir());
   synth_alloc(0, 1000, 500, 0x7f0000001000, 4096, 1, WEIR_MEM_DEVICE);
   synth_event(0, 2000, 700,
-              (weir_trace_event){.kind = WEIR_EV_COPY,
-                                 .api = synth_api("cudaMemcpyAsync"),
-                                 .flags = WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC,
-                                 .status = 1,
-                                 .copy = WEIR_COPY_HTOD,
-                                 .device = 1,
-                                 .src_device = WEIR_DEVICE_NONE,
-                                 .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4,
-                                 .stack = 7u << 24,
-                                 .a = UINT64_MAX,
-                                 .b = UINT64_C(1) << 63,
-                                 .bytes = 123,
-                                 .stream = 42});
+              (trace_event){.kind = WEIR_EV_COPY,
+                            .api = synth_api("cudaMemcpyAsync"),
+                            .flags = WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC,
+                            .status = 1,
+                            .copy = WEIR_COPY_HTOD,
+                            .device = 1,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4,
+                            .stack = 7u << 24,
+                            .a = UINT64_MAX,
+                            .b = UINT64_C(1) << 63,
+                            .bytes = 123,
+                            .stream = 42});
   synth_close();
   const char *t = import_spool();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event"), 2);
@@ -61,7 +61,7 @@ END_TEST
 START_TEST(calls_that_are_alike_share_a_template)
 {
   enum { STREAMS = 140000 };
-  weir_trace_event e = {.kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel")};
+  trace_event e = {.kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel")};
   synth_open(synth_dir());
   for (uint64_t i = 0; i < STREAMS; i++) {
     e.stream = 3 + i;
@@ -111,9 +111,8 @@ START_TEST(stacks_are_shared_by_threads_and_frames_know_their_module)
     synth_stack(n, 5 + (uint32_t)n, a, 3);
     synth_stack(n, 9, b, 1);
     for (uint32_t id = 5; id < 10; id++)
-      synth_event(
-          n, 1000, 1,
-          (weir_trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cudaFree"), .stack = id});
+      synth_event(n, 1000, 1,
+                  (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cudaFree"), .stack = id});
   }
   synth_close();
   const char *t = import_spool();
@@ -144,14 +143,14 @@ START_TEST(an_address_means_something_else_after_an_unload)
 {
   const uint64_t frames[] = {0x1010};
   synth_open(synth_dir());
-  weir_module_info gone = {.base = 0x1000};
+  module_info gone = {.base = 0x1000};
   synth_module(0, 0x1000, 0x1000, 0x1fff, "/lib/old.so", NULL, 0);
   synth_stack(0, 1, frames, 1);
-  synth_event(0, 100, 1, (weir_trace_event){.kind = WEIR_EV_CALL, .stack = 1});
+  synth_event(0, 100, 1, (trace_event){.kind = WEIR_EV_CALL, .stack = 1});
   ck_assert(synth_extended(0, WEIR_EV_MODULE, 0, 0, &gone, sizeof(gone)));
   synth_module(0, 0x1000, 0x1000, 0x1fff, "/lib/new.so", NULL, 0);
   synth_stack(0, 1, frames, 1);
-  synth_event(0, 200, 1, (weir_trace_event){.kind = WEIR_EV_CALL, .stack = 1});
+  synth_event(0, 200, 1, (trace_event){.kind = WEIR_EV_CALL, .stack = 1});
   synth_close();
   const char *t = import_spool();
   ck_assert_int_eq(synth_number(t, "SELECT count(DISTINCT stack) FROM event"), 2);
@@ -165,12 +164,12 @@ END_TEST
 START_TEST(names_notes_threads_and_coverage_arrive)
 {
   synth_open(synth_dir());
-  weir_spool_header *h = weir_spool_current();
+  spool_header *h = spool_current();
   atomic_store(&h->coverage[synth_api("cudaMalloc")], WEIR_COVER_LOOKED_UP | WEIR_COVER_CALLED);
   atomic_store(&h->coverage[synth_api("cudaFree")], WEIR_COVER_PASSED);
   atomic_store(&h->unknown_lookups, 3);
   strcpy(h->unknown_name, "cuBrandNew");
-  weir_spool_drop(17, 28);
+  spool_drop(17, 28);
   synth_extended(2, WEIR_EV_NAME, 0, WEIR_NAME_DEVICE, "Paper GPU", 9);
   synth_extended(2, WEIR_EV_NAME, 0x55, WEIR_NAME_KERNEL, "saxpy", 5);
   synth_extended(2, WEIR_EV_NOTE, 0, 0, "a note", 6);
@@ -217,11 +216,11 @@ START_TEST(calls_that_differ_in_any_small_number_are_told_apart)
   int64_t sum = 0;
   synth_open(synth_dir());
   for (unsigned i = 0; i < 4096; i++) {
-    weir_trace_event e = {.kind = WEIR_EV_CALL,
-                          .api = (uint16_t)(1 + (i & 7)),
-                          .copy = (uint8_t)(i >> 3 & 7),
-                          .device = (uint8_t)(i >> 6 & 7),
-                          .src_device = (uint8_t)(i >> 9 & 7)};
+    trace_event e = {.kind = WEIR_EV_CALL,
+                     .api = (uint16_t)(1 + (i & 7)),
+                     .copy = (uint8_t)(i >> 3 & 7),
+                     .device = (uint8_t)(i >> 6 & 7),
+                     .src_device = (uint8_t)(i >> 9 & 7)};
     sum += (int64_t)i * (e.api + 11 * e.copy + 121 * e.device + 1331 * e.src_device);
     e.a = i;
     synth_event(0, 1000 + i * 20, 10, e);
@@ -271,12 +270,12 @@ START_TEST(processes_share_one_clock_and_time_begins_at_the_earliest)
 {
   char first[512];
   synth_open(synth_dir());
-  uint64_t base = weir_spool_current()->clock_first.mono_ns;
+  uint64_t base = spool_current()->clock_first.mono_ns;
   synth_sync(0, 5000, 10, WEIR_SYNC_CONTEXT);
   synth_close();
   (void)snprintf(first, sizeof(first), "%s", synth_spool());
   synth_open(synth_dir());
-  weir_spool_current()->clock_first.mono_ns = base + 2000;
+  spool_current()->clock_first.mono_ns = base + 2000;
   synth_sync(0, 100, 10, WEIR_SYNC_STREAM);
   synth_close();
   const char *both[] = {first, synth_spool(), NULL};
@@ -293,26 +292,26 @@ END_TEST
 START_TEST(a_spool_that_opened_before_the_trace_shifts_it)
 {
   char later[512];
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   char t[512];
   synth_open(synth_dir());
-  uint64_t base = weir_spool_current()->clock_first.mono_ns;
+  uint64_t base = spool_current()->clock_first.mono_ns;
   synth_sync(0, 5000, 10, WEIR_SYNC_CONTEXT);
   synth_alloc(0, 6000, 10, 0x1000, 64, 0, WEIR_MEM_DEVICE);
   synth_close();
   (void)snprintf(later, sizeof(later), "%s", synth_spool());
   synth_open(synth_dir());
-  weir_spool_current()->clock_first.mono_ns = base - 3000;
+  spool_current()->clock_first.mono_ns = base - 3000;
   synth_sync(0, 100, 10, WEIR_SYNC_STREAM);
   synth_close();
   (void)snprintf(t, sizeof(t), "%s/shift.db", synth_dir());
-  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, later, true, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, later, true, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_poll(im, NULL), WEIR_OK);
   ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE kind = 5"), 5000);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   ck_assert_int_eq(synth_number(t, "SELECT start FROM process WHERE id=1"), 3000);
   ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE process=1 AND kind = 5"), 8000);
   ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM event WHERE process=1 AND kind = 5"), 8010);
@@ -328,15 +327,15 @@ START_TEST(a_corrected_clock_reorders_nothing)
 {
   enum { POLLS = 600, STEP = 1000000 };
   char t[512];
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   synth_open(synth_dir());
-  weir_spool_header *h = weir_spool_current();
-  weir_clock_pair first = h->clock_first;
+  spool_header *h = spool_current();
+  clock_pair first = h->clock_first;
   h->clock_kind = WEIR_CLOCK_CNTVCT; /* the importer must go by the header, not by its own clock */
-  if (weir_clock_kind_in_use == WEIR_CLOCK_CNTVCT) h->clock_kind = WEIR_CLOCK_TSC;
+  if (clock_source_in_use == WEIR_CLOCK_CNTVCT) h->clock_kind = WEIR_CLOCK_TSC;
   (void)snprintf(t, sizeof(t), "%s/clock.db", synth_dir());
-  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), true, NULL), WEIR_OK);
   for (uint64_t i = 1; i <= POLLS; i++) {
     uint64_t now = i * STEP, wrong = now / 10000 * (i % 3);
     atomic_store(&h->last_ticks, first.ticks + now);
@@ -344,11 +343,11 @@ START_TEST(a_corrected_clock_reorders_nothing)
     synth_free(0, now - 10, 9, i); /* read in this poll */
     if (i > 1)
       synth_alloc(1, now - STEP - 1, 9, i - 1, 64, 0, 0); /* after a free of the last one */
-    ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+    ck_assert_int_eq(importer_poll(im, NULL), WEIR_OK);
   }
   synth_close();
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   ck_assert_int_eq(
       synth_number(t, "SELECT count(*) FROM event f JOIN event a ON a.a = f.a AND a.kind = 1"
                       " WHERE f.kind = 2 AND f.\"end\" <= a.start AND a.start <= a.\"end\""),
@@ -365,23 +364,23 @@ END_TEST
 
 START_TEST(ends_are_recorded)
 {
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   char t[512];
   uint32_t number = 99;
   synth_open(synth_dir());
   synth_sync(0, 5000, 10, WEIR_SYNC_CONTEXT);
   synth_close();
   (void)snprintf(t, sizeof(t), "%s/end.db", synth_dir());
-  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, &number), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), true, &number), WEIR_OK);
   ck_assert_uint_eq(number, 0);
-  ck_assert_int_eq(weir_importer_end(im, number, WEIR_END_SIGNAL, 9), WEIR_OK);
-  ck_assert_int_eq(weir_importer_end(im, number, WEIR_END_EXIT, 0), WEIR_OK);
-  ck_assert_int_eq(weir_importer_end(im, 1, WEIR_END_EXIT, 0), WEIR_EINVAL);
-  ck_assert_uint_eq(weir_importer_events(im), 1);
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_end(im, number, WEIR_END_SIGNAL, 9), WEIR_OK);
+  ck_assert_int_eq(importer_end(im, number, WEIR_END_EXIT, 0), WEIR_OK);
+  ck_assert_int_eq(importer_end(im, 1, WEIR_END_EXIT, 0), WEIR_EINVAL);
+  ck_assert_uint_eq(importer_events(im), 1);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   ck_assert_int_eq(
       synth_number(t, "SELECT end_reason='signal' AND end_detail=9 AND events=1 FROM process"), 1);
 }
@@ -402,9 +401,9 @@ START_TEST(a_live_import_sees_all_and_once)
     for (int i = 0; i < EVENTS; i++)
       synth_event(
           i % THREADS, (uint64_t)i * 100, 50,
-          (weir_trace_event){.kind = WEIR_EV_CALL, .a = (uint64_t)i, .b = (uint64_t)(i % THREADS)});
+          (trace_event){.kind = WEIR_EV_CALL, .a = (uint64_t)i, .b = (uint64_t)(i % THREADS)});
     synth_close();
-    _exit(atomic_load(&weir_spool_current()->dropped) ? 3 : 0);
+    _exit(atomic_load(&spool_current()->dropped) ? 3 : 0);
   }
   ck_assert_int_eq(read(ready[0], &byte, 1), 1);
   char find[600], spool[512] = "";
@@ -413,23 +412,23 @@ START_TEST(a_live_import_sees_all_and_once)
   ck_assert_ptr_nonnull(fgets(spool, sizeof(spool), ls));
   pclose(ls);
   spool[strcspn(spool, "\n")] = '\0';
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   (void)snprintf(t, sizeof(t), "%s/live.db", dir);
-  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, spool, true, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, spool, true, NULL), WEIR_OK);
   int status = 0;
   uint64_t sum = 0, now;
   while (waitpid(child, &status, WNOHANG) == 0) {
-    ck_assert_int_eq(weir_importer_poll(im, &now), WEIR_OK);
+    ck_assert_int_eq(importer_poll(im, &now), WEIR_OK);
     sum += now;
-    ck_assert_uint_eq(sum, weir_importer_events(im));
+    ck_assert_uint_eq(sum, importer_events(im));
     if (now)
       ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event"), (int64_t)sum); /* in WAL */
   }
   ck_assert_int_eq(status, 0);
-  ck_assert_int_eq(weir_importer_end(im, 0, WEIR_END_EXIT, 0), WEIR_OK);
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_end(im, 0, WEIR_END_EXIT, 0), WEIR_OK);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event"), EVENTS);
   ck_assert_int_eq(synth_number(t, "SELECT count(DISTINCT a) FROM event"), EVENTS);
   ck_assert_int_eq(synth_number(t, "SELECT max(a)=299999 AND min(a)=0 FROM event"), 1);
@@ -443,7 +442,7 @@ END_TEST
 /* A person's query that lasts keeps the trace in WAL; it is complete all the same. */
 START_TEST(somebody_who_reads_does_not_hinder_the_finish)
 {
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   sqlite3 *db = NULL;
   sqlite3_stmt *q = NULL;
   char t[512];
@@ -451,14 +450,14 @@ START_TEST(somebody_who_reads_does_not_hinder_the_finish)
   synth_sync(0, 10, 20, WEIR_SYNC_CONTEXT);
   synth_close();
   (void)snprintf(t, sizeof(t), "%s/read.db", synth_dir());
-  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), false, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_poll(im, NULL), WEIR_OK);
   ck_assert_int_eq(sqlite3_open(t, &db), SQLITE_OK);
   ck_assert_int_eq(sqlite3_prepare_v2(db, "SELECT id FROM api", -1, &q, NULL), SQLITE_OK);
   ck_assert_int_eq(sqlite3_step(q), SQLITE_ROW);
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   ck_assert_int_eq(sqlite3_step(q), SQLITE_ROW);
   sqlite3_finalize(q);
   sqlite3_close(db);
@@ -470,20 +469,20 @@ END_TEST
 /* What a collector had written when it was asked, or died, is as long as its last event says. */
 START_TEST(an_unfinished_trace_has_a_duration)
 {
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   char t[512];
   synth_open(synth_dir());
   synth_sync(0, 3000000, 2000000, WEIR_SYNC_CONTEXT);
   (void)snprintf(t, sizeof(t), "%s/live.db", synth_dir());
-  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_poll(im, NULL), WEIR_OK);
   ck_assert_int_eq(synth_number(t, "SELECT value FROM meta WHERE key='duration_ns'"), 5000000);
   json_t *report = synth_json(t);
   ck_assert(json_is_false(json_object_get(report, "complete")));
   ck_assert_int_eq(json_integer_value(json_object_get(report, "duration_ns")), 5000000);
   json_decref(report);
-  weir_importer_close(im);
+  importer_close(im);
   synth_close();
 }
 END_TEST
@@ -497,8 +496,8 @@ START_TEST(a_wall_clock_that_cannot_be_makes_no_decades)
   synth_close();
   (void)snprintf(first, sizeof(first), "%s", synth_spool());
   synth_open(synth_dir());
-  weir_spool_current()->boot_id[0] ^= 1;
-  weir_spool_current()->realtime_ns += UINT64_C(65) * 365 * 86400 * 1000000000;
+  spool_current()->boot_id[0] ^= 1;
+  spool_current()->realtime_ns += UINT64_C(65) * 365 * 86400 * 1000000000;
   synth_sync(0, 100, 10, WEIR_SYNC_STREAM);
   synth_close();
   const char *both[] = {first, synth_spool(), NULL};
@@ -528,19 +527,19 @@ static void progress(void *context, uint64_t done, uint64_t guess)
 
 START_TEST(progress_goes_up_to_the_number_of_events)
 {
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   uint64_t last = 0;
   char t[512];
-  weir_importer_options o = {.progress = progress, .progress_context = &last};
+  importer_options o = {.progress = progress, .progress_context = &last};
   synth_open(synth_dir());
   for (int i = 0; i < 50000; i++)
-    synth_event(0, (uint64_t)i, 1, (weir_trace_event){.kind = WEIR_EV_CALL});
+    synth_event(0, (uint64_t)i, 1, (trace_event){.kind = WEIR_EV_CALL});
   synth_close();
   (void)snprintf(t, sizeof(t), "%s/p.db", synth_dir());
-  ck_assert_int_eq(weir_importer_open(&im, t, &o), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_open(&im, t, &o), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), false, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   ck_assert_uint_eq(last, 50000);
 }
 END_TEST

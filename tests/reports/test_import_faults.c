@@ -148,8 +148,7 @@ static void write_spool(void)
   for (uint32_t i = 0; i < EVENTS; i++) {
     int n = (int)(i & 1);
     if (i % 1000 < 2) synth_stack(n, i / 1000 + 1, frames, 1 + i / 1000 % 3);
-    synth_event(n, i * 100, 50,
-                (weir_trace_event){.kind = WEIR_EV_CALL, .a = i, .stack = i / 1000 + 1});
+    synth_event(n, i * 100, 50, (trace_event){.kind = WEIR_EV_CALL, .a = i, .stack = i / 1000 + 1});
   }
   synth_close();
 }
@@ -189,28 +188,28 @@ START_TEST(whichever_write_fails_the_next_try_completes_the_trace)
   disk_install();
   write_spool();
   for (long after = 0; after < 12000; after = after * 3 / 2 + 40) {
-    weir_importer *im = NULL;
-    weir_importer_options o = {.overwrite = true};
+    trace_importer *im = NULL;
+    importer_options o = {.overwrite = true};
     int code = kinds[_i].code;
     disk_fail(SQLITE_OK, 0);
-    ck_assert_int_eq(weir_importer_open(&im, trace_path(), &o), WEIR_OK);
-    ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, NULL), WEIR_OK);
+    ck_assert_int_eq(importer_open(&im, trace_path(), &o), WEIR_OK);
+    ck_assert_int_eq(importer_add(im, synth_spool(), false, NULL), WEIR_OK);
     disk_fail(code, after);
-    weir_status s = weir_importer_poll(im, NULL);
-    if (!s) s = weir_importer_finish(im);
+    weir_status s = importer_poll(im, NULL);
+    if (!s) s = importer_finish(im);
     if (s) {
       failures++;
       ck_assert_int_eq(s, kinds[_i].status);
       ck_assert_ptr_nonnull(strstr(weir_error_message(), trace_path()));
-      ck_assert_int_eq(weir_importer_finish(im), kinds[_i].status); /* still broken: still said */
+      ck_assert_int_eq(importer_finish(im), kinds[_i].status); /* still broken: still said */
       disk_fail(SQLITE_OK, 0);
       ck_assert_int_eq(synth_number(trace_path(), "SELECT count(*) FROM event"),
-                       (int64_t)weir_importer_events(im));
-      ck_assert_msg(weir_importer_finish(im) == WEIR_OK, "%s", weir_error_message());
+                       (int64_t)importer_events(im));
+      ck_assert_msg(importer_finish(im) == WEIR_OK, "%s", weir_error_message());
     }
     disk_fail(SQLITE_OK, 0);
-    ck_assert_uint_eq(weir_importer_events(im), EVENTS);
-    weir_importer_close(im);
+    ck_assert_uint_eq(importer_events(im), EVENTS);
+    importer_close(im);
     expect_whole(trace_path());
   }
   ck_assert_int_gt(failures, 5);
@@ -221,12 +220,12 @@ START_TEST(a_trace_that_cannot_be_created_leaves_no_file)
 {
   disk_install();
   for (long after = 0; after < 30; after += 3) {
-    weir_importer *im = NULL;
+    trace_importer *im = NULL;
     disk_fail(SQLITE_FULL, after);
-    weir_status s = weir_importer_open(&im, trace_path(), NULL);
+    weir_status s = importer_open(&im, trace_path(), NULL);
     disk_fail(SQLITE_OK, 0);
     if (!s) {
-      weir_importer_close(im);
+      importer_close(im);
       ck_assert_int_eq(unlink(trace_path()), 0);
       continue;
     }
@@ -252,17 +251,17 @@ START_TEST(a_full_tmpfs_is_an_error_and_goes_on_when_there_is_room)
   int fd = open(ballast, O_CREAT | O_WRONLY, 0600);
   ck_assert_int_eq(posix_fallocate(fd, 0, 11 << 20), 0);
   close(fd);
-  weir_importer *im = NULL;
-  ck_assert_int_eq(weir_importer_open(&im, trace, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, NULL), WEIR_OK);
+  trace_importer *im = NULL;
+  ck_assert_int_eq(importer_open(&im, trace, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), false, NULL), WEIR_OK);
   for (int i = 0; i < 3; i++) {
-    ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_ENOSPC);
+    ck_assert_int_eq(importer_poll(im, NULL), WEIR_ENOSPC);
     ck_assert_ptr_nonnull(strstr(weir_error_message(), "no space left"));
   }
-  ck_assert_uint_lt(weir_importer_events(im), EVENTS);
+  ck_assert_uint_lt(importer_events(im), EVENTS);
   ck_assert_int_eq(unlink(ballast), 0);
-  ck_assert_msg(weir_importer_finish(im) == WEIR_OK, "%s", weir_error_message());
-  weir_importer_close(im);
+  ck_assert_msg(importer_finish(im) == WEIR_OK, "%s", weir_error_message());
+  importer_close(im);
   expect_whole(trace);
   umount(mount_point);
 }
@@ -270,8 +269,8 @@ END_TEST
 
 START_TEST(what_is_in_the_way_is_said_and_left_alone)
 {
-  weir_importer *im = NULL;
-  weir_importer_options replace = {.overwrite = true};
+  trace_importer *im = NULL;
+  importer_options replace = {.overwrite = true};
   char folder[512], absent[600];
   (void)snprintf(folder, sizeof(folder), "%s/folder", synth_dir());
   (void)snprintf(absent, sizeof(absent), "%s/no/such/t.db", synth_dir());
@@ -279,25 +278,25 @@ START_TEST(what_is_in_the_way_is_said_and_left_alone)
   FILE *f = fopen(trace_path(), "w");
   (void)fputs("somebody's", f);
   (void)fclose(f);
-  ck_assert_int_eq(weir_importer_open(&im, trace_path(), NULL), WEIR_EIO);
+  ck_assert_int_eq(importer_open(&im, trace_path(), NULL), WEIR_EIO);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "it exists"));
   struct stat file;
   ck_assert_int_eq(stat(trace_path(), &file), 0);
   ck_assert_int_eq(file.st_size, 10);
-  ck_assert_int_eq(weir_importer_open(&im, folder, &replace), WEIR_EIO);
+  ck_assert_int_eq(importer_open(&im, folder, &replace), WEIR_EIO);
   ck_assert_int_eq(access(folder, F_OK), 0);
-  ck_assert_int_eq(weir_importer_open(&im, absent, &replace), WEIR_EIO);
+  ck_assert_int_eq(importer_open(&im, absent, &replace), WEIR_EIO);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), absent));
-  ck_assert_int_eq(weir_importer_open(&im, "/dev/null", &replace), WEIR_EIO);
+  ck_assert_int_eq(importer_open(&im, "/dev/null", &replace), WEIR_EIO);
   ck_assert_int_eq(access("/dev/null", F_OK), 0);
-  ck_assert_int_eq(weir_importer_open(&im, trace_path(), &replace), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_open(&im, trace_path(), &replace), WEIR_OK);
+  importer_close(im);
 }
 END_TEST
 
 START_TEST(spools_that_are_none_are_refused_and_others_go_on)
 {
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   char junk[512], absent[512];
   uint32_t number = 7;
   (void)snprintf(junk, sizeof(junk), "%s/junk", synth_dir());
@@ -307,26 +306,26 @@ START_TEST(spools_that_are_none_are_refused_and_others_go_on)
     (void)fputc(i & 0xff, f);
   (void)fclose(f);
   write_spool();
-  ck_assert_int_eq(weir_importer_open(&im, trace_path(), NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, junk, false, NULL), WEIR_ECORRUPT);
-  ck_assert_int_eq(weir_importer_add(im, absent, false, NULL), WEIR_ENOENT);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, &number), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, trace_path(), NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, junk, false, NULL), WEIR_ECORRUPT);
+  ck_assert_int_eq(importer_add(im, absent, false, NULL), WEIR_ENOENT);
+  ck_assert_int_eq(importer_add(im, synth_spool(), false, &number), WEIR_OK);
   ck_assert_uint_eq(number, 0);
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   expect_whole(trace_path());
 }
 END_TEST
 
 START_TEST(another_table_of_functions_is_a_version_error)
 {
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   synth_open(synth_dir());
-  weir_spool_current()->api_hash ^= 1;
+  spool_current()->api_hash ^= 1;
   synth_close();
-  ck_assert_int_eq(weir_importer_open(&im, trace_path(), NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, NULL), WEIR_EVERSION);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_open(&im, trace_path(), NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), false, NULL), WEIR_EVERSION);
+  importer_close(im);
 }
 END_TEST
 
@@ -334,9 +333,8 @@ START_TEST(a_newer_writers_functions_and_kinds_get_a_number_for_a_name)
 {
   const char *one[] = {NULL, NULL};
   synth_open(synth_dir());
-  weir_spool_current()->api_count = weir_api_count + 5;
-  synth_event(0, 10, 5,
-              (weir_trace_event){.kind = WEIR_EV_CALL, .api = (uint16_t)(weir_api_count + 2)});
+  spool_current()->api_count = api_total + 5;
+  synth_event(0, 10, 5, (trace_event){.kind = WEIR_EV_CALL, .api = (uint16_t)(api_total + 2)});
   synth_close();
   one[0] = synth_spool();
   const char *t = synth_import("t.db", one);
@@ -355,7 +353,7 @@ START_TEST(damage_is_counted_and_the_rest_imported)
   const char *one[] = {NULL, NULL};
   synth_open(synth_dir());
   for (int i = 0; i < 20000; i++) /* more than a chunk */
-    synth_event(0, (uint64_t)i, 1, (weir_trace_event){.kind = WEIR_EV_CALL, .a = (uint64_t)i});
+    synth_event(0, (uint64_t)i, 1, (trace_event){.kind = WEIR_EV_CALL, .a = (uint64_t)i});
   synth_close();
   int fd = open(synth_spool(), O_RDWR);
   char junk[64];
@@ -382,11 +380,11 @@ START_TEST(a_killed_collector_leaves_a_readable_trace)
   ck_assert_int_eq(pipe(told), 0);
   pid_t child = fork();
   if (child == 0) {
-    weir_importer *im = NULL;
-    if (weir_importer_open(&im, trace_path(), NULL)) _exit(1);
-    if (weir_importer_add(im, synth_spool(), true, NULL)) _exit(2);
-    if (weir_importer_poll(im, NULL)) _exit(3);
-    events = weir_importer_events(im);
+    trace_importer *im = NULL;
+    if (importer_open(&im, trace_path(), NULL)) _exit(1);
+    if (importer_add(im, synth_spool(), true, NULL)) _exit(2);
+    if (importer_poll(im, NULL)) _exit(3);
+    events = importer_events(im);
     if (write(told[1], &events, sizeof(events)) != sizeof(events)) _exit(4);
     (void)raise(SIGKILL);
     _exit(5);
@@ -409,21 +407,21 @@ END_TEST
  * take them along. */
 START_TEST(what_is_not_committed_is_still_in_the_spool)
 {
-  weir_importer *im = NULL;
-  weir_importer_options o = {.overwrite = true};
+  trace_importer *im = NULL;
+  importer_options o = {.overwrite = true};
   disk_install();
   write_spool();
-  ck_assert_int_eq(weir_importer_open(&im, trace_path(), NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, trace_path(), NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), true, NULL), WEIR_OK);
   disk_fail(SQLITE_FULL, 0);
-  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_ENOSPC);
-  ck_assert_uint_eq(weir_importer_events(im), 0);
-  weir_importer_close(im); /* as good as killed: nothing is written any more */
+  ck_assert_int_eq(importer_poll(im, NULL), WEIR_ENOSPC);
+  ck_assert_uint_eq(importer_events(im), 0);
+  importer_close(im); /* as good as killed: nothing is written any more */
   disk_fail(SQLITE_OK, 0);
-  ck_assert_int_eq(weir_importer_open(&im, trace_path(), &o), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_open(&im, trace_path(), &o), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   expect_whole(trace_path());
 }
 END_TEST
@@ -431,16 +429,16 @@ END_TEST
 /* A reader is told "database is locked" while somebody has such a lock. */
 START_TEST(a_finish_locks_nobody_out)
 {
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   char side[600];
   disk_install();
   write_spool();
-  ck_assert_int_eq(weir_importer_open(&im, trace_path(), NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, trace_path(), NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), true, NULL), WEIR_OK);
   disk.locked = false; /* the empty file was nobody's to read */
-  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_poll(im, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   ck_assert(!disk.locked);
   (void)snprintf(side, sizeof(side), "%s-wal", trace_path());
   ck_assert_int_ne(access(side, F_OK), 0);
@@ -460,15 +458,15 @@ static bool import_until_killed(const char *trace, long last, bool live)
   int status;
   pid_t child = fork();
   if (child == 0) {
-    weir_importer *im = NULL;
-    weir_importer_options o = {.merge = true};
+    trace_importer *im = NULL;
+    importer_options o = {.merge = true};
     disk.writes = 0;
     disk.last = last;
-    if (weir_importer_open(&im, trace, &o)) _exit(1);
-    if (weir_importer_add(im, synth_spool(), live, NULL)) _exit(2);
-    if (live && weir_importer_poll(im, NULL)) _exit(3);
-    if (weir_importer_finish(im)) _exit(4);
-    weir_importer_close(im);
+    if (importer_open(&im, trace, &o)) _exit(1);
+    if (importer_add(im, synth_spool(), live, NULL)) _exit(2);
+    if (live && importer_poll(im, NULL)) _exit(3);
+    if (importer_finish(im)) _exit(4);
+    importer_close(im);
     _exit(0);
   }
   ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -532,7 +530,7 @@ static void write_rich_spool(void)
       synth_alloc(n, i * 100, 50, 0x10000 + (uint64_t)i / 10 * 512, 256, 0, WEIR_MEM_DEVICE);
     else
       synth_event(n, i * 100, 50,
-                  (weir_trace_event){.kind = WEIR_EV_CALL, .a = i, .stack = i / 500 + 1});
+                  (trace_event){.kind = WEIR_EV_CALL, .a = i, .stack = i / 500 + 1});
   }
   synth_close();
 }

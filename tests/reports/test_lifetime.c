@@ -81,9 +81,9 @@ END_TEST
 
 START_TEST(failed_and_captured_calls_change_nothing)
 {
-  weir_trace_event e = {
+  trace_event e = {
       .kind = WEIR_EV_ALLOC, .a = 0x1000, .bytes = 64, .mem = WEIR_MEM_DEVICE, .status = 2};
-  weir_trace_event f = {.kind = WEIR_EV_FREE, .a = 0x2000, .status = 1};
+  trace_event f = {.kind = WEIR_EV_FREE, .a = 0x2000, .status = 1};
   synth_open(synth_dir());
   synth_event(0, 100, 10, e);
   e.status = 0, e.flags = WEIR_EVF_CAPTURE;
@@ -111,8 +111,7 @@ START_TEST(a_reset_ends_the_blocks_of_its_device_and_no_others)
   for (int i = 0; i < 6; i++)
     synth_alloc(0, 100 + 10 * (uint64_t)i, 5, 0x1000 * (uint64_t)(i + 1), 64, i % 2,
                 WEIR_MEM_DEVICE);
-  synth_event(1, 1000, 50,
-              (weir_trace_event){.kind = WEIR_EV_RESET, .device = 1, .src_device = HOST});
+  synth_event(1, 1000, 50, (trace_event){.kind = WEIR_EV_RESET, .device = 1, .src_device = HOST});
   synth_free(0, 2000, 5, 0x2000); /* of device 1: gone already */
   synth_alloc(0, 3000, 5, 0x4000, 8, 1, WEIR_MEM_DEVICE);
   synth_close();
@@ -131,14 +130,13 @@ START_TEST(the_end_of_one_context_spares_the_others)
   synth_open(synth_dir());
   for (uint32_t c = 1; c <= 2; c++)
     synth_event(0, c * 100, 5,
-                (weir_trace_event){.kind = WEIR_EV_ALLOC,
-                                   .a = 0x1000 * c,
-                                   .bytes = c,
-                                   .mem = WEIR_MEM_DEVICE,
-                                   .stack = c << 24});
-  synth_event(
-      0, 1000, 5,
-      (weir_trace_event){.kind = WEIR_EV_RESET, .bytes = 1, .a = 0xc0de, .stack = 2u << 24});
+                (trace_event){.kind = WEIR_EV_ALLOC,
+                              .a = 0x1000 * c,
+                              .bytes = c,
+                              .mem = WEIR_MEM_DEVICE,
+                              .stack = c << 24});
+  synth_event(0, 1000, 5,
+              (trace_event){.kind = WEIR_EV_RESET, .bytes = 1, .a = 0xc0de, .stack = 2u << 24});
   synth_close();
   const char *t = trace();
   ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=2"), 2);
@@ -148,21 +146,20 @@ END_TEST
 
 START_TEST(pinned_memory_goes_with_its_contexts_device)
 {
-  weir_trace_event pinned = {
-      .kind = WEIR_EV_ALLOC, .mem = WEIR_MEM_PINNED, .device = HOST, .bytes = 10};
+  trace_event pinned = {.kind = WEIR_EV_ALLOC, .mem = WEIR_MEM_PINNED, .device = HOST, .bytes = 10};
   synth_open(synth_dir());
   for (uint32_t c = 1; c <= 2; c++) {
     synth_event(0, c * 100, 5,
-                (weir_trace_event){.kind = WEIR_EV_ALLOC,
-                                   .a = 0x1000 * c,
-                                   .bytes = 1,
-                                   .mem = WEIR_MEM_DEVICE,
-                                   .device = (uint8_t)(c - 1),
-                                   .stack = c << 24});
+                (trace_event){.kind = WEIR_EV_ALLOC,
+                              .a = 0x1000 * c,
+                              .bytes = 1,
+                              .mem = WEIR_MEM_DEVICE,
+                              .device = (uint8_t)(c - 1),
+                              .stack = c << 24});
     pinned.a = 0x8000 * c, pinned.stack = c << 24;
     synth_event(0, c * 100 + 50, 5, pinned);
   }
-  synth_event(0, 1000, 5, (weir_trace_event){.kind = WEIR_EV_RESET, .device = 1});
+  synth_event(0, 1000, 5, (trace_event){.kind = WEIR_EV_RESET, .device = 1});
   synth_close();
   const char *t = trace();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=2 AND context=2"), 2);
@@ -177,11 +174,11 @@ START_TEST(host_memory_is_counted_apart)
   synth_alloc(0, 200, 5, 0x2000, 30, HOST, WEIR_MEM_PINNED);
   synth_free(0, 300, 5, 0x1000);
   synth_alloc(0, 400, 5, 0x3000, 7, 0, WEIR_MEM_MANAGED);
-  weir_trace_event reg = {.kind = WEIR_EV_HOSTREG,
-                          .api = synth_api("cudaHostRegister"),
-                          .a = 0x2000,
-                          .bytes = 5,
-                          .device = HOST};
+  trace_event reg = {.kind = WEIR_EV_HOSTREG,
+                     .api = synth_api("cudaHostRegister"),
+                     .a = 0x2000,
+                     .bytes = 5,
+                     .device = HOST};
   synth_event(0, 500, 5, reg);
   reg.bytes = 0;
   synth_event(0, 600, 5, reg);
@@ -221,8 +218,7 @@ START_TEST(an_array_handle_is_no_address)
   synth_open(synth_dir());
   synth_alloc(0, 100, 5, 0x1000, 100, 0, WEIR_MEM_ARRAY);
   synth_alloc(0, 200, 5, 0x1000, 40, 0, WEIR_MEM_DEVICE);
-  synth_event(0, 300, 5,
-              (weir_trace_event){.kind = WEIR_EV_FREE, .a = 0x1000, .mem = WEIR_MEM_ARRAY});
+  synth_event(0, 300, 5, (trace_event){.kind = WEIR_EV_FREE, .a = 0x1000, .mem = WEIR_MEM_ARRAY});
   synth_close();
   const char *t = trace();
   ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=1"), 100);
@@ -259,12 +255,12 @@ static void leaky_process(char spool[512], uint64_t at, uint64_t until, uint64_t
   synth_open(synth_dir());
   synth_alloc(0, at, 5, 0x1000, bytes, 0, WEIR_MEM_DEVICE);
   synth_event(0, at + 10, 5,
-              (weir_trace_event){.kind = WEIR_EV_CACHE,
-                                 .copy = WEIR_CACHE_RESERVED,
-                                 .bytes = 2 * bytes,
-                                 .mem = WEIR_MEM_DEVICE,
-                                 .device = 0,
-                                 .src_device = HOST});
+              (trace_event){.kind = WEIR_EV_CACHE,
+                            .copy = WEIR_CACHE_RESERVED,
+                            .bytes = 2 * bytes,
+                            .mem = WEIR_MEM_DEVICE,
+                            .device = 0,
+                            .src_device = HOST});
   synth_sync(0, until, 5, WEIR_SYNC_CONTEXT);
   synth_close();
   (void)snprintf(spool, 512, "%s", synth_spool());
@@ -410,22 +406,22 @@ static void change(const char *trace, const char *sql)
 START_TEST(lifetimes_of_what_was_kept_are_those_of_the_rows)
 {
   oracle o = {0};
-  weir_importer *im = NULL;
-  weir_importer_options merge = {.merge = true};
+  trace_importer *im = NULL;
+  importer_options merge = {.merge = true};
   random_state = UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(_i + 1);
   synth_open(synth_dir());
   for (uint64_t i = 1; i <= 2000; i++)
     oracle_step(&o, i * 50);
-  synth_event(0, 120000, 10, (weir_trace_event){.kind = WEIR_EV_RESET, .device = 1});
+  synth_event(0, 120000, 10, (trace_event){.kind = WEIR_EV_RESET, .device = 1});
   for (uint64_t i = 2500; i <= 3000; i++)
     oracle_step(&o, i * 50);
   synth_close();
   const char *t = trace();
   change(t, "CREATE TABLE kept AS SELECT * FROM block; CREATE TABLE sums AS SELECT * FROM memory");
-  ck_assert_int_eq(weir_importer_open(&im, t, &merge), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_open(&im, t, &merge), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), false, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   ck_assert_int_gt(synth_number(t, "SELECT count(*) FROM kept WHERE how = 1"), 500);
   ck_assert_int_gt(synth_number(t, "SELECT count(*) FROM kept WHERE how = 2"), 0);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) = (SELECT count(*) FROM kept) FROM block"), 1);
@@ -444,7 +440,7 @@ enum { KEPT_EVENTS = 5000 };
 static void keep_some(wr_memory_log *log)
 {
   for (int i = 0; i < KEPT_EVENTS; i++) {
-    weir_trace_event e = {.kind = i % 2 ? WEIR_EV_FREE : WEIR_EV_ALLOC, .a = 4096 + (uint64_t)i};
+    trace_event e = {.kind = i % 2 ? WEIR_EV_FREE : WEIR_EV_ALLOC, .a = 4096 + (uint64_t)i};
     int64_t time = i % 1000 * 10 + i / 1000;
     wr_taken x = {.id = i + 1, .start = time, .end = time, .who = {1 + i / 1000, 1, 0}, .e = &e};
     wr_memory_keep(log, &x);

@@ -36,7 +36,7 @@ typedef struct oracle {
 static const int kinds[] = {WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD, WEIR_COPY_PTOP,
                             WEIR_COPY_HTOH};
 
-static void random_copy(oracle *o, weir_trace_event *e, uint64_t ns)
+static void random_copy(oracle *o, trace_event *e, uint64_t ns)
 {
   int copy = kinds[random_below(5)], other = (int)random_below(2);
   bool to_device = copy != WEIR_COPY_DTOH && copy != WEIR_COPY_HTOH;
@@ -57,7 +57,7 @@ static void random_copy(oracle *o, weir_trace_event *e, uint64_t ns)
   if (e->flags & WEIR_EVF_IMPLICIT_SYNC) o->implicit++, o->implicit_ns += (int64_t)ns;
 }
 
-static void random_sync(oracle *o, weir_trace_event *e, uint64_t ns)
+static void random_sync(oracle *o, trace_event *e, uint64_t ns)
 {
   e->kind = WEIR_EV_SYNC;
   e->copy = (uint8_t)(1 + random_below(5));
@@ -72,11 +72,11 @@ static void random_sync(oracle *o, weir_trace_event *e, uint64_t ns)
 static void random_event(oracle *o, uint64_t at)
 {
   uint64_t ns = 10 + random_below(900);
-  weir_trace_event e = {.flags = WEIR_EVF_RUNTIME,
-                        .device = (uint8_t)random_below(2),
-                        .src_device = HOST,
-                        .bytes = random_below(1 << 20),
-                        .stream = random_below(4)};
+  trace_event e = {.flags = WEIR_EVF_RUNTIME,
+                   .device = (uint8_t)random_below(2),
+                   .src_device = HOST,
+                   .bytes = random_below(1 << 20),
+                   .stream = random_below(4)};
   if (random_below(20) == 0) e.status = 1;
   if (random_below(20) == 0) e.flags |= WEIR_EVF_CAPTURE;
   if (random_below(3) == 0) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
@@ -313,16 +313,16 @@ END_TEST
  * unfinished. */
 START_TEST(a_trace_in_the_making_has_a_report_with_lifetimes)
 {
-  weir_importer *im = NULL;
+  trace_importer *im = NULL;
   char t[512];
   synth_open(synth_dir());
   synth_alloc(0, 100, 10, 0x1000, 500, 0, WEIR_MEM_DEVICE);
   synth_alloc(0, 200, 10, 0x2000, 700, 0, WEIR_MEM_DEVICE);
   synth_free(0, 300, 10, 0x1000);
   (void)snprintf(t, sizeof(t), "%s/live.db", synth_dir());
-  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
-  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(importer_poll(im, NULL), WEIR_OK);
   json_t *j = synth_json(t);
   ck_assert_int_eq(synth_total(j, "peak_bytes"), 1200);
   ck_assert_int_eq(synth_total(j, "live_at_exit_bytes"), 700);
@@ -330,8 +330,8 @@ START_TEST(a_trace_in_the_making_has_a_report_with_lifetimes)
   ck_assert(json_is_false(json_object_get(j, "complete")));
   json_decref(j);
   synth_close();
-  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
-  weir_importer_close(im);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
   j = synth_json(t);
   ck_assert_int_eq(synth_total(j, "peak_bytes"), 1200);
   ck_assert(json_is_true(json_object_get(j, "complete")));
@@ -387,21 +387,21 @@ START_TEST(a_call_that_does_not_wait_for_its_copy_tells_no_speed)
 }
 END_TEST
 
-static void in_context(int n, uint64_t at, uint64_t ns, const char *api, weir_event_kind kind,
+static void in_context(int n, uint64_t at, uint64_t ns, const char *api, event_kind kind,
                        unsigned context, int device)
 {
   bool waits = kind == WEIR_EV_ALLOC || kind == WEIR_EV_FREE;
   synth_event(n, at, ns,
-              (weir_trace_event){.kind = (uint8_t)kind,
-                                 .api = synth_api(api),
-                                 .flags = WEIR_EVF_RUNTIME | (waits ? WEIR_EVF_IMPLICIT_SYNC : 0),
-                                 .copy = kind == WEIR_EV_SYNC ? WEIR_SYNC_CONTEXT : 0,
-                                 .bytes = kind == WEIR_EV_ALLOC ? 64 : 0,
-                                 .a = at,
-                                 .mem = WEIR_MEM_PINNED,
-                                 .device = (uint8_t)device,
-                                 .src_device = HOST,
-                                 .stack = context << 24});
+              (trace_event){.kind = (uint8_t)kind,
+                            .api = synth_api(api),
+                            .flags = WEIR_EVF_RUNTIME | (waits ? WEIR_EVF_IMPLICIT_SYNC : 0),
+                            .copy = kind == WEIR_EV_SYNC ? WEIR_SYNC_CONTEXT : 0,
+                            .bytes = kind == WEIR_EV_ALLOC ? 64 : 0,
+                            .a = at,
+                            .mem = WEIR_MEM_PINNED,
+                            .device = (uint8_t)device,
+                            .src_device = HOST,
+                            .stack = context << 24});
 }
 
 static int64_t of_api(const json_t *j, const char *name, const char *member)
@@ -458,8 +458,7 @@ START_TEST(a_context_made_by_name_is_not_made_again_by_its_first_use)
   in_context(0, 100000, 9000, "cuCtxSynchronize", WEIR_EV_SYNC, 1, 0);
   in_context(0, 110000, 50, "cuDevicePrimaryCtxRetain", WEIR_EV_CONTEXT, 1, 0);
   in_context(0, 120000, 70000, "cuCtxCreate_v4", WEIR_EV_CONTEXT, 2, 0);
-  synth_event(0, 200000, 10,
-              (weir_trace_event){.kind = WEIR_EV_RESET, .bytes = 1, .stack = 2u << 24});
+  synth_event(0, 200000, 10, (trace_event){.kind = WEIR_EV_RESET, .bytes = 1, .stack = 2u << 24});
   in_context(0, 210000, 600, "cuCtxSynchronize", WEIR_EV_SYNC, 1, 0);
   synth_close();
   json_t *j = synth_json(trace());
@@ -530,12 +529,12 @@ START_TEST(what_was_captured_is_said_to_run_with_its_graphs)
     synth_copy(0, 1000 + i * 100, 10, WEIR_COPY_HTOD, 1 << 20, 0, HOST, WEIR_MEM_DEVICE,
                WEIR_MEM_PINNED, WEIR_EVF_ASYNC | WEIR_EVF_CAPTURE);
   synth_event(0, 1500, 10,
-              (weir_trace_event){.kind = WEIR_EV_LAUNCH,
-                                 .api = synth_api("cudaLaunchKernel"),
-                                 .flags = WEIR_EVF_CAPTURE});
+              (trace_event){.kind = WEIR_EV_LAUNCH,
+                            .api = synth_api("cudaLaunchKernel"),
+                            .flags = WEIR_EVF_CAPTURE});
   for (uint64_t i = 0; i < 7; i++)
     synth_event(0, 2000 + i * 100, 10,
-                (weir_trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuGraphLaunch")});
+                (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuGraphLaunch")});
   synth_close();
   const char *t = trace();
   json_t *j = synth_json(t);
@@ -571,7 +570,7 @@ START_TEST(text_keeps_to_its_width_and_says_what_was_lost)
   synth_open(synth_dir());
   for (uint64_t i = 0; i < 3000; i++)
     random_event(&o, i * 1000);
-  weir_spool_drop(1234, 28);
+  spool_drop(1234, 28);
   synth_alloc(0, 4000000, 5, 0x9000, 10, 0, WEIR_MEM_DEVICE);
   synth_close();
   const char *t = trace();

@@ -18,13 +18,13 @@ static const char *file(const char *name)
   return path;
 }
 
-static weir_status report_on(const char *trace, weir_report_format format)
+static weir_status report_on(const char *trace, report_format format)
 {
   char *text = NULL;
   size_t bytes = 0;
   FILE *f = open_memstream(&text, &bytes);
-  weir_report_options o = {.format = format};
-  weir_status s = weir_report_summary(f, trace, &o);
+  report_settings o = {.format = format};
+  weir_status s = report_summary(f, trace, &o);
   (void)fclose(f);
   free(text);
   return s;
@@ -55,12 +55,12 @@ static const char *make_trace(void)
   synth_extended(0, WEIR_EV_NAME, 0, WEIR_NAME_DEVICE, "GPU", 3);
   for (uint64_t i = 0; i < 60; i++) {
     synth_event(0, i * 100, 20,
-                (weir_trace_event){.kind = WEIR_EV_ALLOC,
-                                   .api = synth_api("cudaMalloc"),
-                                   .a = 0x1000 + i * 64,
-                                   .bytes = 64,
-                                   .mem = WEIR_MEM_DEVICE,
-                                   .stack = 1});
+                (trace_event){.kind = WEIR_EV_ALLOC,
+                              .api = synth_api("cudaMalloc"),
+                              .a = 0x1000 + i * 64,
+                              .bytes = 64,
+                              .mem = WEIR_MEM_DEVICE,
+                              .stack = 1});
     synth_copy(0, i * 100 + 30, 20, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
                WEIR_MEM_PAGEABLE, 0);
     if (i & 1) synth_free(0, i * 100 + 60, 20, 0x1000 + i * 64);
@@ -279,11 +279,11 @@ START_TEST(a_report_that_cannot_be_written_is_an_error)
 {
   const char *t = make_trace();
   FILE *full = fopen("/dev/full", "w");
-  weir_report_options o = {.format = WEIR_REPORT_TEXT};
+  report_settings o = {.format = WEIR_REPORT_TEXT};
   ck_assert_ptr_nonnull(full);
-  ck_assert_int_eq(weir_report_summary(full, t, &o), WEIR_EIO);
+  ck_assert_int_eq(report_summary(full, t, &o), WEIR_EIO);
   o.format = WEIR_REPORT_JSON;
-  ck_assert_int_eq(weir_report_summary(full, t, &o), WEIR_EIO);
+  ck_assert_int_eq(report_summary(full, t, &o), WEIR_EIO);
   (void)fclose(full);
 }
 END_TEST

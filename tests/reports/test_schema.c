@@ -73,17 +73,17 @@ static const char *make_trace(void)
   synth_open(synth_dir());
   synth_stack(0, 1, frames, 1);
   synth_event(0, 10, 5,
-              (weir_trace_event){.kind = WEIR_EV_ALLOC,
-                                 .api = synth_api("cudaMalloc"),
-                                 .a = 0x1000,
-                                 .bytes = 64,
-                                 .mem = WEIR_MEM_DEVICE,
-                                 .stack = 1});
+              (trace_event){.kind = WEIR_EV_ALLOC,
+                            .api = synth_api("cudaMalloc"),
+                            .a = 0x1000,
+                            .bytes = 64,
+                            .mem = WEIR_MEM_DEVICE,
+                            .stack = 1});
   synth_copy(0, 20, 5, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
              WEIR_MEM_PINNED, 0);
-  weir_trace_event head = {.start = weir_spool_current()->clock_first.ticks + 30};
-  weir_tensor_notice tensor = {.fact = WEIR_TENSOR_MADE, .bytes = 8, .device = -1, .module = "net"};
-  ck_assert(weir_tensor_record(synth_thread(0), &head, &tensor));
+  trace_event head = {.start = spool_current()->clock_first.ticks + 30};
+  tensor_notice tensor = {.fact = WEIR_TENSOR_MADE, .bytes = 8, .device = -1, .module = "net"};
+  ck_assert(tensor_record(synth_thread(0), &head, &tensor));
   synth_close();
   one[0] = synth_spool();
   return synth_import("t.db", one);
@@ -207,22 +207,22 @@ static const char *make_rich_trace(void)
 {
   const char *one[] = {NULL, NULL};
   const uint64_t frames[] = {0x1010};
-  weir_trace_event launch = {
+  trace_event launch = {
       .kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel"), .a = 77, .bytes = 256, .b = 1};
-  weir_trace_event failed = {.kind = WEIR_EV_CALL, .api = synth_api("cudaMalloc"), .status = 2};
+  trace_event failed = {.kind = WEIR_EV_CALL, .api = synth_api("cudaMalloc"), .status = 2};
   synth_open(synth_dir());
   synth_module(0, 0x1000, 0x1000, 0x1fff, "/lib/one.so", "ab", 2);
   synth_stack(0, 1, frames, 1);
   synth_extended(0, WEIR_EV_NAME, 77, WEIR_NAME_KERNEL, "step", 4);
   synth_alloc(0, 10, 5, 0x1000, 64, 0, WEIR_MEM_DEVICE);
   synth_event(0, 20, 5,
-              (weir_trace_event){.kind = WEIR_EV_COPY,
-                                 .api = synth_api("cudaMemcpy"),
-                                 .copy = WEIR_COPY_HTOD,
-                                 .bytes = 64,
-                                 .src_device = WEIR_DEVICE_NONE,
-                                 .mem = WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4,
-                                 .stack = 1});
+              (trace_event){.kind = WEIR_EV_COPY,
+                            .api = synth_api("cudaMemcpy"),
+                            .copy = WEIR_COPY_HTOD,
+                            .bytes = 64,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .mem = WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4,
+                            .stack = 1});
   synth_event(0, 30, 5, launch);
   synth_sync(0, 40, 9, WEIR_SYNC_CONTEXT);
   synth_event(0, 60, 5, failed);

@@ -25,23 +25,23 @@ static void stack(uint32_t id, uint64_t place, uint64_t caller, uint64_t outermo
 static void alloc(uint64_t at, uint64_t bytes, uint32_t stack_id)
 {
   synth_event(0, at, 10,
-              (weir_trace_event){.kind = WEIR_EV_ALLOC,
-                                 .api = synth_api("cudaMalloc"),
-                                 .flags = WEIR_EVF_RUNTIME,
-                                 .a = 0x100000 + at,
-                                 .bytes = bytes,
-                                 .mem = WEIR_MEM_DEVICE,
-                                 .src_device = HOST,
-                                 .stack = stack_id});
+              (trace_event){.kind = WEIR_EV_ALLOC,
+                            .api = synth_api("cudaMalloc"),
+                            .flags = WEIR_EVF_RUNTIME,
+                            .a = 0x100000 + at,
+                            .bytes = bytes,
+                            .mem = WEIR_MEM_DEVICE,
+                            .src_device = HOST,
+                            .stack = stack_id});
 }
 
-static char *text_of(const char *path, weir_report_options o)
+static char *text_of(const char *path, report_settings o)
 {
   char *text = NULL;
   size_t bytes = 0;
   FILE *f = open_memstream(&text, &bytes);
   ck_assert_ptr_nonnull(f);
-  ck_assert_msg(weir_report_summary(f, path, &o) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_msg(report_summary(f, path, &o) == WEIR_OK, "%s", weir_error_message());
   (void)fclose(f);
   return text;
 }
@@ -85,7 +85,7 @@ START_TEST(leaks_of_each_caller_are_told_apart)
     ck_assert_uint_eq(json_array_size(json_object_get(x, "frames")), 3); /* the whole of it */
   }
   json_decref(j);
-  char *text = text_of(t, (weir_report_options){.width = 100});
+  char *text = text_of(t, (report_settings){.width = 100});
   const char *leak = strstr(text, "Live at exit");
   ck_assert_ptr_nonnull(leak);
   ck_assert_ptr_nonnull(strstr(leak, "       4  15.0 MiB  0xa0\n"
@@ -95,11 +95,11 @@ START_TEST(leaks_of_each_caller_are_told_apart)
                                      "       1  4.00 MiB    ← 0xc1\n"
                                      "       1  2.00 MiB    ← 0xc0\n"));
   free(text);
-  text = text_of(t, (weir_report_options){.width = 100, .depth = 1});
+  text = text_of(t, (report_settings){.width = 100, .depth = 1});
   ck_assert_ptr_nonnull(strstr(text, "← 0xb1"));
   ck_assert_ptr_null(strstr(text, "← 0xc1"));
   free(text);
-  text = text_of(t, (weir_report_options){.width = 100, .depth = -1});
+  text = text_of(t, (report_settings){.width = 100, .depth = -1});
   ck_assert_ptr_null(strstr(text, "←"));
   free(text);
 }
@@ -131,13 +131,13 @@ END_TEST
 static void copy(uint64_t at, uint64_t bytes, int direction, int mem, int src_mem)
 {
   synth_event(0, at, 10,
-              (weir_trace_event){.kind = WEIR_EV_COPY,
-                                 .api = synth_api("cudaMemcpyAsync"),
-                                 .flags = WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC,
-                                 .bytes = bytes,
-                                 .copy = (uint8_t)direction,
-                                 .mem = (uint8_t)(mem | src_mem << 4),
-                                 .stack = 1});
+              (trace_event){.kind = WEIR_EV_COPY,
+                            .api = synth_api("cudaMemcpyAsync"),
+                            .flags = WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC,
+                            .bytes = bytes,
+                            .copy = (uint8_t)direction,
+                            .mem = (uint8_t)(mem | src_mem << 4),
+                            .stack = 1});
 }
 
 START_TEST(copies_of_one_line_are_split_by_direction_and_memory)
@@ -160,7 +160,7 @@ START_TEST(copies_of_one_line_are_split_by_direction_and_memory)
               {"d2h", "device", "pinned", "d2h pinned ", 150},
               {"h2h", "pageable", "pinned", "h2h pageable → pinned ", 3}};
   ck_assert_uint_eq(json_array_size(copies), 4);
-  char *text = text_of(t, (weir_report_options){.width = 100});
+  char *text = text_of(t, (report_settings){.width = 100});
   for (size_t i = 0; i < 4; i++) {
     const json_t *x = json_array_get(copies, i);
     ck_assert_int_eq(number(x, "bytes"), want[i].bytes);
@@ -197,11 +197,11 @@ static const char *sixty_places(void)
 START_TEST(a_list_has_as_many_places_as_were_asked_for_or_says_how_many_there_are)
 {
   const char *t = sixty_places();
-  char *all = text_of(t, (weir_report_options){.top = 60, .depth = -1});
+  char *all = text_of(t, (report_settings){.top = 60, .depth = -1});
   ck_assert_uint_eq(count_of(strstr(all, "Places that allocate"), "  0xa0"), 2 * 60); /* leaks */
   ck_assert_ptr_null(strstr(all, "more place"));
   free(all);
-  char *most = text_of(t, (weir_report_options){.top = 50, .depth = -1});
+  char *most = text_of(t, (report_settings){.top = 50, .depth = -1});
   const char *list_there = strstr(most, "Places that allocate  the first 50 of 60");
   ck_assert_ptr_nonnull(list_there);
   ck_assert_uint_eq(count_of(list_there, "  0xa0"), 2 * 50);
@@ -228,7 +228,7 @@ START_TEST(callers_that_are_left_out_are_added_up)
     alloc(100 * i, UINT64_C(1024) * i, i);
   }
   const char *t = trace();
-  char *text = text_of(t, (weir_report_options){.top = 3, .depth = 1, .width = 100});
+  char *text = text_of(t, (report_settings){.top = 3, .depth = 1, .width = 100});
   const char *leak = strstr(text, "Live at exit");
   ck_assert_ptr_nonnull(strstr(leak, "      30   465 KiB  0xa0\n"
                                      "       1  30.0 KiB  ← 0xb01e\n"
@@ -286,7 +286,7 @@ START_TEST(without_a_width_nothing_is_cut)
   synth_extended(0, WEIR_EV_NOTE, 0, 0, long_text, strlen(long_text));
   synth_extended(0, WEIR_EV_NAME, 0, WEIR_NAME_DEVICE, name, strlen(name));
   alloc(100, 64, 0);
-  char *text = text_of(trace(), (weir_report_options){0});
+  char *text = text_of(trace(), (report_settings){0});
   ck_assert_ptr_null(strstr(text, "…"));
   ck_assert_ptr_nonnull(strstr(text, long_text));
   ck_assert_ptr_nonnull(strstr(text, name));
@@ -317,17 +317,15 @@ START_TEST(one_is_singular)
              WEIR_EVF_IMPLICIT_SYNC);
   synth_copy(0, 500, 10, WEIR_COPY_HTOD, 64, 0, HOST, WEIR_MEM_DEVICE, WEIR_MEM_PINNED,
              WEIR_EVF_CAPTURE);
-  synth_event(
-      0, 600, 10,
-      (weir_trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuGraphLaunch"), .stack = 1});
+  synth_event(0, 600, 10,
+              (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuGraphLaunch"), .stack = 1});
   synth_event(
       0, 700, 10,
-      (weir_trace_event){.kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel"), .stack = 1});
-  synth_event(
-      0, 800, 10,
-      (weir_trace_event){.kind = WEIR_EV_MEMSET, .api = synth_api("cudaMemset"), .status = 1});
-  weir_spool_drop(1, 28);
-  char *text = text_of(trace(), (weir_report_options){.width = 100});
+      (trace_event){.kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel"), .stack = 1});
+  synth_event(0, 800, 10,
+              (trace_event){.kind = WEIR_EV_MEMSET, .api = synth_api("cudaMemset"), .status = 1});
+  spool_drop(1, 28);
+  char *text = text_of(trace(), (report_settings){.width = 100});
   static const char *const said[] = {"explicit 10 ns in 1 call · implicit 20 ns in 2 calls\n",
                                      "1 kernel launch\n",
                                      "1 block, never freed",

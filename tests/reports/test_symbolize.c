@@ -134,7 +134,7 @@ static void resolve(uint64_t address, const char *module, const unsigned char *i
   synth_open(synth_dir());
   if (module) synth_module(0, self.base, self.start, self.end, module, id, id_bytes);
   synth_stack(0, 1, &address, 1);
-  synth_event(0, 100, 10, (weir_trace_event){.kind = WEIR_EV_CALL, .stack = 1});
+  synth_event(0, 100, 10, (trace_event){.kind = WEIR_EV_CALL, .stack = 1});
   synth_close();
   one[0] = synth_spool();
   let_go();
@@ -374,8 +374,8 @@ static char *report_with(const char *trace, const char *symbols)
   char *text = NULL;
   size_t bytes = 0;
   FILE *f = open_memstream(&text, &bytes);
-  weir_report_options o = {.symbols = symbols, .width = 200};
-  ck_assert_int_eq(weir_report_summary(f, trace, &o), WEIR_OK);
+  report_settings o = {.symbols = symbols, .width = 200};
+  ck_assert_int_eq(report_summary(f, trace, &o), WEIR_OK);
   (void)fclose(f);
   return text;
 }
@@ -387,12 +387,12 @@ static const char *trace_of_an_allocation(const char *module, const void *id, si
   synth_module(0, self.base, self.start, self.end, module, id, id_bytes);
   synth_stack(0, 1, &seen, 1);
   synth_event(0, 100, 10,
-              (weir_trace_event){.kind = WEIR_EV_ALLOC,
-                                 .api = synth_api("cudaMalloc"),
-                                 .a = 0x1000,
-                                 .bytes = 4096,
-                                 .mem = WEIR_MEM_DEVICE,
-                                 .stack = 1});
+              (trace_event){.kind = WEIR_EV_ALLOC,
+                            .api = synth_api("cudaMalloc"),
+                            .a = 0x1000,
+                            .bytes = 4096,
+                            .mem = WEIR_MEM_DEVICE,
+                            .stack = 1});
   synth_close();
   one[0] = synth_spool();
   return synth_import("site.db", one);
@@ -444,12 +444,12 @@ START_TEST(a_report_names_the_place_in_the_program)
   synth_module(0, self.base, self.start, self.end, self.path, self.build_id, self.build_id_bytes);
   synth_stack(0, 1, frames, 2);
   synth_event(0, 100, 10,
-              (weir_trace_event){.kind = WEIR_EV_ALLOC,
-                                 .api = synth_api("cudaMalloc"),
-                                 .a = 0x1000,
-                                 .bytes = 4096,
-                                 .mem = WEIR_MEM_DEVICE,
-                                 .stack = 1});
+              (trace_event){.kind = WEIR_EV_ALLOC,
+                            .api = synth_api("cudaMalloc"),
+                            .a = 0x1000,
+                            .bytes = 4096,
+                            .mem = WEIR_MEM_DEVICE,
+                            .stack = 1});
   synth_close();
   one[0] = synth_spool();
   const char *t = synth_import("site.db", one);

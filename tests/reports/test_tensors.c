@@ -8,10 +8,10 @@
 #include "tests/reports/synth.h"
 
 /* A fact on thread n at `at` ns. */
-static void put(int n, uint64_t at, weir_tensor_notice what)
+static void put(int n, uint64_t at, tensor_notice what)
 {
-  weir_trace_event head = {.start = weir_spool_current()->clock_first.ticks + at};
-  ck_assert(weir_tensor_record(synth_thread(n), &head, &what));
+  trace_event head = {.start = spool_current()->clock_first.ticks + at};
+  ck_assert(tensor_record(synth_thread(n), &head, &what));
 }
 
 static void make(int n, uint64_t at, uint64_t storage, uint64_t bytes, int device,
@@ -19,28 +19,27 @@ static void make(int n, uint64_t at, uint64_t storage, uint64_t bytes, int devic
 {
   static const int64_t size[] = {4, 2};
   put(n, at,
-      (weir_tensor_notice){.fact = WEIR_TENSOR_MADE,
-                           .storage = storage,
-                           .address = storage + 64,
-                           .bytes = bytes,
-                           .mem = device < 0 ? WEIR_MEM_PAGEABLE : WEIR_MEM_DEVICE,
-                           .device = device,
-                           .dtype = WEIR_FLOAT32,
-                           .dims = 2,
-                           .size = size,
-                           .module = module});
+      (tensor_notice){.fact = WEIR_TENSOR_MADE,
+                      .storage = storage,
+                      .address = storage + 64,
+                      .bytes = bytes,
+                      .mem = device < 0 ? WEIR_MEM_PAGEABLE : WEIR_MEM_DEVICE,
+                      .device = device,
+                      .dtype = WEIR_FLOAT32,
+                      .dims = 2,
+                      .size = size,
+                      .module = module});
 }
 
 static void name(int n, uint64_t at, uint64_t storage, const char *text)
 {
   put(n, at,
-      (weir_tensor_notice){
-          .fact = WEIR_TENSOR_NAMED, .storage = storage, .device = -1, .name = text});
+      (tensor_notice){.fact = WEIR_TENSOR_NAMED, .storage = storage, .device = -1, .name = text});
 }
 
 static void drop(int n, uint64_t at, uint64_t storage)
 {
-  put(n, at, (weir_tensor_notice){.fact = WEIR_TENSOR_GONE, .storage = storage, .device = -1});
+  put(n, at, (tensor_notice){.fact = WEIR_TENSOR_GONE, .storage = storage, .device = -1});
 }
 
 static void begin(void)
@@ -171,7 +170,7 @@ END_TEST
 
 START_TEST(a_payload_that_is_wrong_is_left_out)
 {
-  weir_tensor_info info = {.fact = WEIR_TENSOR_MADE, .dtype = 200, .dims = 200, .bytes = 5};
+  tensor_info info = {.fact = WEIR_TENSOR_MADE, .dtype = 200, .dims = 200, .bytes = 5};
   begin();
   ck_assert(synth_extended(0, WEIR_EV_TENSOR, 1, 0, &info, sizeof info - 1));
   info.name_bytes = 500;

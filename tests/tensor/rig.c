@@ -55,9 +55,9 @@ void elements_are(const weir_tensor *t, int count, const double *values)
 
 void shape_is(const weir_tensor *t, weir_shape shape)
 {
-  weir_text have, want;
-  (void)weir_shape_text(&have, weir_tensor_shape(t));
-  ck_assert_str_eq(have.at, weir_shape_text(&want, shape));
+  text_buffer have, want;
+  (void)shape_format(&have, weir_tensor_shape(t));
+  ck_assert_str_eq(have.at, shape_format(&want, shape));
 }
 
 void strides_are(const weir_tensor *t, weir_shape strides)

@@ -27,7 +27,7 @@ START_TEST(each_dtype_has_a_name_a_size_and_types_that_are_read_again)
       ck_assert_int_eq(back, all[i]);
       ck_assert_int_eq(d.type, type);
     }
-    ck_assert_uint_eq(weir_dtype_size(all[i]), weir_itemsize(all[i]));
+    ck_assert_uint_eq(weir_dtype_size(all[i]), itemsize(all[i]));
   }
   ck_assert_str_eq(weir_type_name(WEIR_FLOAT32, WEIR_DEVICE_CUDA), "weir.cuda.FloatTensor");
   ck_assert_str_eq(weir_type_name(WEIR_BFLOAT16, WEIR_DEVICE_CPU), "weir.BFloat16Tensor");

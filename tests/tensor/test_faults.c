@@ -159,7 +159,7 @@ static operands o;
 static void start(void)
 {
   devices(2);
-  weir_slots_most = 0; /* every tensor is an allocation */
+  slot_list_most = 0; /* every tensor is an allocation */
   o.host = counting(weir_shape(2, 3), WEIR_FLOAT32, cpu);
   o.near = counting(weir_shape(2, 3), WEIR_FLOAT32, cuda0);
   o.far = counting(weir_shape(2, 3), WEIR_FLOAT32, cuda1);

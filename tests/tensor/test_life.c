@@ -317,7 +317,7 @@ START_TEST(every_kind_of_handle_is_given_back_at_the_end_of_its_block)
   }
   ck_assert_uint_lt(mallinfo2().uordblks, before + 8192); /* 300 of the smallest are more */
   one_of_each_device();
-  unsigned heaps = atomic_load(&weir_devices[0].pool)->heap_count;
+  unsigned heaps = atomic_load(&attached_devices[0].pool)->heap_count;
   weir_ok(weir_memory_empty_cache(cuda0));
   uint64_t reserved = weir_memory_reserved(cuda0);
   for (int i = 0; i < 10; i++)
@@ -325,7 +325,7 @@ START_TEST(every_kind_of_handle_is_given_back_at_the_end_of_its_block)
   ck_assert_uint_eq(weir_memory_allocated(cuda0), 0);
   weir_ok(weir_pinned_get_stats(&pinned));
   ck_assert_int_eq(pinned.active_bytes, 0);
-  ck_assert_uint_eq(atomic_load(&weir_devices[0].pool)->heap_count, heaps);
+  ck_assert_uint_eq(atomic_load(&attached_devices[0].pool)->heap_count, heaps);
   weir_ok(weir_memory_empty_cache(cuda0));
   ck_assert_uint_eq(weir_memory_reserved(cuda0), reserved);
 }

@@ -198,7 +198,7 @@ static void measure_machine(double *add_ns, double *clock_ns)
 {
   enum { ADDS = 4000000, READS = 200000, ROUNDS = 9 };
   double adds[ROUNDS], reads[ROUNDS];
-  weir_clock_init();
+  clock_init();
   for (int i = 0; i < ROUNDS; i++) {
     uint64_t x = 0;
     double start = bench_now();
@@ -208,7 +208,7 @@ static void measure_machine(double *add_ns, double *clock_ns)
     }
     double middle = bench_now();
     for (int k = 0; k < READS; k++)
-      x += weir_ticks();
+      x += clock_ticks();
     adds[i] = (middle - start) / ADDS * 1e9;
     reads[i] = (bench_now() - middle) / READS * 1e9;
     __asm__ volatile("" ::"r"(x));

@@ -95,19 +95,19 @@ static void sigkill(measured *m, const row *r)
 
 static uint16_t api_of(const char *name)
 {
-  for (uint32_t i = 1; i < weir_api_count; i++)
-    if (!strcmp(weir_api(i)->name, name)) return (uint16_t)i;
+  for (uint32_t i = 1; i < api_total; i++)
+    if (!strcmp(api_row(i)->name, name)) return (uint16_t)i;
   return 0;
 }
 
-static void write_stacks(weir_writer *w)
+static void write_stacks(spool_writer *w)
 {
   for (uint32_t id = 1; id <= SITES; id++) {
     uint64_t frames[16];
-    weir_trace_event head = {.a = id, .bytes = 16};
+    trace_event head = {.a = id, .bytes = 16};
     for (int k = 0; k < 16; k++)
       frames[k] = UINT64_C(0x400000) + id * 64u + (unsigned)k * 4096u;
-    (void)weir_writer_extended(w, WEIR_EV_STACK, &head, frames, sizeof frames);
+    (void)spool_writer_extended(w, WEIR_EV_STACK, &head, frames, sizeof frames);
   }
 }
 
@@ -116,7 +116,7 @@ typedef struct mix {
 } mix;
 
 /* The n-th event of the mix, into a slot. */
-static void fill(weir_trace_event *e, uint64_t n, const mix *x)
+static void fill(trace_event *e, uint64_t n, const mix *x)
 {
   uint64_t step = n / 10, pointer = UINT64_C(0x10000000000) + step % 4096 * 65536;
   static const uint8_t kinds[10] = {WEIR_EV_ALLOC, WEIR_EV_COPY,   WEIR_EV_LAUNCH, WEIR_EV_LAUNCH,
@@ -130,14 +130,14 @@ static void fill(weir_trace_event *e, uint64_t n, const mix *x)
   memset(e, 0, sizeof *e);
   e->kind = kinds[n % 10];
   e->api = apis[e->kind];
-  e->start = weir_ticks();
+  e->start = clock_ticks();
   e->stack = (uint32_t)(n % SITES) + 1;
   e->src_device = WEIR_DEVICE_NONE;
   e->a = pointer;
   e->bytes = e->kind == WEIR_EV_SYNC ? 0 : 65536;
   e->stream = WEIR_STREAM_LEGACY;
   e->mem = WEIR_MEM_DEVICE;
-  weir_event_set_duration(e, 2000);
+  event_set_duration(e, 2000);
   if (e->kind == WEIR_EV_COPY) {
     e->copy = WEIR_COPY_HTOD;
     e->mem = WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4;
@@ -151,24 +151,24 @@ static void fill(weir_trace_event *e, uint64_t n, const mix *x)
 /* In a child of its own, since a process has one spool. */
 static int write_spool(const char *folder, uint64_t events)
 {
-  weir_clock_init();
-  weir_spool_options o = {.directory = folder,
-                          .limit_bytes = UINT64_C(2) << 30,
-                          .api_count = weir_api_count,
-                          .api_hash = weir_api_hash(weir_api_count)};
+  clock_init();
+  spool_options o = {.directory = folder,
+                     .limit_bytes = UINT64_C(2) << 30,
+                     .api_count = api_total,
+                     .api_hash = api_table_hash(api_total)};
   mix x = {api_of("cuMemAlloc_v2"), api_of("cuMemFree_v2"), api_of("cuMemcpyHtoD_v2"),
            api_of("cuCtxSynchronize"), api_of("cuLaunchKernel")};
-  weir_writer w = {0};
-  if (weir_spool_open(&o) != WEIR_OK) return 1;
+  spool_writer w = {0};
+  if (spool_open(&o) != WEIR_OK) return 1;
   write_stacks(&w);
   for (uint64_t n = 0; n < events; n++) {
-    weir_trace_event *e = weir_writer_slots(&w, 1);
+    trace_event *e = spool_writer_slots(&w, 1);
     if (!e) return 1;
     fill(e, n, &x);
-    weir_writer_commit(&w, 1);
+    spool_writer_commit(&w, 1);
   }
-  weir_writer_release(&w);
-  weir_spool_close();
+  spool_writer_release(&w);
+  spool_close();
   return 0;
 }
 

@@ -15,108 +15,108 @@ static weir_status written(FILE *out)
 
 /* A snapshot in the making. */
 typedef struct snapshot {
-  weir_dump d;
+  dump_writer d;
   const rp_ops *ops;
   uint32_t *written; /* by stack: the id to put it again by, 0: not yet, or it cannot be */
 } snapshot;
 
-static void put_frame(weir_dump *d, const rp_frame *f)
+static void put_frame(dump_writer *d, const rp_frame *f)
 {
-  weir_dump_begin(d, '{');
-  weir_dump_key_text(d, "name", f->name);
-  weir_dump_key_text(d, "filename", f->file);
-  weir_dump_key_unsigned(d, "line", (uint64_t)f->line);
-  weir_dump_end(d, '}');
+  dump_begin(d, '{');
+  dump_key_text(d, "name", f->name);
+  dump_key_text(d, "filename", f->file);
+  dump_key_unsigned(d, "line", (uint64_t)f->line);
+  dump_end(d, '}');
 }
 
 static void put_frames(snapshot *s, const rp_op *op)
 {
-  weir_dump *d = &s->d;
-  weir_dump_key(d, "frames");
+  dump_writer *d = &s->d;
+  dump_key(d, "frames");
   if (s->written && s->written[op->stack]) {
-    weir_dump_again(d, s->written[op->stack]);
+    dump_recall(d, s->written[op->stack]);
     return;
   }
   const rp_ops *ops = s->ops;
   rp_stack stack = op->stack ? ops->stack[op->stack] : (rp_stack){0, 0};
-  weir_dump_begin(d, '[');
+  dump_begin(d, '[');
   for (size_t i = 0; i < stack.count; i++)
     put_frame(d, &ops->frame[stack.first + i]);
-  weir_dump_end(d, ']');
-  if (s->written && stack.count) s->written[op->stack] = weir_dump_remember(d);
+  dump_end(d, ']');
+  if (s->written && stack.count) s->written[op->stack] = dump_remember(d);
 }
 
 /* ---- PyTorch's snapshot ---------------------------------------------------------------------- */
 
 static void put_segment(snapshot *s, const rp_op *op)
 {
-  weir_dump *d = &s->d;
-  weir_dump_begin(d, '{');
-  weir_dump_key_unsigned(d, "device", op->heap);
-  weir_dump_key_unsigned(d, "address", op->address);
-  weir_dump_key_unsigned(d, "total_size", op->bytes);
-  weir_dump_key_unsigned(d, "allocated_size", op->bytes);
-  weir_dump_key_unsigned(d, "active_size", op->bytes);
-  weir_dump_key_unsigned(d, "requested_size", op->bytes);
-  weir_dump_key_unsigned(d, "stream", op->stream);
-  weir_dump_key_text(d, "segment_type", op->bytes > 1048576 ? "large" : "small");
-  weir_dump_key_bool(d, "is_expandable", false);
+  dump_writer *d = &s->d;
+  dump_begin(d, '{');
+  dump_key_unsigned(d, "device", op->heap);
+  dump_key_unsigned(d, "address", op->address);
+  dump_key_unsigned(d, "total_size", op->bytes);
+  dump_key_unsigned(d, "allocated_size", op->bytes);
+  dump_key_unsigned(d, "active_size", op->bytes);
+  dump_key_unsigned(d, "requested_size", op->bytes);
+  dump_key_unsigned(d, "stream", op->stream);
+  dump_key_text(d, "segment_type", op->bytes > 1048576 ? "large" : "small");
+  dump_key_bool(d, "is_expandable", false);
   put_frames(s, op);
-  weir_dump_key(d, "blocks");
-  weir_dump_begin(d, '[');
-  weir_dump_begin(d, '{');
-  weir_dump_key_unsigned(d, "address", op->address);
-  weir_dump_key_unsigned(d, "size", op->bytes);
-  weir_dump_key_unsigned(d, "requested_size", op->bytes);
-  weir_dump_key_text(d, "state", "active_allocated");
+  dump_key(d, "blocks");
+  dump_begin(d, '[');
+  dump_begin(d, '{');
+  dump_key_unsigned(d, "address", op->address);
+  dump_key_unsigned(d, "size", op->bytes);
+  dump_key_unsigned(d, "requested_size", op->bytes);
+  dump_key_text(d, "state", "active_allocated");
   put_frames(s, op);
-  weir_dump_end(d, '}');
-  weir_dump_end(d, ']');
-  weir_dump_end(d, '}');
+  dump_end(d, '}');
+  dump_end(d, ']');
+  dump_end(d, '}');
 }
 
 static void put_entry(snapshot *s, const rp_op *op, const char *action)
 {
-  weir_dump *d = &s->d;
-  weir_dump_begin(d, '{');
-  weir_dump_key_text(d, "action", action);
-  weir_dump_key_unsigned(d, "addr", op->address);
-  weir_dump_key_unsigned(d, "size", op->bytes);
-  weir_dump_key_unsigned(d, "stream", op->stream);
-  weir_dump_key_unsigned(d, "time_us", op->time / 1000);
+  dump_writer *d = &s->d;
+  dump_begin(d, '{');
+  dump_key_text(d, "action", action);
+  dump_key_unsigned(d, "addr", op->address);
+  dump_key_unsigned(d, "size", op->bytes);
+  dump_key_unsigned(d, "stream", op->stream);
+  dump_key_unsigned(d, "time_us", op->time / 1000);
   put_frames(s, op);
-  weir_dump_end(d, '}');
+  dump_end(d, '}');
 }
 
 static void put_traces(snapshot *s)
 {
   const rp_ops *ops = s->ops;
-  weir_dump_begin(&s->d, '[');
+  dump_begin(&s->d, '[');
   for (uint32_t heap = 0; heap < ops->heaps; heap++) {
-    weir_dump_begin(&s->d, '[');
+    dump_begin(&s->d, '[');
     for (size_t i = 0; i < ops->count; i++) {
       const rp_op *op = &ops->op[i];
       if (op->heap != heap) continue;
       put_entry(s, op, op->kind == RP_ALLOC ? "alloc" : "free_requested");
       if (op->kind == RP_FREE) put_entry(s, op, "free_completed");
     }
-    weir_dump_end(&s->d, ']');
+    dump_end(&s->d, ']');
   }
-  weir_dump_end(&s->d, ']');
+  dump_end(&s->d, ']');
 }
 
 static void put_snapshot(snapshot *s, const bool *freed)
 {
   const rp_ops *ops = s->ops;
-  weir_dump_begin(&s->d, '{');
-  weir_dump_key(&s->d, "segments");
-  weir_dump_begin(&s->d, '[');
+  dump_begin(&s->d, '{');
+  dump_key(&s->d, "segments");
+  dump_begin(&s->d, '[');
   for (size_t i = 0; i < ops->count; i++)
     if (!freed[ops->op[i].block]) put_segment(s, &ops->op[i]);
-  weir_dump_end(&s->d, ']');
-  weir_dump_key(&s->d, "device_traces");
+  dump_end(&s->d, ']');
+  dump_key(&s->d, "device_traces");
   put_traces(s);
-  weir_dump_end(&s->d, '}');
+  dump_end(&s->d, '}');
 }
 
 static weir_status write_snapshot(FILE *out, const rp_ops *ops, bool pickle)
@@ -126,9 +126,9 @@ static weir_status write_snapshot(FILE *out, const rp_ops *ops, bool pickle)
   snapshot s = {.ops = ops, .written = calloc(ops->stack_count + 1, sizeof(uint32_t))};
   for (size_t i = 0; i < ops->count; i++)
     if (ops->op[i].kind == RP_FREE) freed[ops->op[i].block] = true;
-  weir_dump_start(&s.d, out, pickle);
+  dump_start(&s.d, out, pickle);
   put_snapshot(&s, freed);
-  weir_dump_finish(&s.d);
+  dump_finish(&s.d);
   free(s.written);
   free(freed);
   return written(out);

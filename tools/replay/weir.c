@@ -32,12 +32,12 @@ typedef struct event {
 typedef struct heap {
   weir_backend backend;
   rp_driver *driver;
-  weir_pool *pool;
-  wr_map streams;  /* stream -> weir_heap */
-  wr_map threads;  /* thread -> weir_thread, where it is not the one that runs */
+  mem_pool *pool;
+  wr_map streams;  /* stream -> mem_heap */
+  wr_map threads;  /* thread -> tcache_thread, where it is not the one that runs */
   uint64_t moment; /* allocations so far */
   uint64_t key;    /* of `stream` */
-  weir_heap *stream;
+  mem_heap *stream;
 } heap;
 
 static uint64_t next_address = PAGE;
@@ -47,7 +47,7 @@ static uint32_t now; /* ms, of the list */
 static struct {
   heap *heap;
   uint32_t thread;
-  weir_thread *own;
+  tcache_thread *own;
 } playing;
 
 static weir_status no_memory(void)
@@ -227,14 +227,15 @@ static weir_status play(heap *h, uint32_t thread)
   uint64_t *from = playing.heap ? wr_map_get(&playing.heap->threads, playing.thread)
                                 : (uint64_t *)(void *)&playing.own;
   if (!to || !from) return no_memory();
-  weir_thread *next = (weir_thread *)*to; /* the map may have moved `from`, not what is in `to` */
-  *from = (uint64_t)weir_thread_switch(next);
+  tcache_thread *next =
+      (tcache_thread *)*to; /* the map may have moved `from`, not what is in `to` */
+  *from = (uint64_t)tcache_thread_switch(next);
   playing.heap = h;
   playing.thread = thread;
   return WEIR_OK;
 }
 
-static weir_status stream_of(heap *h, const rp_op *op, weir_heap **out)
+static weir_status stream_of(heap *h, const rp_op *op, mem_heap **out)
 {
   uint64_t key = op->stream;
   if (key == PER_THREAD) key = (uint64_t)op->thread << 32 | PER_THREAD;
@@ -245,13 +246,13 @@ static weir_status stream_of(heap *h, const rp_op *op, weir_heap **out)
   bool added;
   uint64_t *place = wr_map_put(&h->streams, key, &added);
   if (!place) return no_memory();
-  weir_status s = added ? weir_pool_heap(h->pool, (void *)key, out) : WEIR_OK;
+  weir_status s = added ? pool_heap(h->pool, (void *)key, out) : WEIR_OK;
   if (s) {
     wr_map_delete(&h->streams, key);
     return s;
   }
   if (added) *place = (uint64_t)*out;
-  *out = h->stream = (weir_heap *)*place;
+  *out = h->stream = (mem_heap *)*place;
   h->key = key;
   return WEIR_OK;
 }
@@ -262,12 +263,12 @@ static weir_status open_as(void **out, rp_driver *driver, bool expandable)
 {
   heap *h = calloc(1, sizeof *h);
   if (!h) return no_memory();
-  weir_config config = weir_config_default;
+  pool_config config = pool_config_default;
   config.expandable = expandable;
   h->driver = driver;
   h->backend = device;
   h->backend.self = h;
-  weir_status s = weir_pool_new(&h->pool, &h->backend, &config);
+  weir_status s = pool_new(&h->pool, &h->backend, &config);
   if (s) {
     free(h);
     return s;
@@ -294,7 +295,7 @@ static weir_status engine_open_segments(void **out, rp_driver *driver, const rp_
 static weir_status engine_alloc(void *at, const rp_op *op, void **block, uint64_t *address)
 {
   heap *h = at;
-  weir_heap *stream = NULL;
+  mem_heap *stream = NULL;
   h->moment++;
   now = (uint32_t)(op->time / 1000000);
   weir_status s = play(h, op->thread);
@@ -308,11 +309,11 @@ static weir_status engine_alloc(void *at, const rp_op *op, void **block, uint64_
 static weir_status engine_free(void *at, const rp_op *op, void *block)
 {
   heap *h = at;
-  weir_heap *stream = NULL;
+  mem_heap *stream = NULL;
   now = (uint32_t)(op->time / 1000000);
   weir_status s = play(h, op->thread);
   if (!s) s = stream_of(h, op, &stream);
-  if (!s) s = weir_pool_use(block, stream);
+  if (!s) s = pool_use(block, stream);
   return s ? s : weir_tcache_free(block);
 }
 
@@ -321,7 +322,7 @@ typedef struct some {
   size_t count;
 } some;
 
-static void collect(void *user, const weir_block *b)
+static void collect(void *user, const mem_block *b)
 {
   some *s = user;
   if (block_state(b) == BLOCK_LIVE && s->count < sizeof s->block / sizeof *s->block)
@@ -334,7 +335,7 @@ static void free_rest(heap *h)
   for (some s = {.count = 1}; s.count;) {
     s.count = 0;
     pthread_mutex_lock(&h->pool->lock);
-    weir_pool_walk(h->pool, collect, &s);
+    pool_walk(h->pool, collect, &s);
     pthread_mutex_unlock(&h->pool->lock);
     for (size_t i = 0; i < s.count; i++)
       (void)weir_tcache_free(s.block[i]);
@@ -345,7 +346,7 @@ static void end_threads(heap *h)
 {
   uint64_t key, *thread;
   for (size_t at = 0; wr_map_next(&h->threads, &at, &key, &thread);)
-    weir_thread_end((weir_thread *)*thread);
+    tcache_thread_end((tcache_thread *)*thread);
   wr_map_free(&h->threads);
 }
 
@@ -354,13 +355,13 @@ static void engine_close(void *at)
   heap *h = at;
   (void)play(NULL, 0);
   free_rest(h);
-  (void)weir_pool_free(h->pool);
+  (void)pool_free(h->pool);
   end_threads(h);
   wr_map_free(&h->streams);
   free(h);
   if (--open_pools) return;
   next_address = PAGE;
-  weir_class_forget();
+  class_forget();
 }
 
 const rp_policy rp_weir = {

@@ -57,12 +57,12 @@ typedef struct spool {
   char *path;       /* ours */
   const char *name; /* in path */
   uint64_t name_hash;
-  weir_spool_reader *reader; /* for its header only, NULL while new */
-  uint32_t number;           /* the importer's */
+  spool_reader *reader; /* for its header only, NULL while new */
+  uint32_t number;      /* the importer's */
   enum spool_state state;
-  weir_end_reason reason; /* once ending */
-  int detail;             /* exit status or signal, -1 unknown */
-  int pidfd;              /* -1: none */
+  importer_end_reason reason; /* once ending */
+  int detail;                 /* exit status or signal, -1 unknown */
+  int pidfd;                  /* -1: none */
   pid_t pid;
   uint64_t start_time; /* of the process */
   uint64_t opened_ns;  /* CLOCK_MONOTONIC of its opening: tells images of one process apart */
@@ -80,7 +80,7 @@ typedef struct announced {
 struct collector {
   const char *dir; /* borrowed */
   int lock;        /* WEIR_SPOOL_COLLECTOR in dir: held until we end; -1: none */
-  weir_importer *importer;
+  trace_importer *importer;
   collector_reap reap;
   void *context;
   int epoll, inotify;
@@ -127,7 +127,7 @@ static int make_lock(const char *dir, const char *trace)
   return fd;
 }
 
-collector *collector_new(const char *dir, const char *trace, weir_importer *importer,
+collector *collector_new(const char *dir, const char *trace, trace_importer *importer,
                          collector_reap reap, void *context)
 {
   collector *c = cmd_alloc(sizeof *c);
@@ -152,7 +152,7 @@ collector *collector_new(const char *dir, const char *trace, weir_importer *impo
 
 static void spool_clear(spool *s)
 {
-  weir_spool_reader_close(s->reader);
+  spool_reader_close(s->reader);
   if (s->pidfd >= 0) (void)close(s->pidfd); /* leaves the epoll set by itself */
   free(s->path);
 }
@@ -172,7 +172,7 @@ void collector_free(collector *c)
 /* Until then, rounded up. */
 static int ms_until(uint64_t then_ns)
 {
-  uint64_t now = weir_clock_monotonic_ns();
+  uint64_t now = clock_monotonic_ns();
   return now < then_ns ? (int)((then_ns - now + NS_A_MS - 1) / NS_A_MS) : 0;
 }
 
@@ -204,7 +204,7 @@ static bool trouble(collector *c, weir_status status)
   if (status == WEIR_OK || unreadable(status)) return false;
   if (!c->told) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
   c->told = c->stuck = true;
-  c->retry_ns = weir_clock_monotonic_ns() + RETRY_MS * NS_A_MS;
+  c->retry_ns = clock_monotonic_ns() + RETRY_MS * NS_A_MS;
   return true;
 }
 
@@ -246,7 +246,7 @@ static void remember(collector *c, const char *name)
 
 /* Whether a process that was not found (`start_time`: of what has its pid, 0: nobody, or there was
  * no descriptor to look with) is no more: only where the pids of its spool are ours too. */
-static bool is_lost(const weir_spool_header *h, uint64_t start_time)
+static bool is_lost(const spool_header *h, uint64_t start_time)
 {
   struct stat own;
   if (!h->pid_namespace || stat("/proc/self/ns/pid", &own) || own.st_ino != h->pid_namespace)
@@ -257,7 +257,7 @@ static bool is_lost(const weir_spool_header *h, uint64_t start_time)
 /* Finds the process that writes `s`, and a way to hear of its end. */
 static void follow(collector *c, spool *s)
 {
-  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  const spool_header *h = spool_reader_header(s->reader);
   s->pid = (pid_t)h->pid;
   s->start_time = h->start_time;
   s->opened_ns = h->clock_first.mono_ns;
@@ -297,7 +297,7 @@ static void refuse(collector *c, weir_status status)
 /* The next look at what is written is at most so far away. */
 static void poll_within(collector *c, int ms)
 {
-  uint64_t then = weir_clock_monotonic_ns() + (uint64_t)ms * NS_A_MS;
+  uint64_t then = clock_monotonic_ns() + (uint64_t)ms * NS_A_MS;
   c->wait_ms = ms;
   if (c->poll_ns > then) c->poll_ns = then;
 }
@@ -306,11 +306,11 @@ static void poll_within(collector *c, int ms)
  * are no descriptors left. */
 static void admit(collector *c, spool *s)
 {
-  weir_status status = s->reader ? WEIR_OK : weir_spool_reader_open(&s->reader, s->path, false);
+  weir_status status = s->reader ? WEIR_OK : spool_reader_open(&s->reader, s->path, false);
   if (status != WEIR_OK)
     s->reader = NULL;
   else
-    status = weir_importer_add(c->importer, s->path, true, &s->number);
+    status = importer_add(c->importer, s->path, true, &s->number);
   if (status != WEIR_OK) {
     refuse(c, status);
     return;
@@ -345,7 +345,7 @@ void collector_scan(collector *c)
 
 static uint32_t closed(spool *s)
 {
-  return atomic_load_explicit(&weir_spool_reader_header(s->reader)->closed, memory_order_relaxed);
+  return atomic_load_explicit(&spool_reader_header(s->reader)->closed, memory_order_relaxed);
 }
 
 static bool reaped(collector *c, spool *s)
@@ -381,7 +381,7 @@ static void note_ends(collector *c)
 static void leave_folder(spool *s)
 {
   s->state = SPOOL_DONE;
-  s->done_ns = weir_clock_monotonic_ns();
+  s->done_ns = clock_monotonic_ns();
   if (!s->kept) (void)unlink(s->path);
 }
 
@@ -392,23 +392,22 @@ static void end_spools(collector *c)
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
     if (s->state != SPOOL_ENDING) continue;
-    weir_status status = weir_importer_drain(c->importer, s->number, s->reason, s->detail);
+    weir_status status = importer_drain(c->importer, s->number, s->reason, s->detail);
     if (trouble(c, status)) return;
     any = true;
     s->kept = status != WEIR_OK;
     if (s->kept) cmd_say("%s is kept: %s.", s->path, weir_error_message());
   }
-  if (!any || trouble(c, weir_importer_commit(c->importer))) return;
+  if (!any || trouble(c, importer_commit(c->importer))) return;
   for (unsigned i = 0; i < c->count; i++)
     if (c->spools[i].state == SPOOL_ENDING) leave_folder(&c->spools[i]);
 }
 
 static bool awaits_fork(spool *s)
 {
-  const weir_spool_header *h;
-  if (s->state != SPOOL_DONE || weir_clock_monotonic_ns() - s->done_ns > FORK_GRACE_NS)
-    return false;
-  h = weir_spool_reader_header(s->reader);
+  const spool_header *h;
+  if (s->state != SPOOL_DONE || clock_monotonic_ns() - s->done_ns > FORK_GRACE_NS) return false;
+  h = spool_reader_header(s->reader);
   return atomic_load_explicit(&h->forks_begun, memory_order_relaxed) >
          atomic_load_explicit(&h->forks_done, memory_order_relaxed);
 }
@@ -433,11 +432,11 @@ static void drop_done(collector *c)
 static bool poll_spools(collector *c)
 {
   uint64_t events = 0;
-  if (weir_clock_monotonic_ns() < c->poll_ns) return true;
-  if (trouble(c, weir_importer_poll(c->importer, &events))) return false;
+  if (clock_monotonic_ns() < c->poll_ns) return true;
+  if (trouble(c, importer_poll(c->importer, &events))) return false;
   c->wait_ms = events ? POLL_BUSY_MS : c->wait_ms * 2;
   if (c->wait_ms > POLL_IDLE_MS) c->wait_ms = POLL_IDLE_MS;
-  c->poll_ns = weir_clock_monotonic_ns() + (uint64_t)c->wait_ms * NS_A_MS;
+  c->poll_ns = clock_monotonic_ns() + (uint64_t)c->wait_ms * NS_A_MS;
   return true;
 }
 
@@ -445,7 +444,7 @@ static void turn(collector *c)
 {
   collector_scan(c);
   note_ends(c); /* before the drains: what they wrote last is then surely there */
-  if (c->stuck && weir_clock_monotonic_ns() < c->retry_ns) return;
+  if (c->stuck && clock_monotonic_ns() < c->retry_ns) return;
   c->stuck = false;
   if (c->count && poll_spools(c)) end_spools(c);
   drop_done(c);
@@ -455,7 +454,7 @@ static void turn(collector *c)
 void collector_turn(collector *c)
 {
   turn(c);
-  c->turn_ns = weir_clock_monotonic_ns();
+  c->turn_ns = clock_monotonic_ns();
 }
 
 bool collector_live(const collector *c)
@@ -473,7 +472,7 @@ static bool announced_lives(collector *c, int fd, unsigned i, uint32_t pid)
     c->announced[i] = (announced){pid, process_start_time((pid_t)pid)};
   if (c->announced[i].start_time && process_alive((pid_t)pid, c->announced[i].start_time))
     return true;
-  off_t at = (off_t)(offsetof(weir_spool_budget, announced) + i * sizeof none);
+  off_t at = (off_t)(offsetof(spool_budget, announced) + i * sizeof none);
   (void)!pwrite(fd, &none, sizeof none, at);
   c->announced[i].pid = 0;
   return false;
@@ -488,7 +487,7 @@ static bool announced_live(collector *c)
   int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   free(path);
   if (fd < 0) return false;
-  ssize_t n = pread(fd, pids, sizeof pids, offsetof(weir_spool_budget, announced));
+  ssize_t n = pread(fd, pids, sizeof pids, offsetof(spool_budget, announced));
   for (unsigned i = 0; n > 0 && i < (size_t)n / sizeof *pids; i++)
     if (pids[i] && announced_lives(c, fd, i, pids[i])) found = true;
   (void)close(fd);
@@ -547,7 +546,7 @@ bool collector_finish(collector *c, bool abandon, bool *lives)
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
     if (s->state == SPOOL_NEW && !s->reader &&
-        weir_spool_reader_open(&s->reader, s->path, false) != WEIR_OK)
+        spool_reader_open(&s->reader, s->path, false) != WEIR_OK)
       cmd_say("%s: %s.", s->path, weir_error_message());
   }
   return false;

@@ -17,11 +17,11 @@ typedef struct collector collector;
 /* Asks the caller for the end of a process that is gone: true and *reason, *detail when it was a
  * child (and is reaped now, or was before). NULL: nobody is a child. */
 typedef bool (*collector_reap)(void *context, pid_t pid, uint64_t start_time,
-                               weir_end_reason *reason, int *detail);
+                               importer_end_reason *reason, int *detail);
 
 /* `dir`: absolute, exists, becomes ours: locked while we live, removed by collector_remove().
  * `trace`: the path of what is made of it. All borrowed. New; NULL after a sentence. */
-collector *collector_new(const char *dir, const char *trace, weir_importer *importer,
+collector *collector_new(const char *dir, const char *trace, trace_importer *importer,
                          collector_reap reap, void *context);
 
 /* Waits until a turn is due: a new spool, an ended process, or time for a look at what was written;

@@ -290,9 +290,9 @@ static int one(work *w, unsigned mode, unsigned run)
   (void)unlink(trace);
   end e = run_once(w, mode, out, err);
   int status = judge(w, mode, &e, trace, err);
-  weir_figures *f = &w->c.figures[mode * w->c.runs + run];
-  *f = (weir_figures){.duration_ns = e.ns};
-  if (!status && mode != COMPARE_BARE && weir_report_figures(f, trace) != WEIR_OK) {
+  run_figures *f = &w->c.figures[mode * w->c.runs + run];
+  *f = (run_figures){.duration_ns = e.ns};
+  if (!status && mode != COMPARE_BARE && report_figures(f, trace) != WEIR_OK) {
     cmd_say("%s.", weir_error_message());
     status = CMD_FAILED;
   }

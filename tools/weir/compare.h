@@ -23,13 +23,13 @@ typedef struct difference {
 } difference;
 
 typedef struct comparison {
-  char **argv;           /* borrowed; the program and its arguments */
-  unsigned runs;         /* of each mode */
-  weir_figures *figures; /* [COMPARE_MODES * runs], by mode; owned */
-  int end;               /* wait status of the first bare run */
-  double others;         /* share of the processors' time that others had meanwhile; < 0: unknown */
-  difference varies;     /* of another bare run: the program's own output is not constant */
-  difference differs;    /* of another mode's */
+  char **argv;          /* borrowed; the program and its arguments */
+  unsigned runs;        /* of each mode */
+  run_figures *figures; /* [COMPARE_MODES * runs], by mode; owned */
+  int end;              /* wait status of the first bare run */
+  double others;        /* share of the processors' time that others had meanwhile; < 0: unknown */
+  difference varies;    /* of another bare run: the program's own output is not constant */
+  difference differs;   /* of another mode's */
 } comparison;
 
 /* The outputs and ends agree, as far as the program's own do. */

@@ -31,7 +31,7 @@ static spread of(const comparison *c, unsigned mode, size_t member)
 {
   uint64_t *all = cmd_alloc(c->runs * sizeof *all);
   for (unsigned i = 0; i < c->runs; i++) {
-    const weir_figures *f = &c->figures[mode * c->runs + i];
+    const run_figures *f = &c->figures[mode * c->runs + i];
     memcpy(&all[i], (const char *)f + member, sizeof *all);
   }
   qsort(all, c->runs, sizeof *all, by_size);
@@ -41,7 +41,7 @@ static spread of(const comparison *c, unsigned mode, size_t member)
   return s;
 }
 
-#define OF(c, mode, member) of(c, mode, offsetof(weir_figures, member))
+#define OF(c, mode, member) of(c, mode, offsetof(run_figures, member))
 
 /* Of a mode's time to the bare one. */
 typedef struct ratio {

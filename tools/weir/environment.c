@@ -86,10 +86,10 @@ int environment_list_unsupported(const environment *e)
 
 bool environment_rules(environment *e)
 {
-  static weir_rules rules;
+  static rule_list rules;
   const char *path = e->rules ? e->rules : getenv("WEIR_RULES");
   if (!path || !*path) return true;
-  if (weir_rules_read(&rules, path)) {
+  if (rule_list_read(&rules, path)) {
     cmd_say("%s.", weir_error_message());
     return false;
   }
@@ -103,7 +103,7 @@ bool environment_redacts(void)
   bool on = false;
   const char *text = getenv("WEIR_REDACT");
   /* What is no answer is taken for yes here: the preload library says what is wrong with it. */
-  return text && (weir_option_bool(&on, "WEIR_REDACT", text) != WEIR_OK || on);
+  return text && (option_bool(&on, "WEIR_REDACT", text) != WEIR_OK || on);
 }
 
 /* ---- the spools' folder ---------------------------------------------------------------------- */

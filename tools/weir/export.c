@@ -106,7 +106,7 @@ static weir_status export_nsys(const request *r, const char *input)
   int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   weir_status s = WEIR_OK;
   if (fd < 0 || close(fd)) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
-  if (!s) s = weir_export_nsys(input, part);
+  if (!s) s = nsys_export(input, part);
   if (!s && rename(part, r->output))
     s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
   if (s && fd >= 0) (void)unlink(part);

@@ -35,9 +35,9 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 /* ---- the command ----------------------------------------------------------------------------- */
 
 /* A trace that is there must be of the run that left the spools. */
-static bool same_run(weir_importer *im, const target *t, const spool_list *l)
+static bool same_run(trace_importer *im, const target *t, const spool_list *l)
 {
-  bool known = !weir_importer_merges(im) || spool_list_known(im, l);
+  bool known = !importer_merges(im) || spool_list_known(im, l);
   if (!known) output_refuse_other_run(t->output);
   return known;
 }
@@ -45,30 +45,30 @@ static bool same_run(weir_importer *im, const target *t, const spool_list *l)
 /* Imports all; a bad spool costs the exit status and not the others. */
 static int import_all(const target *t, const spool_list *l, bool good)
 {
-  weir_importer *im;
+  trace_importer *im;
   progress p = {.trace = t->output, .allowed = true};
-  weir_importer_options o = {.overwrite = t->force,
-                             .merge = !t->force,
-                             .progress = progress_report,
-                             .progress_context = &p};
+  importer_options o = {.overwrite = t->force,
+                        .merge = !t->force,
+                        .progress = progress_report,
+                        .progress_context = &p};
   char events[32];
-  if (weir_importer_open(&im, t->output, &o) != WEIR_OK) return cmd_failed();
+  if (importer_open(&im, t->output, &o) != WEIR_OK) return cmd_failed();
   if (!same_run(im, t, l)) {
-    weir_importer_close(im);
+    importer_close(im);
     return CMD_FAILED;
   }
   for (unsigned i = 0; i < l->count; i++)
     good = spool_import(im, l->path[i]) && good;
-  if (weir_importer_finish(im) != WEIR_OK) {
+  if (importer_finish(im) != WEIR_OK) {
     cmd_say("%s.", weir_error_message());
     good = false;
   }
   progress_clear(&p);
   if (cmd_chatty())
     cmd_say("%s: %s events%s; see 'weir report %s'.", t->output,
-            cmd_grouped(events, weir_importer_events(im)), weir_importer_merges(im) ? " added" : "",
+            cmd_grouped(events, importer_events(im)), importer_merges(im) ? " added" : "",
             t->output);
-  weir_importer_close(im);
+  importer_close(im);
   return good ? 0 : CMD_FAILED;
 }
 

@@ -27,12 +27,12 @@ static void widen_limits(void)
 bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
               collector_reap reap, void *context)
 {
-  weir_importer_options o = {.overwrite = force, .command = command};
+  importer_options o = {.overwrite = force, .command = command};
   *j = (job){.output = output, .dir = dir, .progress.trace = output};
   widen_limits();
   o.progress = progress_report;
   o.progress_context = &j->progress;
-  if (weir_importer_open(&j->importer, output, &o) != WEIR_OK) {
+  if (importer_open(&j->importer, output, &o) != WEIR_OK) {
     cmd_say("%s.", weir_error_message());
     return false;
   }
@@ -45,7 +45,7 @@ bool job_open(job *j, const char *output, bool force, const char *dir, const cha
 void job_discard(job *j)
 {
   collector_free(j->collector);
-  weir_importer_discard(j->importer);
+  importer_discard(j->importer);
   collector_discard(j->dir);
 }
 
@@ -58,8 +58,8 @@ bool job_drain(job *j, bool abandon, bool *more)
 
 void job_look_for_driver(job *j)
 {
-  char *why = weir_importer_reached(j->importer) ? NULL : driver_missing();
-  if (why) weir_importer_no_driver(j->importer, why);
+  char *why = importer_reached(j->importer) ? NULL : driver_missing();
+  if (why) importer_no_driver(j->importer, why);
   free(why);
 }
 
@@ -68,10 +68,10 @@ static void say_dropped(const job *j)
 {
   int why = 0;
   char text[32];
-  uint64_t dropped = weir_importer_dropped(j->importer, &why);
+  uint64_t dropped = importer_dropped(j->importer, &why);
   if (dropped)
     cmd_say("%s: %s events were dropped (%s): its report says which numbers are lower bounds.",
-            j->output, cmd_grouped(text, dropped), weir_spool_drop_reason(why));
+            j->output, cmd_grouped(text, dropped), spool_drop_reason(why));
 }
 
 bool job_close(job *j, bool drained)
@@ -82,12 +82,12 @@ bool job_close(job *j, bool drained)
     cmd_say("%s is incomplete; what it lacks is kept in %s: once there is room for it, run "
             "'weir import %s -o %s'.",
             j->output, j->dir, j->dir, j->output);
-  if (weir_importer_finish(j->importer) != WEIR_OK) {
+  if (importer_finish(j->importer) != WEIR_OK) {
     cmd_say("%s can be read, but could not be completed: %s.", j->output, weir_error_message());
     good = false;
   }
   progress_clear(&j->progress);
   collector_free(j->collector);
-  weir_importer_close(j->importer);
+  importer_close(j->importer);
   return good;
 }

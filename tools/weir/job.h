@@ -12,7 +12,7 @@
 typedef struct job {
   const char *output; /* the trace; borrowed */
   const char *dir;    /* the spools' folder; borrowed */
-  weir_importer *importer;
+  trace_importer *importer;
   collector *collector;
   progress progress;
 } job;

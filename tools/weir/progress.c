@@ -29,7 +29,7 @@ void progress_report(void *context, uint64_t done, uint64_t total_guess)
     tell_once(p, total_guess - done);
     return;
   }
-  uint64_t now = weir_clock_monotonic_ns();
+  uint64_t now = clock_monotonic_ns();
   if (!p->since_ns) p->since_ns = now;
   if (now - p->since_ns < NS_PATIENCE || now - p->last_ns < NS_REDRAW) return;
   p->last_ns = now;

@@ -15,7 +15,7 @@ typedef struct progress {
   uint64_t last_ns;  /* of the last drawing */
 } progress;
 
-/* For weir_importer_options.progress; `context` is a progress. On a terminal it draws
+/* For importer_options.progress; `context` is a progress. On a terminal it draws
  * at most 5 times a second, and not within the first second; elsewhere (a pipe, --log) one sentence
  * says how much there is left when that takes about a second or more. */
 void progress_report(void *context, uint64_t done, uint64_t total_guess);

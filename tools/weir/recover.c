@@ -67,12 +67,12 @@ static bool take_lock(left_folder *f)
 static bool nobody_writes(left_folder *f)
 {
   for (unsigned i = 0; i < f->spools.count; i++) {
-    weir_spool_reader *r;
-    if (weir_spool_reader_open(&r, f->spools.path[i], false) != WEIR_OK) continue;
-    const weir_spool_header *h = weir_spool_reader_header(r);
+    spool_reader *r;
+    if (spool_reader_open(&r, f->spools.path[i], false) != WEIR_OK) continue;
+    const spool_header *h = spool_reader_header(r);
     bool lives = process_alive((pid_t)h->pid, h->start_time);
     if (!f->pid) f->pid = (pid_t)h->pid;
-    weir_spool_reader_close(r);
+    spool_reader_close(r);
     if (lives) return false;
   }
   return true;
@@ -100,21 +100,21 @@ static void remove_spools(const left_folder *f)
 /* Everything into the trace; -1: it is not all there, else how many events it lacked. */
 static int64_t take_in(const left_folder *f, const char *trace, bool merge)
 {
-  weir_importer *im;
-  weir_importer_options o = {.merge = merge};
-  if (weir_importer_open(&im, trace, &o) != WEIR_OK) {
+  trace_importer *im;
+  importer_options o = {.merge = merge};
+  if (importer_open(&im, trace, &o) != WEIR_OK) {
     cmd_say("%s.", weir_error_message());
     return -1;
   }
   bool good = !merge || spool_list_known(im, &f->spools);
   for (unsigned i = 0; i < f->spools.count && good; i++)
     good = spool_import(im, f->spools.path[i]);
-  if (good && weir_importer_finish(im) != WEIR_OK) {
+  if (good && importer_finish(im) != WEIR_OK) {
     cmd_say("%s.", weir_error_message());
     good = false;
   }
-  int64_t events = good ? (int64_t)weir_importer_events(im) : -1;
-  weir_importer_close(im);
+  int64_t events = good ? (int64_t)importer_events(im) : -1;
+  importer_close(im);
   return events;
 }
 
@@ -191,7 +191,7 @@ void recover_left_behind(void)
 {
   bool on = true;
   const char *text = getenv("WEIR_RECOVER"), *places[ENVIRONMENT_SPOOL_PLACES];
-  if (text && weir_option_bool(&on, "WEIR_RECOVER", text) != WEIR_OK)
+  if (text && option_bool(&on, "WEIR_RECOVER", text) != WEIR_OK)
     cmd_say("%s; the default is used.", weir_error_message());
   if (!on) return;
   size_t count = environment_spool_places(places);

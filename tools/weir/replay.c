@@ -42,7 +42,7 @@ static bool take_policy(const cmd *c, const char *value, request *r)
 
 static bool take_size(const cmd *c, const char *name, const char *value, uint64_t *out)
 {
-  if (weir_option_size(out, name, value, 1) == WEIR_OK && *out <= RP_UNLIMITED) return true;
+  if (option_size(out, name, value, 1) == WEIR_OK && *out <= RP_UNLIMITED) return true;
   cmd_usage(c, "%s takes bytes from 1 to 1024T with an optional K, M, G or T, not '%s'", name,
             value);
   return false;

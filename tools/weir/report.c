@@ -11,7 +11,7 @@
 
 enum { OPT_FORMAT, OPT_TOP, OPT_DEPTH, OPT_WIDTH, OPT_SYMBOLS };
 
-enum { NO_LIMIT = -1 }; /* of weir_report_options.width, until the terminal was asked */
+enum { NO_LIMIT = -1 }; /* of report_settings.width, until the terminal was asked */
 
 const cmd_option report_options[] = {
     [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json"},
@@ -26,7 +26,7 @@ const cmd_option report_options[] = {
 
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
-  weir_report_options *o = context;
+  report_settings *o = context;
   long n;
   if (at == OPT_FORMAT) {
     o->format = strcmp(value, "json") ? WEIR_REPORT_TEXT : WEIR_REPORT_JSON;
@@ -57,7 +57,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 
 /* Colours and width are the terminal's, whose columns COLUMNS can tell; in a file or a pipe there
  * are no colours, and nothing is cut. What --width says holds everywhere. */
-static void ask_terminal(weir_report_options *o)
+static void ask_terminal(report_settings *o)
 {
   struct winsize size;
   long columns;
@@ -75,8 +75,8 @@ static void ask_terminal(weir_report_options *o)
 /* Kinds of report; the first is the default. */
 static const struct kind {
   const char *name;
-  weir_status (*print)(FILE *out, const char *trace, const weir_report_options *options);
-} kinds[] = {{"summary", weir_report_summary}, {"cache", weir_report_cache}};
+  weir_status (*print)(FILE *out, const char *trace, const report_settings *options);
+} kinds[] = {{"summary", report_summary}, {"cache", report_cache}};
 
 static bool is_folder(const char *path)
 {
@@ -86,7 +86,7 @@ static bool is_folder(const char *path)
 
 int report_main(const cmd *c, int argc, char **argv)
 {
-  weir_report_options o = {.format = WEIR_REPORT_TEXT};
+  report_settings o = {.format = WEIR_REPORT_TEXT};
   int at = cmd_parse(c, argc, argv, false, on_option, &o);
   if (at < 1) return at ? CMD_USAGE : 0;
   const struct kind *kind = kinds;

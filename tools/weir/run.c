@@ -253,7 +253,7 @@ static bool reap_one(run *r, pid_t pid)
   return got;
 }
 
-static bool on_reap(void *context, pid_t pid, uint64_t start_time, weir_end_reason *reason,
+static bool on_reap(void *context, pid_t pid, uint64_t start_time, importer_end_reason *reason,
                     int *detail)
 {
   run *r = context;
@@ -330,9 +330,9 @@ static void finish(run *r)
   signals_finishing();
   r->job.progress.allowed = true;
   bool drained = drain(r);
-  uint64_t events = weir_importer_events(r->job.importer);
+  uint64_t events = importer_events(r->job.importer);
   if (!r->env.sim) job_look_for_driver(&r->job);
-  char *no_gpu = r->env.sim ? NULL : weir_importer_no_gpu(r->job.importer);
+  char *no_gpu = r->env.sim ? NULL : importer_no_gpu(r->job.importer);
   if (job_close(&r->job, drained)) say_result(r, events, no_gpu);
   free(no_gpu);
 }
@@ -382,13 +382,13 @@ static char *open_trace(run *r)
 static void look_at_program(run *r)
 {
   char path[4096];
-  if (!weir_image_find(path, sizeof path, r->argv[0], getenv("PATH"))) return;
-  weir_unseen_reason why = weir_image_look(path);
+  if (!image_find(path, sizeof path, r->argv[0], getenv("PATH"))) return;
+  unseen_reason why = image_look(path);
   if (!why) return;
   if (cmd_chatty())
     cmd_say("'%s' runs without Weir (%s): what it does is not in the trace.", r->argv[0],
-            weir_unseen_words(why));
-  if (weir_importer_unseen(r->job.importer, path, weir_unseen_words(why)) != WEIR_OK)
+            unseen_words(why));
+  if (importer_unseen(r->job.importer, path, unseen_words(why)) != WEIR_OK)
     cmd_say("%s.", weir_error_message());
 }
 

@@ -14,23 +14,22 @@
 /* ---- one spool ------------------------------------------------------------------------------- */
 
 /* What the spool itself knows of its end. */
-static weir_end_reason reason_of(const char *path)
+static importer_end_reason reason_of(const char *path)
 {
-  weir_spool_reader *r;
-  weir_end_reason reason = WEIR_END_UNKNOWN;
-  if (weir_spool_reader_open(&r, path, false) != WEIR_OK) return reason;
-  uint32_t closed =
-      atomic_load_explicit(&weir_spool_reader_header(r)->closed, memory_order_relaxed);
+  spool_reader *r;
+  importer_end_reason reason = WEIR_END_UNKNOWN;
+  if (spool_reader_open(&r, path, false) != WEIR_OK) return reason;
+  uint32_t closed = atomic_load_explicit(&spool_reader_header(r)->closed, memory_order_relaxed);
   if (closed) reason = closed == 2 ? WEIR_END_EXEC : WEIR_END_EXIT;
-  weir_spool_reader_close(r);
+  spool_reader_close(r);
   return reason;
 }
 
-bool spool_import(weir_importer *im, const char *path)
+bool spool_import(trace_importer *im, const char *path)
 {
   uint32_t number;
-  if (weir_importer_add(im, path, false, &number) == WEIR_OK &&
-      weir_importer_end(im, number, reason_of(path), -1) == WEIR_OK)
+  if (importer_add(im, path, false, &number) == WEIR_OK &&
+      importer_end(im, number, reason_of(path), -1) == WEIR_OK)
     return true;
   cmd_say("%s.", weir_error_message());
   return false;
@@ -105,9 +104,9 @@ bool spool_list_check(spool_list *l)
 {
   unsigned kept = 0, count = l->count;
   for (unsigned i = 0; i < count; i++) {
-    weir_spool_reader *r;
-    if (weir_spool_reader_open(&r, l->path[i], false) == WEIR_OK) {
-      weir_spool_reader_close(r);
+    spool_reader *r;
+    if (spool_reader_open(&r, l->path[i], false) == WEIR_OK) {
+      spool_reader_close(r);
       l->path[kept++] = l->path[i];
     } else {
       cmd_say("%s.", weir_error_message());
@@ -118,11 +117,10 @@ bool spool_list_check(spool_list *l)
   return kept == count;
 }
 
-bool spool_list_known(weir_importer *im, const spool_list *l)
+bool spool_list_known(trace_importer *im, const spool_list *l)
 {
   bool known = false;
   for (unsigned i = 0; i < l->count && !known; i++)
-    if (weir_importer_knows(im, l->path[i], &known) != WEIR_OK)
-      cmd_say("%s.", weir_error_message());
+    if (importer_knows(im, l->path[i], &known) != WEIR_OK) cmd_say("%s.", weir_error_message());
   return known;
 }

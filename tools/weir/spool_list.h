@@ -26,9 +26,9 @@ bool spool_list_check(spool_list *l);
 void spool_list_clear(spool_list *l);
 
 /* Whether the importer's trace knows one of them. */
-bool spool_list_known(weir_importer *im, const spool_list *l);
+bool spool_list_known(trace_importer *im, const spool_list *l);
 
 /* Takes one in, to its end. False after a sentence. */
-bool spool_import(weir_importer *im, const char *path);
+bool spool_import(trace_importer *im, const char *path);
 
 #endif
