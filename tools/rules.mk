@@ -45,7 +45,7 @@ ALL_HDRS  := $(filter %.h %.def,$(shell tools/scripts/sources.sh c) $(wildcard c
 format: ## lay out all C and CUDA sources with clang-format
 	$(Q)tools/scripts/sources.sh c | xargs clang-format -i
 
-lint: lint-format lint-shell lint-names lint-man lint-exports lint-floors lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, names of files, export lists, which folder may use which
+lint: lint-format lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, names of files, names of static functions, export lists, which folder may use which
 
 lint-format:
 	$(say) FORMAT "all C and CUDA sources"
@@ -67,6 +67,10 @@ lint-man: $(O)/man/made
 lint-exports: all
 	$(say) EXPORTS "$(LIB)"
 	$(Q)tools/scripts/check-exports.sh "$(O)"
+
+lint-statics:
+	$(say) STATICS "names of static functions"
+	$(Q)python3 tools/scripts/check-statics.py
 
 lint-floors: all
 	$(say) FLOORS "all folders"
@@ -102,7 +106,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 	@$(MAKE) all
 	@tools/scripts/demo.sh "$(O)"
 
-.PHONY: format lint lint-format lint-shell lint-names lint-man lint-exports lint-floors lint-tidy install uninstall bundle demo
+.PHONY: format lint lint-format lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
 
 # ---- benchmarks ----------------------------------------------------------------------------------
 

@@ -100,8 +100,8 @@ void cpu_copy_bytes(void *to, const void *from, uint64_t count)
   if (to != from) parallel_for((int64_t)count, COPY_GRAIN, copy_part, &b);
 }
 
-static weir_status copy(void *self, void *stream, enum weir_copy_way way, void *to,
-                        const void *from, uint64_t count)
+static weir_status backend_copy(void *self, void *stream, enum weir_copy_way way, void *to,
+                                const void *from, uint64_t count)
 {
   (void)self, (void)stream, (void)way;
   cpu_copy_bytes(to, from, count);
@@ -112,17 +112,17 @@ static weir_status copy_peer(void *self, void *stream, void *to, const weir_back
                              const void *from, uint64_t count)
 {
   (void)source;
-  return copy(self, stream, WEIR_COPY_WITHIN, to, from, count);
+  return backend_copy(self, stream, WEIR_COPY_WITHIN, to, from, count);
 }
 
 static weir_status copy_to_host(void *self, void *to, uint64_t from, uint64_t count)
 {
-  return copy(self, NULL, WEIR_COPY_WITHIN, to, (const void *)(uintptr_t)from, count);
+  return backend_copy(self, NULL, WEIR_COPY_WITHIN, to, (const void *)(uintptr_t)from, count);
 }
 
 static weir_status copy_to_device(void *self, uint64_t to, const void *from, uint64_t count)
 {
-  return copy(self, NULL, WEIR_COPY_WITHIN, (void *)(uintptr_t)to, from, count);
+  return backend_copy(self, NULL, WEIR_COPY_WITHIN, (void *)(uintptr_t)to, from, count);
 }
 
 /* ---- random numbers -------------------------------------------------------------------------- */
@@ -165,8 +165,8 @@ const weir_backend weir_cpu_backend = {
     .event_sync = event_only,
     .copy_to_host = copy_to_host,
     .copy_to_device = copy_to_device,
-    .copy = copy,
-    .copy_done = copy,
+    .copy = backend_copy,
+    .copy_done = backend_copy,
     .copy_peer = copy_peer,
     .stream_sync = event_only,
     .stream_query = is_complete,

@@ -121,7 +121,7 @@ const char *weir_cpu_blas_name(void)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-static void tell_threads(void)
+static void pass_thread_count(void)
 {
   int n = weir_get_num_threads();
   if (!library.set_threads || atomic_load_explicit(&library.threads, memory_order_relaxed) == n)
@@ -129,7 +129,7 @@ static void tell_threads(void)
   if (atomic_exchange(&library.threads, n) != n) library.set_threads(n);
 }
 
-static bool fits(const weir_gemm *g)
+static bool sizes_fit_int(const weir_gemm *g)
 {
   return g->m <= INT_MAX && g->n <= INT_MAX && g->k <= INT_MAX && g->lda <= INT_MAX &&
          g->ldb <= INT_MAX && g->ldc <= INT_MAX;
@@ -141,7 +141,7 @@ static int leading(int64_t ld, int64_t row)
   return (int)(ld < row ? row : ld);
 }
 
-static void call(const weir_gemm *g)
+static void call_blas(const weir_gemm *g)
 {
   int ta = g->transa ? TRANSPOSED : PLAIN, tb = g->transb ? TRANSPOSED : PLAIN;
   int m = (int)g->m, n = (int)g->n, k = (int)g->k;
@@ -159,10 +159,10 @@ static void call(const weir_gemm *g)
 weir_status cpu_gemm_blas(const weir_gemm *g, bool *done)
 {
   bool types = g->dtype == WEIR_FLOAT32 || g->dtype == WEIR_FLOAT64 || g->dtype == WEIR_COMPLEX64;
-  *done = types && fits(g) && wanted();
+  *done = types && sizes_fit_int(g) && wanted();
   if (*done) {
-    tell_threads();
-    call(g);
+    pass_thread_count();
+    call_blas(g);
   } else if (types && weir_get_blas() == WEIR_BLAS_VENDOR && !library.is)
     return weir_fail(WEIR_ENOTSUP,
                      "a BLAS library was asked for (WEIR_BLAS_VENDOR) and none can be opened: "

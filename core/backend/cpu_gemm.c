@@ -318,7 +318,7 @@ static weir_status complex_gemm(const weir_gemm *g)
   return st;
 }
 
-static weir_status one(const weir_gemm *g)
+static weir_status multiply_one(const weir_gemm *g)
 {
   if (g->k == 0) {
     scale(g);
@@ -346,7 +346,7 @@ static void some_of_batch(void *arg, int64_t from, int64_t to)
     g.a = (const char *)g.a + i * g.stepa * size;
     g.b = (const char *)g.b + i * g.stepb * size;
     g.c = (char *)g.c + i * g.stepc * size;
-    int st = (int)one(&g), none = WEIR_OK;
+    int st = (int)multiply_one(&g), none = WEIR_OK;
     if (st && atomic_compare_exchange_strong(&b->status, &none, st))
       (void)snprintf(b->why, sizeof b->why, "%s", weir_error_message());
   }

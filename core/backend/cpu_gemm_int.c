@@ -16,7 +16,7 @@ typedef struct tile {
 } tile;
 
 /* n elements from `from`, `step` elements apart. */
-static void fetch(uint64_t *to, const char *from, int64_t step, int64_t n, weir_dtype dtype)
+static void load_elements(uint64_t *to, const char *from, int64_t step, int64_t n, weir_dtype dtype)
 {
   char room[CPU_BLOCK * CPU_ELEMENT];
   cpu_walk w;
@@ -35,8 +35,8 @@ static void sum_tile(uint64_t *sum, const tile *t)
   uint64_t a[ROWS], b[COLUMNS];
   memset(sum, 0, sizeof *sum * (size_t)(t->rows * COLUMNS));
   for (int64_t p = 0; p < g->k; p++) {
-    fetch(b, t->b + (p * up + t->column * across) * size, across, t->columns, g->dtype);
-    fetch(a, t->a + (t->row * down + p * along) * size, down, t->rows, g->dtype);
+    load_elements(b, t->b + (p * up + t->column * across) * size, across, t->columns, g->dtype);
+    load_elements(a, t->a + (t->row * down + p * along) * size, down, t->rows, g->dtype);
     for (int64_t i = 0; i < t->rows; i++)
       for (int64_t j = 0; j < t->columns; j++)
         sum[i * COLUMNS + j] += a[i] * b[j];
@@ -53,7 +53,7 @@ static void store_tile(uint64_t *sum, const tile *t)
   for (int64_t i = 0; i < t->rows; i++) {
     char *c = t->c + ((t->row + i) * g->ldc + t->column) * (int64_t)size;
     uint64_t *s = sum + i * COLUMNS;
-    if (beta) fetch(before, c, 1, t->columns, g->dtype);
+    if (beta) load_elements(before, c, 1, t->columns, g->dtype);
     for (int64_t j = 0; j < t->columns; j++)
       s[j] = alpha * s[j] + beta * before[j];
     cpu_level_in_use()->cast[g->dtype][WEIR_INT64](c, s, t->columns);

@@ -9,7 +9,7 @@ typedef struct work {
 } work;
 
 /* Row y of the output for one (n, c, r, s): out[x] = in[x stride - pad + s dilation], 0 outside. */
-static void row(char *out, const char *in, const weir_im2col *c, int64_t s, size_t size)
+static void unfold_row(char *out, const char *in, const weir_im2col *c, int64_t s, size_t size)
 {
   for (int64_t x = 0; x < c->ow; x++, out += size) {
     int64_t at = x * c->stride[1] - c->pad[1] + s * c->dilation[1];
@@ -37,7 +37,7 @@ static void planes(void *arg, int64_t from, int64_t to)
       if (at < 0 || at >= c->h)
         memset(out, 0, (size_t)(c->ow * size));
       else
-        row(out, in + at * c->w * size, c, s, w->size);
+        unfold_row(out, in + at * c->w * size, c, s, w->size);
     }
   }
 }

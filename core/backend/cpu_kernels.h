@@ -95,7 +95,7 @@ static inline bool complex_close(complex128 x, complex128 y, const cpu_args *s)
 
 /* Of floats, in double: nothing overflows on the way, and infinities come to what the formulas
  * give. */
-static inline complex128 times(complex128 x, complex128 y)
+static inline complex128 complex_multiply(complex128 x, complex128 y)
 {
   return CMPLX(creal(x) * creal(y) - cimag(x) * cimag(y),
                creal(x) * cimag(y) + cimag(x) * creal(y));
@@ -103,7 +103,7 @@ static inline complex128 times(complex128 x, complex128 y)
 
 /* Smith's, without a branch: by the larger part of the divisor, so that what is divided by infinity
  * is 0. */
-static inline complex128 over(complex128 x, complex128 y)
+static inline complex128 complex_divide(complex128 x, complex128 y)
 {
   bool first = fabs(creal(y)) >= fabs(cimag(y)), none = y == 0;
   double most = first ? creal(y) : cimag(y), least = first ? cimag(y) : creal(y);
@@ -209,19 +209,19 @@ static inline double any_sine(double x, uint64_t quarter)
   X(E, EXP, T, (T)cexp(x))                                                                         \
   X(E, LOG, T, (T)clog(x))                                                                         \
   X(E, SQRT, T, (T)csqrt(x))                                                                       \
-  X(E, RSQRT, T, (T)over(1, csqrt(x)))                                                             \
+  X(E, RSQRT, T, (T)complex_divide(1, csqrt(x)))                                                   \
   X(E, SIN, T, (T)csin(x))                                                                         \
   X(E, COS, T, (T)ccos(x))                                                                         \
   X(E, TANH, T, (T)ctanh(x))                                                                       \
-  X(E, SIGMOID, T, (T)over(1, 1 + cexp(-x)))                                                       \
+  X(E, SIGMOID, T, (T)complex_divide(1, 1 + cexp(-x)))                                             \
   X(E, LOGICAL_NOT, bool, x == 0)                                                                  \
   X(E, ISFINITE, bool, isfinite(creal(x)) && isfinite(cimag(x)))                                   \
   X(E, ADD, T, (T)(x + y))                                                                         \
   X(E, SUB, T, (T)(x - y))                                                                         \
-  X(E, ADD_ALPHA, T, (T)(x + times(y, CMPLX(s->alpha.f, s->alpha.imag))))                          \
-  X(E, SUB_ALPHA, T, (T)(x - times(y, CMPLX(s->alpha.f, s->alpha.imag))))                          \
-  X(E, MUL, T, (T)times(x, y))                                                                     \
-  X(E, DIV, T, (T)over(x, y))                                                                      \
+  X(E, ADD_ALPHA, T, (T)(x + complex_multiply(y, CMPLX(s->alpha.f, s->alpha.imag))))               \
+  X(E, SUB_ALPHA, T, (T)(x - complex_multiply(y, CMPLX(s->alpha.f, s->alpha.imag))))               \
+  X(E, MUL, T, (T)complex_multiply(x, y))                                                          \
+  X(E, DIV, T, (T)complex_divide(x, y))                                                            \
   X(E, POW, T, (T)cpow(x, y))                                                                      \
   X(E, EQ, bool, x == y)                                                                           \
   X(E, NE, bool, x != y)                                                                           \
@@ -459,7 +459,7 @@ static void complex_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
   complex128 p = CMPLX(s->f[0], s->f[1]);
   (void)first;
   for (int64_t i = 0; i < n; i++)
-    p = times(p, x[i]);
+    p = complex_multiply(p, x[i]);
   s->f[0] = creal(p), s->f[1] = cimag(p);
 }
 

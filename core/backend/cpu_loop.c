@@ -95,7 +95,7 @@ static const void *convert(const void *x, weir_dtype from, const input *in, cons
   return room;
 }
 
-static void start(input *in, const work *w, int i, int64_t from, int64_t to)
+static void start_input(input *in, const work *w, int i, int64_t from, int64_t to)
 {
   const weir_loop *l = w->loop;
   in->o = &l->in[i];
@@ -113,7 +113,7 @@ static void start(input *in, const work *w, int i, int64_t from, int64_t to)
   repeat(in->wide, bytes, to - from < CPU_BLOCK ? to - from : CPU_BLOCK);
 }
 
-static const void *take(input *in, const work *w, int64_t n)
+static const void *take_input(input *in, const work *w, int64_t n)
 {
   if (in->same) return in->wide;
   return convert(cpu_walk_take(&in->walk, n, in->room), in->o->dtype, in, w, n, in->wide);
@@ -122,8 +122,8 @@ static const void *take(input *in, const work *w, int64_t n)
 /* ---- a piece --------------------------------------------------------------------------------- */
 
 /* The result, n elements at `x`, into out. */
-static void give(cpu_walk *out, weir_dtype dtype, const void *x, weir_dtype from, int64_t n,
-                 void *room)
+static void store_result(cpu_walk *out, weir_dtype dtype, const void *x, weir_dtype from, int64_t n,
+                         void *room)
 {
   void *place = cpu_walk_place(out, n);
   void *to = place ? place : room;
@@ -166,7 +166,7 @@ static bool is_direct(const work *w)
   return true;
 }
 
-static void piece(void *arg, int64_t from, int64_t to)
+static void loop_piece(void *arg, int64_t from, int64_t to)
 {
   const work *w = arg;
   const weir_loop *l = w->loop;
@@ -177,18 +177,18 @@ static void piece(void *arg, int64_t from, int64_t to)
   args.by_zero = w->args.by_zero;
   if (takes_parameters(l)) args = w->args;
   for (int i = 0; i < w->inputs; i++)
-    start(&in[i], w, i, from, to);
+    start_input(&in[i], w, i, from, to);
   cpu_walk_start(&out, &l->out, l->dims, l->size, from);
   for (int64_t n; from < to; from += n) {
     const void *x[3] = {NULL, NULL, NULL};
     n = cpu_block(l->dims, l->size, from, to);
     for (int i = 0; i < w->inputs; i++)
-      x[i] = take(&in[i], w, n);
+      x[i] = take_input(&in[i], w, n);
     args.first = from;
     void *place = w->kernel && w->result == l->out.dtype ? cpu_walk_place(&out, n) : NULL;
     if (w->kernel) w->kernel(place ? place : result, x[0], x[1], x[2], n, &args);
     const void *from_kernel = w->kernel ? result : x[0];
-    if (!place && from_kernel) give(&out, l->out.dtype, from_kernel, w->result, n, room);
+    if (!place && from_kernel) store_result(&out, l->out.dtype, from_kernel, w->result, n, room);
   }
 }
 
@@ -225,21 +225,21 @@ static bool is_plain_copy(const weir_loop *l)
   return !l->dims || (l->dims == 1 && o->stride[0] == 1 && i->stride[0] == 1);
 }
 
-static weir_status done(const work *w)
+static weir_status loop_status(const work *w)
 {
   return atomic_load_explicit(w->args.by_zero, memory_order_relaxed)
              ? weir_fail(WEIR_EINVAL, "ZeroDivisionError")
              : WEIR_OK;
 }
 
-static weir_status share(work *w)
+static weir_status run_parallel(work *w)
 {
   const weir_loop *l = w->loop;
   if (l->has_alpha) w->args.alpha = converted(&l->alpha, l->compute);
   for (int i = 0; i < 3 && takes_parameters(l) && !l->has_alpha; i++)
     w->args.p[i] = converted(&l->p[i], l->compute);
-  parallel_for(l->count, CPU_GRAIN, is_direct(w) ? direct_piece : piece, w);
-  return done(w);
+  parallel_for(l->count, CPU_GRAIN, is_direct(w) ? direct_piece : loop_piece, w);
+  return loop_status(w);
 }
 
 weir_status cpu_map(void *self, void *stream, const weir_loop *l)
@@ -257,10 +257,10 @@ weir_status cpu_map(void *self, void *stream, const weir_loop *l)
   }
   weir_dtype type = cpu_kernel_dtype(l->compute);
   w.result = l->op == WEIR_OP_COPY ? l->compute : ops[l->op].truth ? WEIR_BOOL : type;
-  if (l->op == WEIR_OP_COPY) return share(&w);
+  if (l->op == WEIR_OP_COPY) return run_parallel(&w);
   w.kernel = cpu_level_in_use()->op[l->has_alpha ? op_of(l) : (int)l->op][type];
   if (!w.kernel) return cpu_no_kernel(ops[l->op].name, l->compute);
-  if (l->count > CPU_GRAIN || takes_parameters(l) || !is_direct(&w)) return share(&w);
+  if (l->count > CPU_GRAIN || takes_parameters(l) || !is_direct(&w)) return run_parallel(&w);
   w.kernel(l->out.data, l->in[0].data, l->in[1].data, l->in[2].data, l->count, &w.args);
-  return done(&w);
+  return loop_status(&w);
 }

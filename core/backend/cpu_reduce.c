@@ -39,7 +39,7 @@ typedef struct work {
   cpu_sum *sums;  /* shared by its elements: a sum a piece */
 } work;
 
-static cpu_sum empty(enum fold fold)
+static cpu_sum empty_sum(enum fold fold)
 {
   cpu_sum s = {.at = -1};
   if (fold == FOLD_prod || fold == FOLD_all) s.f[0] = 1, s.i = 1;
@@ -47,7 +47,7 @@ static cpu_sum empty(enum fold fold)
 }
 
 /* Where result number `output` has its elements and itself. */
-static weir_operand moved(const weir_operand *o, const weir_reduce *r, int64_t output)
+static weir_operand operand_at(const weir_operand *o, const weir_reduce *r, int64_t output)
 {
   weir_operand m = *o;
   int64_t elements = 0;
@@ -64,8 +64,8 @@ static cpu_sum fold_range(const work *w, int64_t output, int64_t from, int64_t t
   const weir_reduce *r = w->r;
   _Alignas(64) char room[CPU_BLOCK * CPU_ELEMENT], first[CPU_BLOCK * CPU_ELEMENT],
       second[CPU_BLOCK * CPU_ELEMENT];
-  weir_operand in = moved(&r->in, r, output);
-  cpu_sum s = empty(rows[r->op].fold);
+  weir_operand in = operand_at(&r->in, r, output);
+  cpu_sum s = empty_sum(rows[r->op].fold);
   cpu_walk walk;
   if (from == to) return s;
   memmove(in.stride, in.stride + r->kept, (size_t)(r->dims - r->kept) * sizeof *in.stride);
@@ -95,7 +95,7 @@ static double total(const cpu_sum *s, int part)
 }
 
 /* `value` of `from`, rounded to the compute dtype and stored as out's. */
-static void store(const weir_operand *out, const work *w, const void *value, weir_dtype from)
+static void store_value(const weir_operand *out, const work *w, const void *value, weir_dtype from)
 {
   char rounded[CPU_ELEMENT];
   const cpu_level *level = cpu_level_in_use();
@@ -106,13 +106,13 @@ static void store(const weir_operand *out, const work *w, const void *value, wei
 static void finish(const work *w, int64_t output, const cpu_sum *s)
 {
   const weir_reduce *r = w->r;
-  weir_operand out = moved(&r->out, r, output);
+  weir_operand out = operand_at(&r->out, r, output);
   double scale = r->op == WEIR_REDUCE_MEAN ? (double)r->each : 1;
   double real = total(s, 0) / scale;
   float complex[2] = {(float)real, (float)(total(s, 1) / scale)};
   int gives = rows[r->op].gives;
   if (r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX) {
-    weir_operand index = moved(&r->index, r, output);
+    weir_operand index = operand_at(&r->index, r, output);
     memcpy(index.data, &s->at, sizeof s->at);
   }
   if (gives == WEIR_GIVES_PLACE)
@@ -120,11 +120,11 @@ static void finish(const work *w, int64_t output, const cpu_sum *s)
   else if (gives == WEIR_GIVES_BOOL)
     cpu_level_in_use()->cast[out.dtype][WEIR_INT64](out.data, &s->i, 1);
   else if (w->wide == WEIR_INT64)
-    store(&out, w, &s->i, WEIR_INT64);
+    store_value(&out, w, &s->i, WEIR_INT64);
   else if (w->wide == WEIR_FLOAT64)
-    store(&out, w, &real, WEIR_FLOAT64);
+    store_value(&out, w, &real, WEIR_FLOAT64);
   else
-    store(&out, w, complex, WEIR_COMPLEX64);
+    store_value(&out, w, complex, WEIR_COMPLEX64);
 }
 
 /* ---- pieces put together --------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ static bool better(const work *w, const cpu_sum *a, const cpu_sum *b)
   return isnan(a->f[0]) || (small ? a->f[0] < b->f[0] : a->f[0] > b->f[0]);
 }
 
-static void add(cpu_sum *s, const cpu_sum *next)
+static void add_sums(cpu_sum *s, const cpu_sum *next)
 {
   for (int k = 0; k < 2; k++) {
     double t = s->f[k] + next->f[k], part = t - s->f[k];
@@ -155,11 +155,11 @@ static void multiply(cpu_sum *s, const cpu_sum *next)
   s->i = (int64_t)((uint64_t)s->i * (uint64_t)next->i);
 }
 
-static void join(const work *w, cpu_sum *s, const cpu_sum *next)
+static void combine_sums(const work *w, cpu_sum *s, const cpu_sum *next)
 {
   switch (rows[w->r->op].fold) {
   case FOLD_sum:
-    add(s, next);
+    add_sums(s, next);
     break;
   case FOLD_prod:
     multiply(s, next);
@@ -202,7 +202,7 @@ static void large_results(work *w)
   for (w->output = 0; w->output < w->r->outputs; w->output++) {
     parallel_for(pieces, 1, some_pieces, w);
     for (int64_t p = 1; p < pieces; p++)
-      join(w, &sums[0], &sums[p]);
+      combine_sums(w, &sums[0], &sums[p]);
     finish(w, w->output, &sums[0]);
   }
   w->sums = NULL;
@@ -220,7 +220,7 @@ static bool is_tiled(const work *w)
 }
 
 /* To the next element in the reduced dimensions: how many elements that is from the last. */
-static int64_t step(const weir_reduce *r, int64_t place[WEIR_DIMS])
+static int64_t step_element(const weir_reduce *r, int64_t place[WEIR_DIMS])
 {
   int64_t by = 0;
   for (int d = r->dims - 1; d >= r->kept; d--) {
@@ -263,10 +263,10 @@ static void some_tiles(void *arg, int64_t from, int64_t to)
     int64_t first = t % tiles * TILE, n = last - first < TILE ? last - first : TILE;
     int64_t output = t / tiles * last + first, place[WEIR_DIMS] = {0};
     double sum[TILE] = {0}, lost[TILE] = {0};
-    const char *at = moved(&r->in, r, output).data;
+    const char *at = operand_at(&r->in, r, output).data;
     for (int64_t i = 0; i < r->each; i++) {
       cpu_level_in_use()->add_row(sum, lost, row_of(w, at, n, room), n);
-      at += step(r, place) * bytes;
+      at += step_element(r, place) * bytes;
     }
     for (int64_t j = 0; j < n; j++) {
       cpu_sum s = {.f = {sum[j]}, .c = {lost[j]}};

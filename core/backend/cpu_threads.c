@@ -148,7 +148,7 @@ static __attribute__((destructor)) void end_workers(void)
     (void)pthread_join(pool.thread[i], NULL);
 }
 
-static void share(job *j)
+static void share_job(job *j)
 {
   pthread_mutex_lock(&pool.lock);
   start_workers(weir_get_num_threads() - 1);
@@ -166,7 +166,7 @@ static void share(job *j)
 }
 
 /* Also within a part of another job: numbers count within the innermost. */
-static void alone(int64_t count, parallel_part part, void *arg)
+static void run_alone(int64_t count, parallel_part part, void *arg)
 {
   int before = self;
   self = 0;
@@ -184,13 +184,13 @@ void parallel_for_most(int most, int64_t count, int64_t grain, parallel_part par
   int n = count <= grain || within ? 1 : weir_get_num_threads();
   if (n > most) n = most;
   if (n == 1 || pthread_mutex_trylock(&pool.busy)) {
-    alone(count, part, arg);
+    run_alone(count, part, arg);
     return;
   }
   int64_t pieces = (count - 1) / grain;
   job j = {.part = part, .arg = arg, .count = count, .grain = grain};
   j.room = pieces < n - 1 ? (int)pieces : n - 1;
-  share(&j);
+  share_job(&j);
   pthread_mutex_unlock(&pool.busy);
 }
 

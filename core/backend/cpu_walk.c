@@ -18,7 +18,7 @@ size_t cpu_dtype_bytes(weir_dtype dtype)
 }
 
 /* Whether elements follow each other through the whole loop. */
-static bool flat(const weir_operand *o, int dims, const int64_t *size)
+static bool is_flat_operand(const weir_operand *o, int dims, const int64_t *size)
 {
   int64_t next = 1;
   for (int d = dims - 1; d >= 0; d--) {
@@ -33,7 +33,7 @@ void cpu_walk_start(cpu_walk *w, const weir_operand *o, int dims, const int64_t 
   w->bytes = sizes[o->dtype];
   w->at = o->data;
   w->dims = 0;
-  if (flat(o, dims, size)) {
+  if (is_flat_operand(o, dims, size)) {
     w->at += from * (int64_t)w->bytes;
     return;
   }
@@ -80,7 +80,8 @@ static bool in_place(const cpu_walk *w, int64_t n)
   ((T *)to)[i * ts] = ((const T *)from)[i * fs]
 
 /* n elements of `bytes`, `ts` and `fs` elements apart. */
-static void move(void *to, int64_t ts, const void *from, int64_t fs, int64_t n, size_t bytes)
+static void move_elements(void *to, int64_t ts, const void *from, int64_t fs, int64_t n,
+                          size_t bytes)
 {
   if (ts == 1 && fs == 1 && n > 8)
     memcpy(to, from, (size_t)n * bytes);
@@ -103,7 +104,7 @@ const void *cpu_walk_take(cpu_walk *w, int64_t n, void *room)
   }
   for (char *to = room; n;) {
     int64_t part = n < w->left ? n : w->left;
-    move(to, 1, w->at, w->stride[w->dims - 1], part, w->bytes);
+    move_elements(to, 1, w->at, w->stride[w->dims - 1], part, w->bytes);
     to += part * (int64_t)w->bytes;
     n -= part;
     forward(w, part);
@@ -123,7 +124,7 @@ void cpu_walk_put(cpu_walk *w, int64_t n, const void *from)
 {
   for (const char *at = from; n;) {
     int64_t part = n < w->left ? n : w->left;
-    move(w->at, w->stride[w->dims - 1], at, 1, part, w->bytes);
+    move_elements(w->at, w->stride[w->dims - 1], at, 1, part, w->bytes);
     at += part * (int64_t)w->bytes;
     n -= part;
     forward(w, part);

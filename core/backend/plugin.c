@@ -73,7 +73,7 @@ static void path_beside(char *path, size_t room)
   if (!slash || n < 0 || (size_t)n >= room) path[0] = 0;
 }
 
-static void *load(void)
+static void *load_plugin(void)
 {
   char path[PATH_MAX];
   path_beside(path, sizeof path);
@@ -92,7 +92,7 @@ static void *load(void)
 
 static weir_status find_plugin(const cuda_plugin **out)
 {
-  void *library = load();
+  void *library = load_plugin();
   if (!library) return WEIR_ENOTSUP;
   cuda_plugin_open_fn entry;
   *(void **)&entry = dlsym(library, WEIR_CUDA_PLUGIN_OPEN);
@@ -106,7 +106,7 @@ static weir_status find_plugin(const cuda_plugin **out)
   return WEIR_OK;
 }
 
-static weir_status start(void)
+static weir_status start_plugin(void)
 {
   notify_start();
   core.listener = notify_preload();
@@ -132,12 +132,12 @@ static weir_status available(void)
   state = atomic_load(&cuda.state);
   weir_status st = state == OPEN      ? WEIR_OK
                    : state == MISSING ? weir_fail(cuda.status, "%s", cuda.why)
-                                      : start();
+                                      : start_plugin();
   pthread_mutex_unlock(&lock);
   return st;
 }
 
-static weir_status device_there(int index)
+static weir_status check_present(int index)
 {
   weir_status st = available();
   if (!st && (index < 0 || index >= cuda.devices))
@@ -179,27 +179,27 @@ bool weir_cuda_is_initialized(void)
 
 weir_status device_reach(int index, int peer, bool *can)
 {
-  weir_status st = device_there(index);
-  if (!st) st = device_there(peer);
+  weir_status st = check_present(index);
+  if (!st) st = check_present(peer);
   return st ? st : cuda.plugin->can_reach(index, peer, can);
 }
 
 weir_status weir_cuda_get_device_properties(weir_cuda_device_properties *out, int index)
 {
   WEIR_REQUIRE(out);
-  weir_status st = device_there(index);
+  weir_status st = check_present(index);
   return st ? st : cuda.plugin->properties(index, out);
 }
 
 weir_status device_open(int index, const weir_backend **out)
 {
-  weir_status st = device_there(index);
+  weir_status st = check_present(index);
   return st ? st : cuda.plugin->open(index, out);
 }
 
 weir_status device_close(int index)
 {
-  weir_status st = device_there(index);
+  weir_status st = check_present(index);
   return st ? st : cuda.plugin->close(index);
 }
 

@@ -29,7 +29,7 @@ static bool barrier(int command)
 
 /* Whoever was let in by the bias has left it. The barrier cannot fail: the bias was given in a
  * process that had registered. */
-static void take_away(biased_lock *b, const bias_thread *owner)
+static void revoke_bias(biased_lock *b, const bias_thread *owner)
 {
   atomic_store_explicit(&b->owner, NULL, WEIR_BIAS_ORDER);
   (void)barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
@@ -43,7 +43,7 @@ static void take_away(biased_lock *b, const bias_thread *owner)
       (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 }
 
-static void give(biased_lock *b)
+static void give_bias(biased_lock *b)
 {
   if (bias_self == &nobody) {
     uint32_t n = atomic_load(&known);
@@ -61,12 +61,12 @@ void bias_lock_slow(biased_lock *b)
   const void *me = &bias_self;
   (void)pthread_mutex_lock(&b->mutex);
   const bias_thread *owner = atomic_load_explicit(&b->owner, memory_order_relaxed);
-  if (owner) take_away(b, owner);
+  if (owner) revoke_bias(b, owner);
   if (b->last != me) {
     b->last = me;
     b->run = 0;
   } else if (++b->run >= RUN) {
     b->run = 0;
-    give(b);
+    give_bias(b);
   }
 }

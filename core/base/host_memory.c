@@ -39,7 +39,7 @@ static bool read_text(const char *path, char *text, size_t room)
 }
 
 /* A number after `key` at the beginning of a line; 0: none. */
-static uint64_t after(const char *text, const char *key)
+static uint64_t number_after(const char *text, const char *key)
 {
   size_t n = strlen(key);
   for (const char *at = text; at; at = strchr(at, '\n'), at = at ? at + 1 : NULL)
@@ -83,7 +83,7 @@ static void consider(const struct version *v, const char *folder, host_room *r)
   (void)snprintf(path, sizeof path, "%s/memory.stat", folder);
   if (read_text(path, text, sizeof text))
     for (int i = 0; i < 2; i++)
-      files += after(text, v->file_pages[i]);
+      files += number_after(text, v->file_pages[i]);
   used = used > files ? used - files : 0;
   uint64_t left = limit > used ? limit - used : 0;
   if (r->cgroup_limit != UINT64_MAX && left >= r->cgroup_limit - r->cgroup_used) return;
@@ -165,8 +165,8 @@ void host_room_read(host_room *r)
   struct rlimit lock;
   *r = (host_room){
       .available = UINT64_MAX, .cgroup_limit = UINT64_MAX, .memlock = UINT64_MAX, .nodes = 0};
-  if (read_text("/proc/meminfo", text, sizeof text) && after(text, "MemAvailable:"))
-    r->available = after(text, "MemAvailable:") << 10;
+  if (read_text("/proc/meminfo", text, sizeof text) && number_after(text, "MemAvailable:"))
+    r->available = number_after(text, "MemAvailable:") << 10;
   read_groups(r);
   if (!getrlimit(RLIMIT_MEMLOCK, &lock) && lock.rlim_cur != RLIM_INFINITY)
     r->memlock = lock.rlim_cur;

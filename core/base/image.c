@@ -111,7 +111,8 @@ const char *unseen_words(unsigned reason)
   return reason < sizeof words / sizeof *words ? words[reason] : words[0];
 }
 
-static bool put(char *out, unsigned room, const char *folder, size_t bytes, const char *name)
+static bool join_image_path(char *out, unsigned room, const char *folder, size_t bytes,
+                            const char *name)
 {
   size_t length = strlen(name), slash = bytes && folder[bytes - 1] != '/';
   if (bytes + slash + length >= room) return false;
@@ -124,10 +125,11 @@ static bool put(char *out, unsigned room, const char *folder, size_t bytes, cons
 bool image_find(char *out, unsigned room, const char *name, const char *search)
 {
   if (!*name) return false;
-  if (strchr(name, '/')) return put(out, room, "", 0, name);
+  if (strchr(name, '/')) return join_image_path(out, room, "", 0, name);
   for (const char *at = search ? search : "/bin:/usr/bin"; at;) {
     size_t n = strcspn(at, ":");
-    if (put(out, room, at, n, name) && !syscall(SYS_faccessat, AT_FDCWD, out, X_OK)) return true;
+    if (join_image_path(out, room, at, n, name) && !syscall(SYS_faccessat, AT_FDCWD, out, X_OK))
+      return true;
     at = at[n] ? at + n + 1 : NULL;
   }
   return false;

@@ -70,15 +70,15 @@ static char *utf8_put(char *to, unsigned code)
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
-static void space(json_reader *j)
+static void skip_json_space(json_reader *j)
 {
   while (j->at < j->end && (*j->at == ' ' || *j->at == '\n' || *j->at == '\t' || *j->at == '\r'))
     j->at++;
 }
 
-static bool mark(json_reader *j, char c)
+static bool accept_json_mark(json_reader *j, char c)
 {
-  space(j);
+  skip_json_space(j);
   if (j->at == j->end || *j->at != c) return false;
   j->at++;
   return true;
@@ -87,7 +87,7 @@ static bool mark(json_reader *j, char c)
 weir_status json_reader_open(json_reader *j, char bracket)
 {
   j->first = true;
-  if (mark(j, bracket)) return WEIR_OK;
+  if (accept_json_mark(j, bracket)) return WEIR_OK;
   return json_reader_fail(j, bracket == '{' ? "an object is expected" : "a list is expected");
 }
 
@@ -96,9 +96,10 @@ weir_status json_reader_next(json_reader *j, char bracket, bool *more)
   *more = false;
   bool first = j->first;
   j->first = false;
-  if (mark(j, bracket)) return WEIR_OK;
-  if (!first && !mark(j, ',')) return json_reader_fail(j, "a comma or an end is expected");
-  space(j);
+  if (accept_json_mark(j, bracket)) return WEIR_OK;
+  if (!first && !accept_json_mark(j, ','))
+    return json_reader_fail(j, "a comma or an end is expected");
+  skip_json_space(j);
   if (j->at == j->end) return json_reader_fail(j, "the text ends here");
   *more = true;
   return WEIR_OK;
@@ -106,7 +107,7 @@ weir_status json_reader_next(json_reader *j, char bracket, bool *more)
 
 weir_status json_reader_finish(json_reader *j)
 {
-  space(j);
+  skip_json_space(j);
   return j->at == j->end ? WEIR_OK : json_reader_fail(j, "nothing more is expected");
 }
 
@@ -158,7 +159,7 @@ static weir_status escape(json_reader *j, char **to)
 
 weir_status json_reader_string(json_reader *j, char **text)
 {
-  if (!mark(j, '"')) return json_reader_fail(j, "a string is expected");
+  if (!accept_json_mark(j, '"')) return json_reader_fail(j, "a string is expected");
   char *to = *text = j->at;
   while (j->at < j->end && *j->at != '"') {
     unsigned n = utf8_sequence((unsigned char *)j->at, (unsigned char *)j->end);
@@ -182,7 +183,7 @@ weir_status json_reader_string(json_reader *j, char **text)
 weir_status json_reader_key(json_reader *j, char **text)
 {
   weir_status st = json_reader_string(j, text);
-  if (!st && !mark(j, ':')) st = json_reader_fail(j, "a colon is expected");
+  if (!st && !accept_json_mark(j, ':')) st = json_reader_fail(j, "a colon is expected");
   return st;
 }
 
@@ -195,7 +196,7 @@ static bool digit(const json_reader *j)
 
 weir_status json_reader_unsigned(json_reader *j, uint64_t *n)
 {
-  space(j);
+  skip_json_space(j);
   *n = 0;
   if (!digit(j)) return json_reader_fail(j, "a number that is not negative is expected");
   bool zero = *j->at == '0';
@@ -258,7 +259,7 @@ weir_status json_reader_skip(json_reader *j)
   char ends[DEPTH], *key; /* what ends each of the open objects and lists */
   int depth = 0;
   do {
-    space(j);
+    skip_json_space(j);
     if (j->at == j->end) return json_reader_fail(j, "a value is expected");
     char c = *j->at;
     weir_status st = WEIR_OK;

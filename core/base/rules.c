@@ -29,7 +29,7 @@ static bool is(word w, const char *text)
   return w.length == strlen(text) && !memcmp(w.at, text, w.length);
 }
 
-static weir_status wrong(const line *l, word w, const char *expected)
+static weir_status wrong_word(const line *l, word w, const char *expected)
 {
   char shown[SHOWN + 4];
   size_t n = w.length < SHOWN ? w.length : SHOWN;
@@ -48,7 +48,7 @@ static bool blank(char c)
 }
 
 /* The next word of the line; length 0: there is none, or a comment. */
-static word next(line *l)
+static word next_word(line *l)
 {
   word *r = &l->rest, w;
   while (r->length && blank(*r->at))
@@ -73,11 +73,11 @@ static weir_status read_action(rule_entry *r, line *l, word w)
   if (is(w, "passthrough")) r->action = WEIR_RULE_PASSTHROUGH;
   if (is(w, "cache")) r->action = WEIR_RULE_CACHE;
   if (r->action) return WEIR_OK;
-  if (!is(w, "staging")) return wrong(l, w, "passthrough, cache or staging");
-  w = next(l);
+  if (!is(w, "staging")) return wrong_word(l, w, "passthrough, cache or staging");
+  w = next_word(l);
   for (size_t i = 0; i < sizeof how / sizeof *how; i++)
     if (is(w, how[i].text)) r->action = how[i].action;
-  return r->action ? WEIR_OK : wrong(l, w, "on, off or auto after staging");
+  return r->action ? WEIR_OK : wrong_word(l, w, "on, off or auto after staging");
 }
 
 static weir_status read_size(rule_entry *r, const line *l, word w)
@@ -87,27 +87,27 @@ static weir_status read_size(rule_entry *r, const line *l, word w)
   char text[32], sign = w.at[4];
   size_t skip = w.length > 5 && sign != '=' && w.at[5] == '=' ? 6 : 5;
   uint64_t n;
-  if (w.length <= skip || w.length - skip >= sizeof text) return wrong(l, w, expected);
+  if (w.length <= skip || w.length - skip >= sizeof text) return wrong_word(l, w, expected);
   memcpy(text, w.at + skip, w.length - skip);
   text[w.length - skip] = 0;
   if (memchr(text, 0, w.length - skip) || option_size(&n, "size", text, 0))
-    return wrong(l, w, expected);
+    return wrong_word(l, w, expected);
   bool strict = skip == 5 && sign != '=';
-  if (strict && n == (sign == '<' ? 0 : UINT64_MAX)) return wrong(l, w, "a size that can be");
+  if (strict && n == (sign == '<' ? 0 : UINT64_MAX)) return wrong_word(l, w, "a size that can be");
   if (strict) n = sign == '<' ? n - 1 : n + 1;
   if (sign != '<' && n > r->least) r->least = n;
   if (sign != '>' && n < r->most) r->most = n;
-  return r->least <= r->most ? WEIR_OK : wrong(l, w, "a size that the one before it allows");
+  return r->least <= r->most ? WEIR_OK : wrong_word(l, w, "a size that the one before it allows");
 }
 
 static weir_status read_name(char out[WEIR_RULE_NAME], const line *l, word w, size_t skip)
 {
   size_t n = w.length - skip;
-  if (*out) return wrong(l, w, "each of module and function once only");
+  if (*out) return wrong_word(l, w, "each of module and function once only");
   if (!n || n >= WEIR_RULE_NAME || memchr(w.at + skip, 0, n))
-    return wrong(l, w, "a name of 1 to 255 characters after '='");
+    return wrong_word(l, w, "a name of 1 to 255 characters after '='");
   if (skip == 7 && memchr(w.at + skip, '/', n))
-    return wrong(l, w, "the name of a file without its folder, as in module=libfoo.so");
+    return wrong_word(l, w, "the name of a file without its folder, as in module=libfoo.so");
   memcpy(out, w.at + skip, n);
   out[n] = 0;
   return WEIR_OK;
@@ -123,19 +123,19 @@ static weir_status read_condition(rule_entry *r, const line *l, word w)
   if (begins(w, "size>") || begins(w, "size<") || begins(w, "size=")) return read_size(r, l, w);
   if (begins(w, "module=")) return read_name(r->module, l, w, 7);
   if (begins(w, "function=")) return read_name(r->function, l, w, 9);
-  return wrong(l, w, "size>=BYTES (or >, <=, <, =), module=NAME or function=NAME");
+  return wrong_word(l, w, "size>=BYTES (or >, <=, <, =), module=NAME or function=NAME");
 }
 
 static weir_status read_line(rule_list *out, line *l)
 {
-  word w = next(l);
+  word w = next_word(l);
   if (!w.length) return WEIR_OK;
   if (out->count == WEIR_RULES_MAX)
     return weir_fail(WEIR_EINVAL, "%s:%u: one rule more than %u: expected no more", l->name,
                      l->number, WEIR_RULES_MAX);
   rule_entry *r = &out->rule[out->count];
   weir_status s = read_action(r, l, w);
-  while (!s && (w = next(l)).length)
+  while (!s && (w = next_word(l)).length)
     s = read_condition(r, l, w);
   out->count += !s;
   return s;

@@ -33,7 +33,7 @@ const char *weir_error_message(void)
 
 /* Takes a formatted sentence over; its length. Sentences are formatted into a buffer of the
  * caller's first, since their arguments may point into the message. */
-static size_t keep(const char *text, int formatted)
+static size_t set_message(const char *text, int formatted)
 {
   size_t length = formatted < 0 ? 0 : strlen(text);
   memcpy(message, text, length);
@@ -47,7 +47,7 @@ weir_status weir_fail(weir_status status, const char *format, ...)
   char text[MESSAGE_BYTES];
   va_list arguments;
   va_start(arguments, format);
-  keep(text, vsnprintf(text, sizeof text, format, arguments));
+  set_message(text, vsnprintf(text, sizeof text, format, arguments));
   va_end(arguments);
   errno = saved;
   return status;
@@ -59,7 +59,7 @@ weir_status weir_fail_errno(weir_status status, int errno_value, const char *for
   char text[MESSAGE_BYTES], reason[128];
   va_list arguments;
   va_start(arguments, format);
-  size_t length = keep(text, vsnprintf(text, sizeof text, format, arguments));
+  size_t length = set_message(text, vsnprintf(text, sizeof text, format, arguments));
   va_end(arguments);
   (void)snprintf(message + length, sizeof message - length, ": %s",
                  strerror_r(errno_value, reason, sizeof reason));

@@ -35,7 +35,7 @@ typedef struct given {
   int64_t size[WEIR_MAX_DIMS], stride[WEIR_MAX_DIMS];
 } given;
 
-static void end_given(given *g)
+static void drop_export(given *g)
 {
   if (g->block) (void)weir_memory_unexport(g->block);
   storage_release(g->storage);
@@ -44,12 +44,12 @@ static void end_given(given *g)
 
 static void delete_versioned(weir_dlpack *self)
 {
-  if (self) end_given(self->manager_ctx);
+  if (self) drop_export(self->manager_ctx);
 }
 
 static void delete_plain(weir_dlpack_unversioned *self)
 {
-  if (self) end_given(self->manager_ctx);
+  if (self) drop_export(self->manager_ctx);
 }
 
 /* The backend's handle of a stream as DLPack numbers it. */
@@ -76,7 +76,7 @@ static weir_status make_wait(weir_device device, intptr_t stream)
   return st;
 }
 
-static weir_status ready(const weir_tensor *t, intptr_t stream)
+static weir_status make_ready(const weir_tensor *t, intptr_t stream)
 {
   if (stream < WEIR_DLPACK_STREAM_NO_SYNC)
     return weir_fail(WEIR_EINVAL, "%lld is not a stream", (long long)stream);
@@ -104,9 +104,9 @@ static void describe(weir_dlpack_tensor *to, given *g, const weir_tensor *t)
 }
 
 /* t's description is written to `tensor`, which lies in *out. */
-static weir_status give(given **out, const weir_tensor *t, intptr_t stream, size_t tensor)
+static weir_status export_tensor(given **out, const weir_tensor *t, intptr_t stream, size_t tensor)
 {
-  weir_status st = ready(t, stream);
+  weir_status st = make_ready(t, stream);
   if (st) return st;
   given *g = calloc(1, sizeof *g);
   if (!g) return weir_fail(WEIR_ENOMEM, "no host memory for a tensor given away");
@@ -124,12 +124,12 @@ static weir_status give(given **out, const weir_tensor *t, intptr_t stream, size
   return WEIR_OK;
 }
 
-static weir_status give_or_copy(given **out, const weir_tensor *t, const weir_dlpack_options *o,
-                                size_t tensor)
+static weir_status export_or_copy(given **out, const weir_tensor *t, const weir_dlpack_options *o,
+                                  size_t tensor)
 {
   WEIR_TENSOR copy = NULL;
   weir_status st = o->copy ? weir_clone(&copy, t) : WEIR_OK;
-  return st ? st : give(out, copy ? copy : t, o->stream, tensor);
+  return st ? st : export_tensor(out, copy ? copy : t, o->stream, tensor);
 }
 
 weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
@@ -139,7 +139,7 @@ weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
   WEIR_REQUIRE_OUT(out, t);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
-  weir_status st = give_or_copy(&g, t, &o, offsetof(given, as.versioned.tensor));
+  weir_status st = export_or_copy(&g, t, &o, offsetof(given, as.versioned.tensor));
   if (st || !g) return st;
   weir_dlpack *d = &g->as.versioned;
   d->version.major = WEIR_DLPACK_MAJOR;
@@ -160,7 +160,7 @@ weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out, const weir
   given *g = NULL;
   if (o.read_only)
     return weir_fail(WEIR_EINVAL, "an unversioned DLPack tensor cannot say that it is read-only");
-  weir_status st = give_or_copy(&g, t, &o, offsetof(given, as.plain.tensor));
+  weir_status st = export_or_copy(&g, t, &o, offsetof(given, as.plain.tensor));
   if (st || !g) return st;
   weir_dlpack_unversioned *d = &g->as.plain;
   d->manager_ctx = g;
@@ -263,8 +263,8 @@ static weir_status data_of(char **out, const weir_dlpack_tensor *d, int64_t nume
   return WEIR_OK;
 }
 
-static weir_status take(weir_tensor **out, const weir_dlpack_tensor *d,
-                        void (*release)(void *context), void *context)
+static weir_status import_tensor(weir_tensor **out, const weir_dlpack_tensor *d,
+                                 void (*release)(void *context), void *context)
 {
   weir_dtype dtype = WEIR_DTYPE_NONE;
   weir_device device = WEIR_CPU;
@@ -342,7 +342,7 @@ weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
     return weir_fail(WEIR_EINVAL,
                      "the DLPack tensor is read-only, and a tensor can be written: ask "
                      "for a copy, or promise not to write with read_only");
-  weir_status st = take(out, &from->tensor, taken_versioned, from);
+  weir_status st = import_tensor(out, &from->tensor, taken_versioned, from);
   return st ? st : copied(out, o.copy);
 }
 
@@ -351,7 +351,7 @@ weir_status weir_from_dlpack_unversioned(weir_tensor **out, weir_dlpack_unversio
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, from);
-  weir_status st = take(out, &from->tensor, taken_plain, from);
+  weir_status st = import_tensor(out, &from->tensor, taken_plain, from);
   return st ? st : copied(out, options && options->copy);
 }
 

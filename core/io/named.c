@@ -68,7 +68,7 @@ static void rebuild(named_list *l)
 }
 
 /* Room for one more item. */
-static weir_status grow(named_list *l)
+static weir_status grow_list(named_list *l)
 {
   if (l->items && l->count < l->room / 2) return WEIR_OK;
   size_t room = l->room ? l->room * 2 : 16;
@@ -94,7 +94,7 @@ named_item *named_find(const named_list *l, const char *name)
 
 weir_status named_add(named_list *l, const char *name, void *value)
 {
-  weir_status st = grow(l);
+  weir_status st = grow_list(l);
   char *copy = st ? NULL : strdup(name);
   if (st || !copy) return st ? st : no_memory();
   l->table[slot_of(l, name)] = (uint32_t)l->count + 1;

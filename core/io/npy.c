@@ -32,48 +32,48 @@ typedef struct literal {
   const char *path;             /* borrowed */
 } literal;
 
-static weir_status wrong(const literal *l, const char *what)
+static weir_status wrong_literal(const literal *l, const char *what)
 {
   return weir_fail(WEIR_ECORRUPT, "%s: the .npy header, byte %zu: %s", l->path,
                    (size_t)(l->at - l->start), what);
 }
 
-static void space(literal *l)
+static void skip_literal_space(literal *l)
 {
   while (l->at < l->end && (*l->at == ' ' || *l->at == '\n' || *l->at == '\t' || *l->at == '\r'))
     l->at++;
 }
 
-static bool mark(literal *l, char c)
+static bool accept_literal_mark(literal *l, char c)
 {
-  space(l);
+  skip_literal_space(l);
   if (l->at == l->end || *l->at != c) return false;
   l->at++;
   return true;
 }
 
 /* A string of either quotes, without escapes. */
-static weir_status text(literal *l, char out[TEXT])
+static weir_status parse_string(literal *l, char out[TEXT])
 {
-  char quote = mark(l, '\'') ? '\'' : mark(l, '"') ? '"' : 0;
+  char quote = accept_literal_mark(l, '\'') ? '\'' : accept_literal_mark(l, '"') ? '"' : 0;
   size_t n = 0;
-  if (!quote) return wrong(l, "a string is expected");
+  if (!quote) return wrong_literal(l, "a string is expected");
   for (; l->at < l->end && *l->at != quote && n < TEXT - 1; l->at++) {
     if (*l->at == '\\' || (unsigned char)*l->at < ' ')
-      return wrong(l, "no such character is expected");
+      return wrong_literal(l, "no such character is expected");
     out[n++] = *l->at;
   }
   out[n] = 0;
-  return mark(l, quote) ? WEIR_OK : wrong(l, "the string does not end");
+  return accept_literal_mark(l, quote) ? WEIR_OK : wrong_literal(l, "the string does not end");
 }
 
 static weir_status descr(literal *l, file_array *array)
 {
   char name[TEXT] = "";
-  space(l);
+  skip_literal_space(l);
   if (l->at < l->end && (*l->at == '[' || *l->at == '(' || *l->at == '{'))
     return weir_fail(WEIR_ENOTSUP, "%s holds an array of structures", l->path);
-  weir_status st = text(l, name);
+  weir_status st = parse_string(l, name);
   if (st) return st;
   bool order = *name && strchr("<>=|", *name);
   const char *code = name + order;
@@ -89,11 +89,11 @@ static weir_status descr(literal *l, file_array *array)
 
 static weir_status truth(literal *l, bool *out)
 {
-  space(l);
+  skip_literal_space(l);
   size_t left = (size_t)(l->end - l->at);
   *out = left >= 4 && !memcmp(l->at, "True", 4);
   if (!*out && !(left >= 5 && !memcmp(l->at, "False", 5)))
-    return wrong(l, "True or False is expected");
+    return wrong_literal(l, "True or False is expected");
   l->at += *out ? 4 : 5;
   return WEIR_OK;
 }
@@ -101,11 +101,12 @@ static weir_status truth(literal *l, bool *out)
 static weir_status number(literal *l, int64_t *out)
 {
   *out = 0;
-  space(l);
-  if (l->at == l->end || *l->at < '0' || *l->at > '9') return wrong(l, "a size is expected");
+  skip_literal_space(l);
+  if (l->at == l->end || *l->at < '0' || *l->at > '9')
+    return wrong_literal(l, "a size is expected");
   for (; l->at < l->end && *l->at >= '0' && *l->at <= '9'; l->at++) {
     int64_t d = *l->at - '0';
-    if (*out > (INT64_MAX - d) / 10) return wrong(l, "the size is too large");
+    if (*out > (INT64_MAX - d) / 10) return wrong_literal(l, "the size is too large");
     *out = *out * 10 + d;
   }
   if (l->at < l->end && *l->at == 'L') l->at++; /* Python 2 */
@@ -117,44 +118,46 @@ static weir_status tuple(literal *l, weir_shape *shape)
 {
   bool comma = true;
   *shape = (weir_shape){0};
-  if (!mark(l, '(')) return wrong(l, "a tuple is expected");
-  while (!mark(l, ')')) {
-    if (!comma) return wrong(l, "a comma is expected");
+  if (!accept_literal_mark(l, '(')) return wrong_literal(l, "a tuple is expected");
+  while (!accept_literal_mark(l, ')')) {
+    if (!comma) return wrong_literal(l, "a comma is expected");
     if (shape->count == WEIR_MAX_DIMS)
       return weir_fail(WEIR_ENOTSUP, "%s holds an array of more than %d dimensions", l->path,
                        WEIR_MAX_DIMS);
     weir_status st = number(l, &shape->size[shape->count]);
     if (st) return st;
     shape->count++;
-    comma = mark(l, ',');
+    comma = accept_literal_mark(l, ',');
   }
-  return shape->count == 1 && !comma ? wrong(l, "a number, where a tuple is expected") : WEIR_OK;
+  return shape->count == 1 && !comma ? wrong_literal(l, "a number, where a tuple is expected")
+                                     : WEIR_OK;
 }
 
-static weir_status parse(literal *l, file_array *array)
+static weir_status parse_dict(literal *l, file_array *array)
 {
   static const char *const keys[] = {"descr", "fortran_order", "shape"};
   unsigned seen = 0;
   bool comma = true;
-  if (!mark(l, '{')) return wrong(l, "a dict is expected");
-  while (!mark(l, '}')) {
+  if (!accept_literal_mark(l, '{')) return wrong_literal(l, "a dict is expected");
+  while (!accept_literal_mark(l, '}')) {
     char key[TEXT] = "";
     int k = 0;
-    if (!comma) return wrong(l, "a comma is expected");
-    weir_status st = text(l, key);
+    if (!comma) return wrong_literal(l, "a comma is expected");
+    weir_status st = parse_string(l, key);
     if (st) return st;
     while (k < 3 && strcmp(key, keys[k]) != 0)
       k++;
-    if (k == 3 || seen >> k & 1) return wrong(l, k == 3 ? "an unknown key" : "a key twice");
-    if (!mark(l, ':')) return wrong(l, "a colon is expected");
+    if (k == 3 || seen >> k & 1) return wrong_literal(l, k == 3 ? "an unknown key" : "a key twice");
+    if (!accept_literal_mark(l, ':')) return wrong_literal(l, "a colon is expected");
     seen |= 1u << k;
     st = k == 0 ? descr(l, array) : k == 1 ? truth(l, &array->fortran) : tuple(l, &array->shape);
     if (st) return st;
-    comma = mark(l, ',');
+    comma = accept_literal_mark(l, ',');
   }
-  if (seen != 7) return wrong(l, "a key is missing: descr, fortran_order and shape are needed");
-  space(l);
-  return l->at == l->end ? WEIR_OK : wrong(l, "nothing more is expected");
+  if (seen != 7)
+    return wrong_literal(l, "a key is missing: descr, fortran_order and shape are needed");
+  skip_literal_space(l);
+  return l->at == l->end ? WEIR_OK : wrong_literal(l, "nothing more is expected");
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -196,7 +199,7 @@ static weir_status read_header(const tensor_file *f, file_array *array)
   header[bytes] = 0;
   st = file_read(f, header, at, bytes);
   literal l = {header, header, header + bytes, f->path};
-  if (!st) st = parse(&l, array);
+  if (!st) st = parse_dict(&l, array);
   free(header);
   array->at = at + bytes;
   return st;

@@ -46,7 +46,7 @@ typedef struct header {
 
 /* ---- the header, read ------------------------------------------------------------------------ */
 
-static weir_status wrong(const header *h, const entry *e, const char *what)
+static weir_status wrong_entry(const header *h, const entry *e, const char *what)
 {
   return weir_fail(WEIR_ECORRUPT, "%s: tensor '%.100s' %s", h->file->path, e->name, what);
 }
@@ -74,7 +74,7 @@ static weir_status read_shape(const header *h, json_reader *j, entry *e)
       return weir_fail(WEIR_ENOTSUP, "%s: tensor '%.100s' has more than %d dimensions",
                        h->file->path, e->name, WEIR_MAX_DIMS);
     st = json_reader_unsigned(j, &size);
-    if (!st && size > INT64_MAX) st = wrong(h, e, "has a size that is too large");
+    if (!st && size > INT64_MAX) st = wrong_entry(h, e, "has a size that is too large");
     if (!st) e->shape.size[e->shape.count++] = (int64_t)size;
   }
   return st;
@@ -88,8 +88,8 @@ static weir_status read_offsets(const header *h, json_reader *j, entry *e)
   weir_status st = json_reader_open(j, '[');
   while (!st && !(st = json_reader_next(j, ']', &more)) && more)
     st = n < 2 ? json_reader_unsigned(j, &offsets[n++])
-               : wrong(h, e, "has more than two data_offsets");
-  if (!st && n != 2) st = wrong(h, e, "has less than two data_offsets");
+               : wrong_entry(h, e, "has more than two data_offsets");
+  if (!st && n != 2) st = wrong_entry(h, e, "has less than two data_offsets");
   e->begin = offsets[0];
   e->end = offsets[1];
   return st;
@@ -99,7 +99,8 @@ static weir_status read_offsets(const header *h, json_reader *j, entry *e)
 static weir_status check_entry(const header *h, entry *e)
 {
   int64_t numel;
-  if (shape_numel(&numel, e->shape, e->dtype)) return wrong(h, e, "has a shape that overflows");
+  if (shape_numel(&numel, e->shape, e->dtype))
+    return wrong_entry(h, e, "has a shape that overflows");
   uint64_t bytes = (uint64_t)numel * itemsize(e->dtype), data = h->file->bytes - 8 - h->bytes;
   if (e->begin > e->end || e->end > data || e->end - e->begin != bytes)
     return weir_fail(
@@ -122,14 +123,14 @@ static weir_status read_entry(const header *h, json_reader *j, entry *e)
     if ((st = json_reader_key(j, &key))) return st;
     while (k < 3 && strcmp(key, keys[k]) != 0)
       k++;
-    if (k < 3 && seen >> k & 1) return wrong(h, e, "has a key twice");
+    if (k < 3 && seen >> k & 1) return wrong_entry(h, e, "has a key twice");
     seen |= 1u << k;
     st = k == 0   ? read_dtype(h, j, e)
          : k == 1 ? read_shape(h, j, e)
          : k == 2 ? read_offsets(h, j, e)
                   : json_reader_skip(j);
   }
-  if (!st && (seen & 7) != 7) st = wrong(h, e, "lacks dtype, shape or data_offsets");
+  if (!st && (seen & 7) != 7) st = wrong_entry(h, e, "lacks dtype, shape or data_offsets");
   return st ? st : check_entry(h, e);
 }
 
@@ -162,7 +163,7 @@ static weir_status new_entry(header *h, entry **out)
   return WEIR_OK;
 }
 
-static weir_status parse(header *h)
+static weir_status parse_header(header *h)
 {
   json_reader j = json_reader_of(h->text, h->bytes);
   bool more, metadata = false;
@@ -210,13 +211,14 @@ static weir_status check_all(const header *h)
   if (h->count) qsort(h->entries, h->count, sizeof *h->entries, by_name);
   for (size_t i = 1; i < h->count; i++)
     if (!by_name(&h->entries[i - 1], &h->entries[i]))
-      return wrong(h, &h->entries[i], "is there twice");
+      return wrong_entry(h, &h->entries[i], "is there twice");
   if (h->count) qsort(h->entries, h->count, sizeof *h->entries, by_place);
   uint64_t at = 0, data = h->file->bytes - 8 - h->bytes;
   for (size_t i = 0; i < h->count; at = h->entries[i++].end)
     if (h->entries[i].begin != at)
-      return wrong(h, &h->entries[i],
-                   h->entries[i].begin < at ? "overlaps with another" : "begins behind a hole");
+      return wrong_entry(h, &h->entries[i],
+                         h->entries[i].begin < at ? "overlaps with another"
+                                                  : "begins behind a hole");
   if (at != data)
     return weir_fail(WEIR_ECORRUPT, "%s: no tensor has the last %llu bytes", h->file->path,
                      (unsigned long long)(data - at));
@@ -245,7 +247,7 @@ static weir_status read_header(header *h)
     return weir_fail(WEIR_ENOMEM, "no host memory left for a header of %llu bytes",
                      (unsigned long long)h->bytes);
   st = file_read(f, h->text, sizeof length, h->bytes);
-  if (!st) st = parse(h);
+  if (!st) st = parse_header(h);
   return st ? st : check_all(h);
 }
 

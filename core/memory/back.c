@@ -265,7 +265,7 @@ static void hand_over(mem_pool *p, mem_heap *h, block_id piece, uint64_t done, u
 }
 
 /* Maps the planned piece of a hole for h, from spare pages and then h's own free ones. */
-static weir_status fill(mem_pool *p, mem_heap *h, const grow_plan *pl)
+static weir_status map_plan(mem_pool *p, mem_heap *h, const grow_plan *pl)
 {
   const weir_source *s = &p->backend->source;
   uint64_t done = 0;
@@ -285,7 +285,7 @@ static weir_status fill(mem_pool *p, mem_heap *h, const grow_plan *pl)
 }
 
 /* An idle block becomes h's, so that what is mapped beside it joins it. */
-static void adopt(mem_heap *h, block_id *id)
+static void adopt_idle(mem_heap *h, block_id *id)
 {
   mem_heap *idle = idle_of(h);
   if (!*id || block(*id)->heap != idle->number) return;
@@ -309,9 +309,9 @@ weir_status back_fill(mem_heap *h, grow_plan *pl, uint64_t limit)
       fresh ? vmm_make(p, p->spare_count + fresh / p->backend->source.page_bytes) : WEIR_OK;
   if (!st) st = block_ensure(p, 3);
   if (st) return st;
-  adopt(h, &pl->beside);
-  adopt(h, &pl->other);
-  return pl->bytes ? fill(p, h, pl) : WEIR_OK;
+  adopt_idle(h, &pl->beside);
+  adopt_idle(h, &pl->other);
+  return pl->bytes ? map_plan(p, h, pl) : WEIR_OK;
 }
 
 /* Where to grow, idle pages being spare by then. */

@@ -44,7 +44,7 @@ static void *open_library(const char *path, int flags)
 #endif
 }
 
-static void init(void)
+static void init_callers(void)
 {
   char beside[4096] = "";
   Dl_info info;
@@ -60,7 +60,7 @@ static void init(void)
 
 void callers_hold(void)
 {
-  pthread_once(&once, init);
+  pthread_once(&once, init_callers);
   pthread_mutex_lock(&table.lock);
   if (!table.holders++) {
     table.used = table.count = 0;
@@ -102,7 +102,7 @@ static uint64_t hash_of(const uint64_t *frames, uint32_t count)
 }
 
 /* The slot of a stack, or the empty one where it goes. */
-static uint32_t *probe(uint64_t hash, const uint64_t *frames, uint32_t count)
+static uint32_t *probe_callers(uint64_t hash, const uint64_t *frames, uint32_t count)
 {
   for (uint64_t at = hash;; at++) {
     uint32_t *slot = &table.slots[at & (SLOTS - 1)];
@@ -116,7 +116,7 @@ static uint32_t *probe(uint64_t hash, const uint64_t *frames, uint32_t count)
 static uint32_t intern(const mem_pool *p, const uint64_t *frames, uint32_t count)
 {
   uint64_t hash = hash_of(frames, count);
-  uint32_t *slot = table.slots ? probe(hash, frames, count) : NULL;
+  uint32_t *slot = table.slots ? probe_callers(hash, frames, count) : NULL;
   if (slot && *slot) return *slot;
   if (!table.holders || !make_room(p, count)) {
     table.lost++;
@@ -126,7 +126,7 @@ static uint32_t intern(const mem_pool *p, const uint64_t *frames, uint32_t count
   s[0] = hash;
   s[1] = count;
   memcpy(s + 2, frames, count * sizeof *frames);
-  slot = slot ? slot : probe(hash, frames, count);
+  slot = slot ? slot : probe_callers(hash, frames, count);
   *slot = table.used + 1;
   table.used += count + 2;
   table.count++;

@@ -52,7 +52,7 @@ static weir_status unknown(const char *name, const char *key)
   return weir_fail(WEIR_EINVAL, "%s: the key %s is not known; valid: %s", name, key, valid);
 }
 
-static weir_status share(double *out, const char *name, const char *text)
+static weir_status parse_share(double *out, const char *name, const char *text)
 {
   char *end;
   double value = strtod(text, &end);
@@ -63,8 +63,8 @@ static weir_status share(double *out, const char *name, const char *text)
   return WEIR_OK;
 }
 
-static weir_status apply(pool_config *config, const struct key *k, const char *name,
-                         const char *text)
+static weir_status apply_setting(pool_config *config, const struct key *k, const char *name,
+                                 const char *text)
 {
   void *field = (char *)config + k->offset;
   char full[128];
@@ -75,7 +75,7 @@ static weir_status apply(pool_config *config, const struct key *k, const char *n
   case SWITCH:
     return option_bool(field, full, text);
   case SHARE:
-    return share(field, full, text);
+    return parse_share(field, full, text);
   default:
     if ((st = option_number(&number, full, text, k->min, k->max))) return st;
     *(uint64_t *)field = k->kind == MEBIBYTES ? number << 20 : number;
@@ -83,14 +83,14 @@ static weir_status apply(pool_config *config, const struct key *k, const char *n
   }
 }
 
-static weir_status one(pool_config *config, const char *name, char *item)
+static weir_status parse_item(pool_config *config, const char *name, char *item)
 {
   char *value = strchr(item, ':');
   if (!value)
     return weir_fail(WEIR_EINVAL, "%s: '%s' is not key:value; as in decay_ms:10000", name, item);
   *value++ = 0;
   for (int i = 0; i < KEYS; i++)
-    if (!strcmp(keys[i].name, item)) return apply(config, &keys[i], name, value);
+    if (!strcmp(keys[i].name, item)) return apply_setting(config, &keys[i], name, value);
   return unknown(name, item);
 }
 
@@ -104,7 +104,7 @@ weir_status pool_config_parse(pool_config *config, const char *name, const char 
                      sizeof copy - 1);
   (void)snprintf(copy, sizeof copy, "%s", text);
   while ((item = strsep(&rest, ","))) {
-    weir_status st = one(&next, name, item);
+    weir_status st = parse_item(&next, name, item);
     if (st) return st;
   }
   uint64_t n = next.roundup_divisions;

@@ -50,7 +50,7 @@ static void *latest(const mem_heap *h)
   return h->markers[(h->oldest + h->flying + MARKERS - 1) % MARKERS].event;
 }
 
-static void look(mem_heap *h)
+static void query_markers(mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   while (h->flying) {
@@ -66,30 +66,30 @@ static void look(mem_heap *h)
 
 /* Closes the epoch: a marker now. Fails without a change. ENOTSUP has no sentence: whoever marks
  * for somebody else's sake leaves theirs. */
-static weir_status mark(mem_heap *h)
+static weir_status mark_epoch(mem_heap *h)
 {
   return closed(h) ? WEIR_ENOTSUP : record(h);
 }
 
-static void poll(mem_heap *h, bool may_mark)
+static void poll_heap(mem_heap *h, bool may_mark)
 {
-  look(h);
-  if (may_mark && h->dirty > h->marked && !mark(h)) look(h);
+  query_markers(h);
+  if (may_mark && h->dirty > h->marked && !mark_epoch(h)) query_markers(h);
 }
 
 void epoch_poll(mem_pool *p, bool may_mark, const mem_heap *except)
 {
   for (unsigned i = 0; i < p->heap_count; i++) {
     mem_heap *h = heap_table[p->numbers[i]];
-    if (h != except) poll(h, may_mark);
+    if (h != except) poll_heap(h, may_mark);
   }
 }
 
-static weir_status sync(mem_heap *h)
+static weir_status sync_heap(mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   if (h->dirty <= h->done) return WEIR_OK;
-  weir_status st = h->dirty > h->marked ? mark(h) : WEIR_OK;
+  weir_status st = h->dirty > h->marked ? mark_epoch(h) : WEIR_OK;
   if (!st) st = b->event_sync(b->self, latest(h));
   if (st) return st == WEIR_ENOTSUP ? WEIR_OK : st;
   h->done = h->marked;
@@ -99,9 +99,9 @@ static weir_status sync(mem_heap *h)
   return WEIR_OK;
 }
 
-static weir_status ask(mem_heap *h)
+static weir_status poll_and_mark(mem_heap *h)
 {
-  poll(h, true);
+  poll_heap(h, true);
   return WEIR_OK;
 }
 
@@ -127,9 +127,9 @@ static weir_status each_used(mem_pool *p, weir_status (*one)(mem_heap *h))
 
 weir_status epoch_sync(mem_pool *p)
 {
-  weir_status first = p->host ? each_used(p, sync) : WEIR_OK;
+  weir_status first = p->host ? each_used(p, sync_heap) : WEIR_OK;
   for (unsigned i = 0; i < p->heap_count; i++) {
-    weir_status st = sync(heap_table[p->numbers[i]]);
+    weir_status st = sync_heap(heap_table[p->numbers[i]]);
     if (!first) first = st;
   }
   return first;
@@ -161,7 +161,7 @@ void epoch_retire(mem_pool *p, const mem_heap *except)
 }
 
 /* After a wait on `waited` up to and including `epoch`. */
-static void learn(mem_heap *waiter, const mem_heap *waited, uint64_t epoch)
+static void learn_epochs(mem_heap *waiter, const mem_heap *waited, uint64_t epoch)
 {
   for (unsigned i = 0; i < HEAPS; i++)
     if (waited->known[i] > waiter->known[i]) waiter->known[i] = waited->known[i];
@@ -176,7 +176,7 @@ weir_status epoch_wait(mem_heap *waiter, mem_heap *waited)
   weir_status st = record(waited);
   if (!st) st = b->event_wait(b->self, waiter->stream, latest(waited));
   if (st) return st;
-  learn(waiter, waited, waited->marked);
+  learn_epochs(waiter, waited, waited->marked);
   waiter->pool->waits++;
   return WEIR_OK;
 }
@@ -189,13 +189,13 @@ uint64_t epoch_close(mem_heap *h)
 void epoch_learn(mem_heap *waiter, const mem_heap *waited, uint64_t epoch, bool ordered)
 {
   uint64_t *known = &waiter->known[waited->number];
-  if (ordered) learn(waiter, waited, epoch);
+  if (ordered) learn_epochs(waiter, waited, epoch);
   if (epoch > *known) *known = epoch;
 }
 
 void epoch_depend(mem_heap *waiter, mem_heap *waited)
 {
-  learn(waiter, waited, epoch_close(waited));
+  learn_epochs(waiter, waited, epoch_close(waited));
 }
 
 void epoch_use(mem_pool *p, block_id use)
@@ -236,7 +236,7 @@ static bool uses_over(block_id id, bool *complete)
 void epoch_pending(mem_pool *p)
 {
   block_id id = p->pending;
-  if (p->host) (void)each_used(p, ask);
+  if (p->host) (void)each_used(p, poll_and_mark);
   p->pending = 0;
   for (block_id next; id; id = next) {
     mem_block *b = block(id);
@@ -310,7 +310,7 @@ weir_status epoch_leave(mem_heap *h)
 bool epoch_return(mem_heap *h, void *stream)
 {
   if (!h->left || h->own) return false;
-  poll(h, false);
+  poll_heap(h, false);
   if (h->done < h->marked) return false;
   h->left = false;
   h->stream = stream;

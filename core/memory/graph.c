@@ -86,7 +86,7 @@ static void sort_heap(mem_heap *h, mem_heap *idle, mem_heap *rest)
 }
 
 /* Whether the work of every stream at the time of the last release is complete. */
-static bool over(const weir_graph_pool *g)
+static bool work_is_over(const weir_graph_pool *g)
 {
   const mem_pool *p = g->pool;
   for (unsigned i = 0; i < p->heap_count; i++)
@@ -94,7 +94,7 @@ static bool over(const weir_graph_pool *g)
   return true;
 }
 
-static void drop(weir_graph_pool *g)
+static void drop_graph_pool(weir_graph_pool *g)
 {
   for (mem_heap *h = g->heaps, *next; h; h = next) {
     next = h->next;
@@ -109,7 +109,7 @@ static void drop(weir_graph_pool *g)
 static void retire(weir_graph_pool *g)
 {
   mem_heap *common = &g->pool->common[HEAP_IDLE];
-  g->dead = g->dead || (!g->uses && over(g));
+  g->dead = g->dead || (!g->uses && work_is_over(g));
   for (mem_heap *h = g->heaps; h; h = h->next)
     sort_heap(h, g->dead ? common : &g->idle, g->dead ? h->clock : NULL);
   if (g->dead) sort_heap(&g->idle, common, NULL);
@@ -122,7 +122,7 @@ void graph_retire(mem_pool *p)
     retire(g);
     if (g->dead && !g->live) {
       *at = g->next;
-      drop(g);
+      drop_graph_pool(g);
     } else {
       at = &g->next;
     }
@@ -133,7 +133,7 @@ void graph_forget_pools(mem_pool *p)
 {
   for (weir_graph_pool *g = p->graphs, *next; g; g = next) {
     next = g->next;
-    drop(g);
+    drop_graph_pool(g);
   }
   p->graphs = NULL;
 }
@@ -172,7 +172,7 @@ static unsigned find_capture(const mem_pool *p, const weir_graph_pool *g, const 
   return i < p->capture_count ? i : CAPTURES;
 }
 
-static weir_status begin(weir_graph_pool *g, mem_heap *stream)
+static weir_status begin_capture(weir_graph_pool *g, mem_heap *stream)
 {
   mem_pool *p = g->pool;
   if (!g->uses)
@@ -197,13 +197,13 @@ weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream)
     return weir_fail(WEIR_EINVAL, "the stream is not of the private pool's device");
   if (device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&pool->pool->lock);
-  weir_status st = begin(pool, h);
+  weir_status st = begin_capture(pool, h);
   pthread_mutex_unlock(&pool->pool->lock);
   return st;
 }
 
 /* Takes the i-th away, and those that joined it. */
-static void end(mem_pool *p, unsigned i)
+static void end_captures(mem_pool *p, unsigned i)
 {
   mem_heap *leader = p->captures[i].stream;
   for (unsigned k = p->capture_count; k-- > 0;) {
@@ -224,7 +224,7 @@ weir_status graph_join(mem_heap *waiter, const mem_heap *waited)
   unsigned i = find_capture(p, NULL, waited);
   if (i < CAPTURES && find_capture(p, NULL, waiter) == CAPTURES) {
     pool_capture c = p->captures[i];
-    st = begin(c.graph, waiter);
+    st = begin_capture(c.graph, waiter);
     if (!st) c.graph->uses--; /* the graph has one already */
     if (!st) p->captures[p->capture_count - 1].leader = c.leader ? c.leader : c.stream;
   }
@@ -255,7 +255,7 @@ weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
     st = weir_fail(WEIR_EINVAL, "nothing of that stream allocates to private pool %llu",
                    (unsigned long long)pool->id);
   } else {
-    end(p, i);
+    end_captures(p, i);
   }
   pthread_mutex_unlock(&p->lock);
   return st;

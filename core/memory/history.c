@@ -132,7 +132,7 @@ static uint64_t now_us(void)
   return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static void put(mem_pool *p, history_entry e, uint32_t stack)
+static void record_entry(mem_pool *p, history_entry e, uint32_t stack)
 {
   history_entry *at = ring_next(p, &p->history->entries);
   if (!at) return;
@@ -155,13 +155,13 @@ static uint64_t handle(const mem_heap *h)
 void history_put(mem_pool *p, enum history_action action, uint64_t address, uint64_t bytes,
                  const mem_heap *h)
 {
-  put(p,
-      (history_entry){.address = address,
-                      .bytes = bytes,
-                      .stream = h ? handle(h) : 0,
-                      .pool_id = h ? history_pool_id(h) : 0,
-                      .action = (uint8_t)action},
-      callers_id(callers_now));
+  record_entry(p,
+               (history_entry){.address = address,
+                               .bytes = bytes,
+                               .stream = h ? handle(h) : 0,
+                               .pool_id = h ? history_pool_id(h) : 0,
+                               .action = (uint8_t)action},
+               callers_id(callers_now));
 }
 
 static history_entry entry_of(const mem_block *b, enum history_action action)
@@ -177,15 +177,15 @@ void history_put_alloc(mem_pool *p, block_id id)
 {
   uint32_t stack = callers_id(callers_now);
   if (mark_ensure(p, id)) marks[id].block = stack;
-  put(p, entry_of(block(id), ACTION_ALLOC), stack);
+  record_entry(p, entry_of(block(id), ACTION_ALLOC), stack);
 }
 
 void history_put_free(mem_pool *p, block_id id, bool completed)
 {
   bool own = p->history->context == WEIR_CONTEXT_ALL && block_state(block(id)) != BLOCK_PENDING;
   uint32_t stack = own ? callers_id(callers_now) : 0; /* not of who found it complete */
-  put(p, entry_of(block(id), completed ? ACTION_FREE_COMPLETED : ACTION_FREE_REQUESTED),
-      stack ? stack : history_block_stack(p, id));
+  record_entry(p, entry_of(block(id), completed ? ACTION_FREE_COMPLETED : ACTION_FREE_REQUESTED),
+               stack ? stack : history_block_stack(p, id));
 }
 
 void history_put_segment(mem_pool *p, enum history_action action, block_id id)
@@ -200,7 +200,7 @@ void history_put_segment(mem_pool *p, enum history_action action, block_id id)
   if (action == ACTION_SEGMENT_MAP && p->history->pages)
     for (uint64_t at = b->address; at < b->address + b->bytes; at += page)
       p->history->pages[(at - p->base) / page] = stack;
-  put(p, e, stack);
+  record_entry(p, e, stack);
 }
 
 static block_notice notice_of_free(const void *ptr)
@@ -255,7 +255,7 @@ static pool_history *create(const mem_pool *p)
 }
 
 /* Takes the history from the pool; threads use their own caches again. Lock held. */
-static pool_history *stop(mem_pool *p)
+static pool_history *stop_recording(mem_pool *p)
 {
   pool_history *h = p->history;
   p->history = NULL;
@@ -266,7 +266,7 @@ static pool_history *stop(mem_pool *p)
 
 void history_drop(mem_pool *p)
 {
-  destroy(stop(p));
+  destroy(stop_recording(p));
 }
 
 static void configure(mem_pool *p, weir_history_mode mode, weir_history_context context,
@@ -287,7 +287,7 @@ static void configure(mem_pool *p, weir_history_mode mode, weir_history_context 
 }
 
 /* *h is taken where the pool has none yet. Lock held. */
-static void start(mem_pool *p, pool_history **h)
+static void start_recording(mem_pool *p, pool_history **h)
 {
   if (p->history) return;
   p->history = *h;
@@ -314,10 +314,10 @@ weir_status history_set(mem_pool *p, weir_history_mode mode, weir_history_contex
   if (mode && !(h = create(p))) return weir_fail(WEIR_ENOMEM, "no host memory for a history");
   pthread_mutex_lock(&p->lock);
   if (mode) {
-    start(p, &h);
+    start_recording(p, &h);
     configure(p, mode, context, max_entries ? max_entries : USUAL_ENTRIES);
   } else {
-    h = stop(p);
+    h = stop_recording(p);
   }
   pthread_mutex_unlock(&p->lock);
   destroy(h);

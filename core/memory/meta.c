@@ -48,7 +48,7 @@ static uint32_t segments, entries; /* of the page map */
 static block_id crowded;           /* blocks whose segment is full, linked by `prev` */
 
 /* Address space for `bytes`, aligned to a huge page. */
-static void *space(uint64_t bytes)
+static void *reserve_space(uint64_t bytes)
 {
   char *at = pages_reserve(bytes + STEP);
   if (!at) return NULL;
@@ -57,10 +57,10 @@ static void *space(uint64_t bytes)
   return at;
 }
 
-static weir_status init(void)
+static weir_status init_records(void)
 {
-  if (!block_records) block_records = space((uint64_t)RECORDS * sizeof(mem_block));
-  if (!map_space) map_space = space((uint64_t)SEGMENTS * MAP_SLOTS * sizeof(map_entry));
+  if (!block_records) block_records = reserve_space((uint64_t)RECORDS * sizeof(mem_block));
+  if (!map_space) map_space = reserve_space((uint64_t)SEGMENTS * MAP_SLOTS * sizeof(map_entry));
   if (!block_records || !map_space)
     return weir_fail(WEIR_ENOMEM, "no address space for the allocator's records (6 GiB)");
   if (!records_end) records_end = 1;
@@ -70,7 +70,7 @@ static weir_status init(void)
 weir_status meta_init(void)
 {
   pthread_mutex_lock(&meta_lock);
-  weir_status st = init();
+  weir_status st = init_records();
   pthread_mutex_unlock(&meta_lock);
   return st;
 }

@@ -56,7 +56,8 @@ static weir_status over_pages(mem_pool *p, unsigned tag,
   weir_status st = WEIR_OK;
   for (block_id id = p->heads[0]; id && !st; id = block(id)->right) {
     if (!resumes(block(id), tag)) continue;
-    uint64_t at = down(p, block(id)->address), end = block(id)->address + block(id)->bytes;
+    uint64_t at = round_page_down(p, block(id)->address),
+             end = block(id)->address + block(id)->bytes;
     for (at = at < next ? next : at; at < end && !st; at += page_bytes(p)) {
       if (paused(p, at)) st = each(p, at, sum);
       next = at + page_bytes(p);
@@ -69,7 +70,7 @@ static weir_status over_pages(mem_pool *p, unsigned tag,
 static weir_status send_back(mem_pool *p, uint64_t at, uint64_t *unused)
 {
   (void)unused;
-  if (gone(p, at)) return WEIR_OK;
+  if (page_is_gone(p, at)) return WEIR_OK;
   weir_status st = p->backend->source.unmap(p->backend->self, at, page_bytes(p));
   if (!st) back_give_page(p, take_page(p, at));
   return st;
@@ -106,7 +107,8 @@ static weir_status over_runs(walk *w)
       to = b->address + b->bytes;
       continue;
     }
-    if (to && down(p, to) > up(p, from)) st = w->step(w, up(p, from), down(p, to));
+    if (to && round_page_down(p, to) > round_page_up(p, from))
+      st = w->step(w, round_page_up(p, from), round_page_down(p, to));
     to = 0;
     if (!id) break;
   }
@@ -210,7 +212,7 @@ static void settle_fresh(mem_pool *p, bool failed)
     block_id u = pause_of(b);
     if (!u || block(u)->stamp != FRESH) continue;
     bool whole = failed;
-    for (uint64_t at = down(p, b->address); at < b->address + b->bytes && whole;
+    for (uint64_t at = round_page_down(p, b->address); at < b->address + b->bytes && whole;
          at += page_bytes(p))
       whole = !paused(p, at);
     block(u)->stamp = 0;
@@ -218,7 +220,7 @@ static void settle_fresh(mem_pool *p, bool failed)
   }
 }
 
-static weir_status run(walk *w, weir_status (*step)(walk *, uint64_t, uint64_t))
+static weir_status run_walk(walk *w, weir_status (*step)(walk *, uint64_t, uint64_t))
 {
   w->step = step;
   return over_runs(w);
@@ -227,9 +229,9 @@ static weir_status run(walk *w, weir_status (*step)(walk *, uint64_t, uint64_t))
 static weir_status move_out(mem_pool *p)
 {
   walk w = {.pool = p, .until = 0};
-  weir_status st = run(&w, step_save);
-  if (!st) st = run(&w, step_unmap);
-  (void)run(&w, st ? step_undo : step_destroy);
+  weir_status st = run_walk(&w, step_save);
+  if (!st) st = run_walk(&w, step_unmap);
+  (void)run_walk(&w, st ? step_undo : step_destroy);
   return st;
 }
 
@@ -322,7 +324,7 @@ static weir_status bring_back(mem_pool *p, uint64_t at, uint64_t *unused)
   uint64_t page;
   weir_status st = WEIR_OK;
   (void)unused;
-  if (gone(p, at)) {
+  if (page_is_gone(p, at)) {
     if ((st = page_for(p, &page))) return st;
     if ((st = s->map(p->backend->self, at, page))) {
       back_give_page(p, page);

@@ -21,14 +21,14 @@ static inline uint64_t place_of(const mem_pool *p, uint64_t address)
   return (address - p->base) / page_bytes(p);
 }
 
-static inline uint64_t down(const mem_pool *p, uint64_t address)
+static inline uint64_t round_page_down(const mem_pool *p, uint64_t address)
 {
   return address & ~(page_bytes(p) - 1);
 }
 
-static inline uint64_t up(const mem_pool *p, uint64_t address)
+static inline uint64_t round_page_up(const mem_pool *p, uint64_t address)
 {
-  return down(p, address + page_bytes(p) - 1);
+  return round_page_down(p, address + page_bytes(p) - 1);
 }
 
 static inline bool paused(const mem_pool *p, uint64_t address)
@@ -38,7 +38,7 @@ static inline bool paused(const mem_pool *p, uint64_t address)
 
 /* Paused, and the page has left: true of all paused places but those a failed resume left behind.
  */
-static inline bool gone(const mem_pool *p, uint64_t address)
+static inline bool page_is_gone(const mem_pool *p, uint64_t address)
 {
   return paused(p, address) && !p->pages[place_of(p, address)];
 }

@@ -261,7 +261,7 @@ weir_status weir_is_pinned(bool *out, const void *ptr)
   return p->backend->source.host_is_pinned(p->backend->self, ptr, out);
 }
 
-static void empty(host_pool *s, void *status)
+static void empty_pinned(host_pool *s, void *status)
 {
   weir_status st = weir_pool_empty(s->pool);
   if (!*(weir_status *)status) *(weir_status *)status = st;
@@ -270,7 +270,7 @@ static void empty(host_pool *s, void *status)
 weir_status weir_pinned_empty_cache(void)
 {
   weir_status st = check_fork();
-  if (!st) each_host(empty, &st);
+  if (!st) each_host(empty_pinned, &st);
   return st;
 }
 
@@ -368,7 +368,7 @@ weir_status weir_pinned_stat(int64_t *out, const char *name)
                         name);
 }
 
-static void reset(host_pool *s, void *unused)
+static void reset_pinned(host_pool *s, void *unused)
 {
   (void)unused;
   pthread_mutex_lock(&s->pool->lock);
@@ -379,7 +379,7 @@ static void reset(host_pool *s, void *unused)
 weir_status weir_pinned_reset_peak(void)
 {
   weir_status st = check_fork();
-  if (!st) each_host(reset, NULL);
+  if (!st) each_host(reset_pinned, NULL);
   return st;
 }
 

@@ -49,7 +49,7 @@ static uint8_t class_of(const mem_block *b)
 
 /* Cuts `bytes` off a block that is in no heap. Small blocks are cut off the end of a large one:
  * there they gather, and the rest stays one piece. */
-static block_id cut(mem_heap *from, block_id id, uint64_t bytes)
+static block_id cut_block(mem_heap *from, block_id id, uint64_t bytes)
 {
   if (bytes > CLASS_LIMIT || block(id)->bytes <= LARGE_FREE) {
     block_split(id, bytes, from);
@@ -64,14 +64,15 @@ static block_id cut(mem_heap *from, block_id id, uint64_t bytes)
 
 /* Takes a free block out of heap `from` for heap h: `bytes` of it, the rest stays. Records ensured.
  */
-static weir_status take(mem_heap *from, mem_heap *h, block_id id, uint64_t bytes, block_id *out)
+static weir_status take_free_block(mem_heap *from, mem_heap *h, block_id id, uint64_t bytes,
+                                   block_id *out)
 {
   mem_pool *p = h->pool;
   mem_block *b = block(id);
   if (!id || too_large(p, b, bytes)) return WEIR_EOOM;
   heap_remove(from, id);
   if (may_split(p) && !(b->bytes > p->config.max_split_bytes && !p->space))
-    id = cut(from, id, bytes);
+    id = cut_block(from, id, bytes);
   b = block(id);
   b->heap = h->number;
   b->stamp = 0;
@@ -84,7 +85,7 @@ static weir_status take(mem_heap *from, mem_heap *h, block_id id, uint64_t bytes
 static weir_status take_from(mem_heap *from, mem_heap *h, uint64_t bytes, block_id *out)
 {
   block_id id = may_split(h->pool) ? heap_find(from, bytes) : heap_find_exact(from, bytes);
-  return take(from, h, id, bytes, out);
+  return take_free_block(from, h, id, bytes, out);
 }
 
 /* ---- the reuse order ------------------------------------------------------------------------- */
@@ -99,7 +100,7 @@ static block_id find_fit(const mem_heap *h, uint64_t bytes)
 }
 
 /* Steps 1 and 2 without asking the device anything: the better fit of both. */
-static weir_status reuse(mem_heap *h, uint64_t bytes, block_id *out)
+static weir_status reuse_block(mem_heap *h, uint64_t bytes, block_id *out)
 {
   mem_heap *idle = idle_of(h);
   if (!may_split(h->pool)) {
@@ -108,8 +109,9 @@ static weir_status reuse(mem_heap *h, uint64_t bytes, block_id *out)
   }
   block_id own = find_fit(h, bytes), other = find_fit(idle, bytes);
   bool first = own && (!other || block(own)->bytes <= block(other)->bytes);
-  weir_status st = take(first ? h : idle, h, first ? own : other, bytes, out);
-  return st == WEIR_EOOM ? take(first ? idle : h, h, first ? other : own, bytes, out) : st;
+  weir_status st = take_free_block(first ? h : idle, h, first ? own : other, bytes, out);
+  return st == WEIR_EOOM ? take_free_block(first ? idle : h, h, first ? other : own, bytes, out)
+                         : st;
 }
 
 /* Steps 2 and 3 with all that is known after asking. */
@@ -119,11 +121,11 @@ static weir_status reuse_known(mem_heap *h, uint64_t bytes, block_id *out)
   epoch_poll(p, true, p->pending ? NULL : h);
   epoch_pending(p);
   epoch_retire(p, h);
-  weir_status st = reuse(h, bytes, out);
+  weir_status st = reuse_block(h, bytes, out);
   for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM && !h->graph; i++) {
     mem_heap *from = heap_table[p->numbers[i]];
     if (from == h || !h->known[from->number] || !may_split(p)) continue;
-    st = take(from, h, heap_find_stamp(from, bytes, h->known[from->number]), bytes, out);
+    st = take_free_block(from, h, heap_find_stamp(from, bytes, h->known[from->number]), bytes, out);
   }
   return st;
 }
@@ -132,11 +134,11 @@ static weir_status reuse_known(mem_heap *h, uint64_t bytes, block_id *out)
 static weir_status reuse_tcaches(mem_heap *h, uint64_t bytes, block_id *out)
 {
   tcache_reclaim(h->pool);
-  weir_status st = reuse(h, bytes, out);
+  weir_status st = reuse_block(h, bytes, out);
   return st == WEIR_EOOM ? reuse_known(h, bytes, out) : st;
 }
 
-static weir_status grow(mem_heap *h, uint64_t bytes, uint64_t limit, block_id *out)
+static weir_status grow_heap(mem_heap *h, uint64_t bytes, uint64_t limit, block_id *out)
 {
   weir_status st = back_grow(h->pool, h, bytes, limit);
   epoch_alert(h->pool);
@@ -157,7 +159,7 @@ static weir_status reuse_after_wait(mem_heap *h, uint64_t bytes, block_id *out)
     mem_heap *from = heap_table[p->numbers[i]];
     block_id id = from == h || !may_split(p) ? 0 : heap_find(from, bytes);
     if (!id || too_large(p, block(id), bytes) || epoch_wait(h, from)) continue;
-    st = take(from, h, id, bytes, out);
+    st = take_free_block(from, h, id, bytes, out);
   }
   return st;
 }
@@ -169,14 +171,14 @@ static weir_status reuse_pages(mem_heap *h, uint64_t bytes, block_id *out)
   mem_pool *p = h->pool;
   p->last_resort = true;
   epoch_collect(p);
-  weir_status st = reuse(h, bytes, out);
+  weir_status st = reuse_block(h, bytes, out);
   if (st != WEIR_EOOM) return st;
   p->stitches += p->space != 0;
   st = back_trim(p, p->clock(), bytes, true);
-  if (!st) st = grow(h, bytes, pool_limit(p), out);
+  if (!st) st = grow_heap(h, bytes, pool_limit(p), out);
   if (!exhausted(st) || p->space) return st;
   st = back_trim(p, p->clock(), UINT64_MAX, false);
-  return st ? st : grow(h, bytes, pool_limit(p), out);
+  return st ? st : grow_heap(h, bytes, pool_limit(p), out);
 }
 
 static weir_status reuse_synced(mem_heap *h, uint64_t bytes, block_id *out)
@@ -206,13 +208,13 @@ static weir_status collect_above(mem_heap *h, uint64_t bytes)
   return back_trim(p, p->clock(), bytes, false);
 }
 
-static weir_status find(mem_heap *h, uint64_t bytes, block_id *out)
+static weir_status find_free_block(mem_heap *h, uint64_t bytes, block_id *out)
 {
   mem_pool *p = h->pool;
   uint64_t limit = pool_limit(p), soft = p->config.soft_limit_bytes;
   p->last_resort = false;
   weir_status st = block_ensure(p, 8);
-  if (!st) st = reuse(h, bytes, out);
+  if (!st) st = reuse_block(h, bytes, out);
   if (st != WEIR_EOOM) return st;
   decay(p);
   if (p->host && (st = block_ensure(p, 8))) return st; /* decay gave the lock back */
@@ -221,11 +223,11 @@ static weir_status find(mem_heap *h, uint64_t bytes, block_id *out)
   if (st != WEIR_EOOM) return st;
   if ((st = reuse_tcaches(h, bytes, out)) != WEIR_EOOM) return st;
   if ((st = collect_above(h, bytes))) return st;
-  st = grow(h, bytes, soft && soft < limit ? soft : limit, out);
+  st = grow_heap(h, bytes, soft && soft < limit ? soft : limit, out);
   if (!exhausted(st)) return st;
   p->retries++;
   if ((st = reuse_after_wait(h, bytes, out)) != WEIR_EOOM) return st;
-  if (soft && soft < limit && !exhausted(st = grow(h, bytes, limit, out))) return st;
+  if (soft && soft < limit && !exhausted(st = grow_heap(h, bytes, limit, out))) return st;
   if (!exhausted(st = reuse_pages(h, bytes, out))) return st;
   return reuse_synced(h, bytes, out);
 }
@@ -234,7 +236,7 @@ static weir_status find_or_ask(mem_heap *h, uint64_t bytes, block_id *out)
 {
   mem_pool *p = h->pool;
   weir_status st;
-  while (exhausted(st = find(h, bytes, out)) && p->oom) {
+  while (exhausted(st = find_free_block(h, bytes, out)) && p->oom) {
     bool (*ask)(void *, uint64_t) = p->oom;
     void *user = p->oom_user;
     pthread_mutex_unlock(&p->lock);
@@ -377,7 +379,7 @@ weir_status weir_pool_empty(mem_pool *p)
   return pool_trim(p, 0);
 }
 
-static weir_status drain(mem_pool *p)
+static weir_status drain_pool(mem_pool *p)
 {
   tcache_reclaim(p);
   weir_status st = epoch_sync(p);
@@ -420,7 +422,7 @@ static weir_status drop_heaps(mem_pool *p)
 weir_status pool_free(mem_pool *p)
 {
   pthread_mutex_lock(&p->lock);
-  weir_status st = drain(p);
+  weir_status st = drain_pool(p);
   unsigned graphs = 0;
   for (const weir_graph_pool *g = p->graphs; g; g = g->next)
     graphs += g->uses != 0;

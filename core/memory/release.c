@@ -22,7 +22,7 @@ void pool_leave_tcache(mem_pool *p, mem_block *b)
 /* Nobody wants the place's page back: it becomes a hole. */
 static void end_pause(mem_pool *p, uint64_t address)
 {
-  if (gone(p, address))
+  if (page_is_gone(p, address))
     p->paused_bytes -= page_bytes(p);
   else
     p->stuck++;
@@ -34,7 +34,7 @@ enum { HERE, OWN, SHARED }; /* of a piece: has memory; its own pages, gone; of a
 static int kind_of(const mem_pool *p, uint64_t from, uint64_t to)
 {
   if (!paused(p, from)) return HERE;
-  return from == down(p, from) && to - from == page_bytes(p) ? OWN : SHARED;
+  return from == round_page_down(p, from) && to - from == page_bytes(p) ? OWN : SHARED;
 }
 
 /* Where the piece that begins at `from` ends. */
@@ -42,7 +42,7 @@ static uint64_t piece_end(const mem_pool *p, uint64_t from, uint64_t end, int *k
 {
   uint64_t to = from, next;
   do {
-    next = down(p, to) + page_bytes(p);
+    next = round_page_down(p, to) + page_bytes(p);
     if (next > end) next = end;
     int k = kind_of(p, to, next);
     if (to > from && (k != *kind || k == SHARED)) break;
@@ -60,9 +60,9 @@ static bool dead_piece(const mem_block *b)
 }
 
 /* A page of which every piece is dead becomes a hole. */
-static void bury(mem_pool *p, block_id id)
+static void page_to_hole(mem_pool *p, block_id id)
 {
-  uint64_t from = down(p, block(id)->address), to = from + page_bytes(p);
+  uint64_t from = round_page_down(p, block(id)->address), to = from + page_bytes(p);
   while (block(id)->address > from && block(id)->left && dead_piece(block(block(id)->left)))
     id = block(id)->left;
   if (block(id)->address != from) return;
@@ -82,7 +82,7 @@ static void bury(mem_pool *p, block_id id)
   }
 }
 
-static void die(mem_pool *p, block_id id, uint32_t tag)
+static void mark_piece_dead(mem_pool *p, block_id id, uint32_t tag)
 {
   mem_block *b = block(id);
   mem_block *use = block(block_use_add(b, USE_PAUSE, 0));
@@ -92,7 +92,7 @@ static void die(mem_pool *p, block_id id, uint32_t tag)
   block_set(b, BLOCK_PENDING);
   page_map_put(id);
   pool_count_pending(p, b, 1);
-  bury(p, id);
+  page_to_hole(p, id);
 }
 
 static void place_piece(mem_pool *p, mem_heap *h, block_id id, int kind, uint32_t tag)
@@ -100,7 +100,7 @@ static void place_piece(mem_pool *p, mem_heap *h, block_id id, int kind, uint32_
   mem_block *b = block(id);
   if (kind == SHARED) {
     b->heap = h->number;
-    die(p, id, tag);
+    mark_piece_dead(p, id, tag);
     return;
   }
   for (uint64_t at = b->address; kind == OWN && at < b->address + b->bytes; at += page_bytes(p)) {

@@ -32,7 +32,7 @@ static void prepare(void)
 }
 
 /* Without host memory the thread keeps what it had. */
-static void keep(const weir_oom_info *o)
+static void keep_oom_info(const weir_oom_info *o)
 {
   pthread_once(&once, prepare);
   if (!last) {
@@ -226,7 +226,7 @@ static weir_oom_reason find_reason(const mem_pool *p, const weir_oom_info *o)
 }
 
 /* "a 1.00, b 2.00": the first three. */
-static void list(char *text, size_t room, const weir_oom_owner *w, unsigned count)
+static void list_owners(char *text, size_t room, const weir_oom_owner *w, unsigned count)
 {
   size_t used = 0;
   text[0] = 0;
@@ -240,7 +240,7 @@ typedef struct size_text {
 } size_text;
 
 /* As PyTorch writes sizes: "512 bytes", "20.00 KiB", "2.00 MiB", "79.11 GiB". */
-static const char *say(size_text *out, uint64_t bytes)
+static const char *format_size(size_text *out, uint64_t bytes)
 {
   static const char *const units[] = {"KiB", "MiB", "GiB"};
   int unit = bytes <= 1 << 20 ? 0 : bytes <= 1 << 30 ? 1 : 2;
@@ -252,23 +252,24 @@ static const char *say(size_text *out, uint64_t bytes)
   return out->at;
 }
 
-static weir_status word(const weir_oom_info *o)
+static weir_status word_oom_error(const weir_oom_info *o)
 {
   char tags[64], owners[110];
   size_text asked, capacity, free;
-  list(tags, sizeof tags, o->tags, o->tag_count);
-  list(owners, sizeof owners, o->owners, o->owner_count);
+  list_owners(tags, sizeof tags, o->tags, o->tag_count);
+  list_owners(owners, sizeof owners, o->owners, o->owner_count);
   return weir_fail(WEIR_EOOM,
                    "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of "
                    "%s of which %s is free. Cause: %s. MiB: others %.2f, limit %.2f, reserved "
                    "%.2f, live %.2f, cached %.2f, free in pieces %.2f (largest %.2f), stranded on "
                    "streams %.2f, waiting %.2f, pinned by graphs %.2f, paused %.2f; by tag: %s; "
                    "largest: %s",
-                   say(&asked, o->requested), o->device, say(&capacity, o->capacity),
-                   say(&free, o->device_free), weir_oom_reason_string(o->reason), to_mib(o->others),
-                   to_mib(o->limit), to_mib(o->reserved), to_mib(o->live), to_mib(o->cached),
-                   to_mib(o->free), to_mib(o->largest_free), to_mib(o->stranded),
-                   to_mib(o->waiting), to_mib(o->pinned), to_mib(o->paused), tags, owners);
+                   format_size(&asked, o->requested), o->device,
+                   format_size(&capacity, o->capacity), format_size(&free, o->device_free),
+                   weir_oom_reason_string(o->reason), to_mib(o->others), to_mib(o->limit),
+                   to_mib(o->reserved), to_mib(o->live), to_mib(o->cached), to_mib(o->free),
+                   to_mib(o->largest_free), to_mib(o->stranded), to_mib(o->waiting),
+                   to_mib(o->pinned), to_mib(o->paused), tags, owners);
 }
 
 weir_status pool_oom(mem_heap *h, uint64_t bytes, weir_status why)
@@ -302,6 +303,6 @@ weir_status pool_oom(mem_heap *h, uint64_t bytes, weir_status why)
     return p->host_calls->oom(p, bytes,
                               &(host_census){o.live, o.waiting, o.free + o.cached, o.largest_free});
   o.reason = find_reason(p, &o);
-  keep(&o);
-  return word(&o);
+  keep_oom_info(&o);
+  return word_oom_error(&o);
 }

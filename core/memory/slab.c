@@ -45,7 +45,7 @@ _Atomic uint64_t host_pool_limit;
 static _Atomic uint64_t locked;    /* bytes of all chunks, those in the making included */
 static _Atomic uint64_t untouched; /* of them: in the making, so perhaps not charged to us yet */
 
-static uint64_t up(uint64_t value, uint64_t align)
+static uint64_t align_up(uint64_t value, uint64_t align)
 {
   return (value + align - 1) & ~(align - 1);
 }
@@ -152,7 +152,7 @@ bool host_pool_owns(uint64_t address)
 /* ---- address space --------------------------------------------------------------------------- */
 
 /* Where even this fails (a process at its limit of mappings), the memory goes back at least. */
-static void unmap(char *at, uint64_t bytes)
+static void unmap_pages(char *at, uint64_t bytes)
 {
   if (bytes && munmap(at, bytes)) (void)madvise(at, bytes, MADV_DONTNEED);
 }
@@ -162,16 +162,16 @@ static char *map_aligned(uint64_t bytes)
   uint64_t all = bytes + HUGE_PAGE;
   char *at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return NULL;
-  char *from = (char *)up((uint64_t)at, HUGE_PAGE);
-  unmap(at, (uint64_t)(from - at));
-  unmap(from + bytes, (uint64_t)(at + all - (from + bytes)));
+  char *from = (char *)align_up((uint64_t)at, HUGE_PAGE);
+  unmap_pages(at, (uint64_t)(from - at));
+  unmap_pages(from + bytes, (uint64_t)(at + all - (from + bytes)));
   (void)madvise(from, bytes, MADV_HUGEPAGE);
   if (madvise(from, bytes, MADV_WIPEONFORK)) (void)madvise(from, bytes, MADV_DONTFORK);
   return from;
 }
 
 /* Cuts a chunk off the tail, or makes a slab. Lock held. */
-static weir_status cut(host_pool *s, uint64_t bytes, host_job *j)
+static weir_status cut_chunk(host_pool *s, uint64_t bytes, host_job *j)
 {
   if ((uint64_t)(s->end - s->tail) < bytes || bytes > HOST_CHUNK) {
     const weir_source *from = &s->pool->backend->source;
@@ -185,7 +185,7 @@ static weir_status cut(host_pool *s, uint64_t bytes, host_job *j)
       j->at = at;
       return WEIR_OK;
     }
-    unmap(s->tail, (uint64_t)(s->end - s->tail));
+    unmap_pages(s->tail, (uint64_t)(s->end - s->tail));
     s->tail = at;
     s->end = at + slab;
   }
@@ -203,7 +203,7 @@ typedef struct crew {
   bool move;             /* run on the node's processors: the kernel was not told of the node */
 } crew;
 
-static int touch(char *at, uint64_t bytes)
+static int populate_pages(char *at, uint64_t bytes)
 {
   if (!madvise(at, bytes, MADV_POPULATE_WRITE)) return 0;
   if (errno != EINVAL) return errno;
@@ -217,7 +217,7 @@ static void touch_pieces(crew *c)
   uint64_t at, error;
   while ((at = atomic_fetch_add(&c->next, 1) * PIECE) < c->job->bytes) {
     uint64_t left = c->job->bytes - at;
-    if ((error = (uint64_t)touch(c->job->at + at, left < PIECE ? left : PIECE)))
+    if ((error = (uint64_t)populate_pages(c->job->at + at, left < PIECE ? left : PIECE)))
       atomic_store(&c->error, (int)error);
   }
 }
@@ -250,7 +250,8 @@ static int thread_start(pthread_t *out, bool detached, void *(*run)(void *), voi
 
 static unsigned crew_size(const host_job *j)
 {
-  uint64_t most = j->host->device->config.pinned_threads, pieces = up(j->bytes, PIECE) / PIECE;
+  uint64_t most = j->host->device->config.pinned_threads,
+           pieces = align_up(j->bytes, PIECE) / PIECE;
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   if (!most) most = cpus < CREW_MOST ? (uint64_t)cpus : CREW_MOST;
   if (j->bytes < 2 * (uint64_t)PIECE) pieces = 1;
@@ -318,7 +319,7 @@ static weir_status room_take(host_job *j)
   return st;
 }
 
-static void note(host_pool *s, weir_status st)
+static void note_failure(host_pool *s, weir_status st)
 {
   if (st) (void)snprintf(s->why, sizeof s->why, "%s", weir_error_message());
 }
@@ -333,7 +334,7 @@ static weir_status job_begin(host_pool *s, uint64_t bytes, host_job *j)
   if (st) return st;
   if (!(st = table_speak(&p->backend->source, s))) {
     if (!(st = room_take(j))) {
-      if (!s->registers || !(st = cut(s, bytes, j))) {
+      if (!s->registers || !(st = cut_chunk(s, bytes, j))) {
         j->id = block_new();
         return WEIR_OK;
       }
@@ -343,7 +344,7 @@ static weir_status job_begin(host_pool *s, uint64_t bytes, host_job *j)
     table_put(0, 0);
   }
   p->head_spoken--;
-  note(s, st);
+  note_failure(s, st);
   return st;
 }
 
@@ -358,7 +359,7 @@ static weir_status job_run(host_job *j)
     bind_node(j);
     st = touch_all(j);
     if (!st) st = b->source.host_register(b->self, j->at, j->bytes, s->flags);
-    if (st) unmap(j->at, j->bytes);
+    if (st) unmap_pages(j->at, j->bytes);
   } else {
     void *at = NULL;
     st = b->source.host_alloc(b->self, j->bytes, s->flags, &at);
@@ -375,7 +376,7 @@ static void job_end(host_job *j, weir_status st)
   mem_pool *p = s->pool;
   atomic_fetch_sub(&untouched, j->bytes);
   p->head_spoken--;
-  note(s, st);
+  note_failure(s, st);
   if (st) {
     table_put(0, 0);
     atomic_fetch_sub(&locked, j->bytes);
@@ -389,7 +390,7 @@ static void job_end(host_job *j, weir_status st)
 
 /* ---- the background -------------------------------------------------------------------------- */
 
-static void made(host_pool *s)
+static void finish_making(host_pool *s)
 {
   s->making = 0;
   pthread_cond_broadcast(&s->made);
@@ -403,7 +404,7 @@ static void *background(void *host)
   pthread_mutex_lock(&p->lock);
   job_end(&s->job, st);
   if (!st) s->ahead = (uint64_t)s->job.at;
-  made(s);
+  finish_making(s);
   pthread_mutex_unlock(&p->lock);
   return NULL;
 }
@@ -411,8 +412,8 @@ static void *background(void *host)
 static uint64_t chunk_bytes(const host_pool *s, uint64_t bytes)
 {
   uint64_t used = s->pool->reserved - s->pool->common[HEAP_IDLE].free_bytes;
-  uint64_t next = up(used / 2, HUGE_PAGE), least = up(bytes, HUGE_PAGE);
-  if (bytes > HOST_CHUNK) return up(bytes, PAGE);
+  uint64_t next = align_up(used / 2, HUGE_PAGE), least = align_up(bytes, HUGE_PAGE);
+  if (bytes > HOST_CHUNK) return align_up(bytes, PAGE);
   if (next < HUGE_PAGE) next = HUGE_PAGE;
   if (next > HOST_CHUNK) next = HOST_CHUNK;
   return next > least ? next : least;
@@ -426,9 +427,9 @@ static void make_ahead(host_pool *s)
   if (job_begin(s, chunk_bytes(s, 0), &s->job)) return;
   s->making = s->job.bytes;
   if (!thread_start(&thread, true, background, s)) return;
-  if (s->registers) unmap(s->job.at, s->job.bytes);
+  if (s->registers) unmap_pages(s->job.at, s->job.bytes);
   job_end(&s->job, weir_fail(WEIR_ENOMEM, "no thread to pin memory ahead"));
-  made(s);
+  finish_making(s);
 }
 
 /* The next chunk is begun when the one that was made ahead is needed. It is not if only nobody had
@@ -449,7 +450,8 @@ static weir_status make_one(host_pool *s, uint64_t bytes)
 {
   mem_pool *p = s->pool;
   host_job j;
-  uint64_t size = chunk_bytes(s, bytes), least = up(bytes, bytes > HOST_CHUNK ? PAGE : HUGE_PAGE);
+  uint64_t size = chunk_bytes(s, bytes),
+           least = align_up(bytes, bytes > HOST_CHUNK ? PAGE : HUGE_PAGE);
   weir_status st = job_begin(s, size, &j);
   if ((st == WEIR_EOOM || st == WEIR_ELIMIT) && size > least) st = job_begin(s, least, &j);
   if (st) return st;
@@ -459,7 +461,7 @@ static weir_status make_one(host_pool *s, uint64_t bytes)
   st = job_run(&j);
   pthread_mutex_lock(&p->lock);
   job_end(&j, st);
-  if (first) made(s);
+  if (first) finish_making(s);
   if (!st && shared && !s->ahead) make_ahead(s);
   return st;
 }
@@ -488,7 +490,7 @@ static weir_status chunk_free(void *self, uint64_t address, uint64_t bytes)
                                 : b->source.host_free(b->self, (void *)address, bytes);
   if (st) return st;
   table_remove(address);
-  if (s->registers) unmap((char *)address, bytes);
+  if (s->registers) unmap_pages((char *)address, bytes);
   atomic_fetch_sub(&locked, bytes);
   uint64_t us = now_us() - begin;
   pthread_mutex_lock(&s->pool->lock);
@@ -567,7 +569,7 @@ weir_status host_pool_free(host_pool *s)
     host_pool_settle(s, false);
     return st;
   }
-  unmap(s->tail, (uint64_t)(s->end - s->tail));
+  unmap_pages(s->tail, (uint64_t)(s->end - s->tail));
   pthread_cond_destroy(&s->made);
   free(s);
   return WEIR_OK;

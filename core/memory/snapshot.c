@@ -55,7 +55,7 @@ typedef struct counting {
   bool in_range;
 } counting;
 
-static void count(void *user, const mem_block *b)
+static void picture_count(void *user, const mem_block *b)
 {
   counting *c = user;
   bool hole = is_hole(b);
@@ -89,7 +89,7 @@ static void add_piece(picture *pic, const mem_block *b)
   r->requested += live ? b->requested : 0;
 }
 
-static void add(void *user, const mem_block *b)
+static void picture_add(void *user, const mem_block *b)
 {
   picture *pic = user;
   const mem_block *before = b->left ? block(b->left) : NULL;
@@ -128,12 +128,12 @@ static bool take_history(picture *pic, mem_pool *p)
 static bool take_locked(picture *pic, mem_pool *p)
 {
   counting c = {0};
-  pool_walk(p, count, &c);
+  pool_walk(p, picture_count, &c);
   pic->pool = p;
   pic->ranges = malloc((c.ranges + 1) * sizeof *pic->ranges);
   pic->pieces = malloc((c.pieces + 1) * sizeof *pic->pieces);
   if (!pic->ranges || !pic->pieces || !take_history(pic, p)) return false;
-  pool_walk(p, add, pic);
+  pool_walk(p, picture_add, pic);
   pic->reserved = p->reserved;
   pic->unmapped = p->reserved;
   uint64_t active = 0;
@@ -145,7 +145,7 @@ static bool take_locked(picture *pic, mem_pool *p)
   return true;
 }
 
-static weir_status take(picture *pic, mem_pool *p)
+static weir_status take_picture(picture *pic, mem_pool *p)
 {
   uint64_t before = history_enter(p, false);
   pthread_mutex_lock(&p->lock);
@@ -157,7 +157,7 @@ static weir_status take(picture *pic, mem_pool *p)
   return done ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
 }
 
-static void drop(picture *pic)
+static void drop_picture(picture *pic)
 {
   free(pic->ranges);
   free(pic->pieces);
@@ -454,10 +454,10 @@ weir_status weir_memory_snapshot(char **out, weir_device device)
   FILE *f = open_memstream(out, &bytes);
   if (!f) return weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
   callers_hold(); /* stack numbers stay what they are until all is written */
-  weir_status st = take(&pic, p);
+  weir_status st = take_picture(&pic, p);
   if (!st) st = write_all(f, false, &pic, 1);
   callers_release();
-  drop(&pic);
+  drop_picture(&pic);
   if (fclose(f) && !st) st = weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
   if (!st) return WEIR_OK;
   free(*out);
@@ -470,7 +470,7 @@ static weir_status take_all(picture *pics, size_t *pic_count)
   weir_status st = WEIR_OK;
   for (unsigned i = 0; i < WEIR_DEVICES && !st; i++) {
     mem_pool *p = atomic_load(&attached_devices[i].pool);
-    if (p && !(st = take(&pics[*pic_count], p))) ++*pic_count;
+    if (p && !(st = take_picture(&pics[*pic_count], p))) ++*pic_count;
   }
   return st;
 }
@@ -498,7 +498,7 @@ weir_status weir_memory_dump_snapshot(const char *path)
   }
   weir_status st = dump(f, pics);
   for (size_t i = 0; i < WEIR_DEVICES; i++)
-    drop(&pics[i]);
+    drop_picture(&pics[i]);
   free(pics);
   bool bad = ferror(f), plain = !fstat(fileno(f), &how) && S_ISREG(how.st_mode);
   if ((fclose(f) || bad) && !st) st = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);

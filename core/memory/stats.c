@@ -26,12 +26,12 @@ _Static_assert(offsetof(weir_memory_stats, oversize_allocations) ==
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-static int64_t get(const _Atomic int64_t *n)
+static int64_t get_relaxed(const _Atomic int64_t *n)
 {
   return atomic_load_explicit((_Atomic int64_t *)n, memory_order_relaxed);
 }
 
-static void add(tcache_tally *sum, const tcache_tally *t, int sign)
+static void add_tally(tcache_tally *sum, const tcache_tally *t, int sign)
 {
   sum->live += sign * t->live;
   sum->requested_in += sign * t->requested_in;
@@ -40,26 +40,26 @@ static void add(tcache_tally *sum, const tcache_tally *t, int sign)
 }
 
 /* What the thread cache has now counts from now on. */
-static void see(mem_pool *p, thread_cache *f)
+static void see_tcache(mem_pool *p, thread_cache *f)
 {
-  int64_t live = get(&f->live), fell = get(&f->high) - live_units(live);
-  add(&p->seen, &f->seen, -1);
-  f->seen = (tcache_tally){live, get(&f->requested_in), get(&f->requested_out),
+  int64_t live = get_relaxed(&f->live), fell = get_relaxed(&f->high) - live_units(live);
+  add_tally(&p->seen, &f->seen, -1);
+  f->seen = (tcache_tally){live, get_relaxed(&f->requested_in), get_relaxed(&f->requested_out),
                            fell > 0 ? fell >> (64 - LIVE_SHIFT) : 0};
-  add(&p->seen, &f->seen, 1);
+  add_tally(&p->seen, &f->seen, 1);
 }
 
 static tcache_tally sum_seen(const mem_pool *p)
 {
   tcache_tally t = p->gone;
-  add(&t, &p->seen, 1);
+  add_tally(&t, &p->seen, 1);
   return t;
 }
 
 static tcache_tally sum_tcaches(mem_pool *p)
 {
   for (thread_cache *f = p->tcaches; f; f = f->next)
-    see(p, f);
+    see_tcache(p, f);
   p->unseen = 0;
   return sum_seen(p);
 }
@@ -89,7 +89,7 @@ void pool_count_live(mem_pool *p, const mem_block *b, int sign)
 
 typedef int64_t levels[WEIR_METRICS][POOLS];
 
-static void put(levels l, enum metric m, int64_t small, int64_t large)
+static void put_figure(levels l, enum metric m, int64_t small, int64_t large)
 {
   l[m][ALL] = small + large;
   l[m][SMALL] = small;
@@ -100,22 +100,23 @@ static void find_levels(const mem_pool *p, const tcache_tally *t, levels l)
 {
   int64_t bytes = live_bytes(t->live), blocks = live_blocks(t->live);
   int64_t small = bytes + p->by_bytes[0].current, large = p->by_bytes[1].current;
-  put(l, METRIC_allocated_bytes, small, large);
-  put(l, METRIC_active_bytes, small + p->pending_bytes[0], large + p->pending_bytes[1]);
-  put(l, METRIC_inactive_split_bytes, p->inactive[0].current + p->tcache_bytes - bytes,
-      p->inactive[1].current);
+  put_figure(l, METRIC_allocated_bytes, small, large);
+  put_figure(l, METRIC_active_bytes, small + p->pending_bytes[0], large + p->pending_bytes[1]);
+  put_figure(l, METRIC_inactive_split_bytes, p->inactive[0].current + p->tcache_bytes - bytes,
+             p->inactive[1].current);
   small = blocks + p->by_blocks[0].current, large = p->by_blocks[1].current;
-  put(l, METRIC_allocation, small, large);
-  put(l, METRIC_active, small + p->pending_blocks[0], large + p->pending_blocks[1]);
-  put(l, METRIC_inactive_split, p->inactive_blocks[0].current + p->tcache_blocks - blocks,
-      p->inactive_blocks[1].current);
-  put(l, METRIC_requested_bytes, t->requested_in - t->requested_out + p->by_requested[0].current,
-      p->by_requested[1].current);
-  put(l, METRIC_segment, 0, p->segment_stat.current);
-  put(l, METRIC_reserved_bytes, 0, p->reserved_stat.current);
+  put_figure(l, METRIC_allocation, small, large);
+  put_figure(l, METRIC_active, small + p->pending_blocks[0], large + p->pending_blocks[1]);
+  put_figure(l, METRIC_inactive_split, p->inactive_blocks[0].current + p->tcache_blocks - blocks,
+             p->inactive_blocks[1].current);
+  put_figure(l, METRIC_requested_bytes,
+             t->requested_in - t->requested_out + p->by_requested[0].current,
+             p->by_requested[1].current);
+  put_figure(l, METRIC_segment, 0, p->segment_stat.current);
+  put_figure(l, METRIC_reserved_bytes, 0, p->reserved_stat.current);
 }
 
-static inline void raise(mem_pool *p, enum metric m, int64_t small, int64_t large)
+static inline void raise_peak(mem_pool *p, enum metric m, int64_t small, int64_t large)
 {
   if (small > p->peak[m][SMALL]) p->peak[m][SMALL] = small;
   if (small + large > p->peak[m][ALL]) p->peak[m][ALL] = small + large;
@@ -125,7 +126,7 @@ static inline void raise(mem_pool *p, enum metric m, int64_t small, int64_t larg
  * then its rest is): looked at where the call ends, like the sum. */
 static inline void raise_both(mem_pool *p, enum metric m, int64_t small, int64_t large)
 {
-  raise(p, m, small, large);
+  raise_peak(p, m, small, large);
   if (large > p->peak[m][LARGE]) p->peak[m][LARGE] = large;
 }
 
@@ -144,10 +145,11 @@ static void raise_all(mem_pool *p, const tcache_tally *t)
   int64_t tcache_bytes = live_bytes(t->live), tcache_blocks = live_blocks(t->live);
   int64_t bytes = tcache_bytes + p->by_bytes[0].current;
   int64_t blocks = tcache_blocks + p->by_blocks[0].current;
-  raise(p, METRIC_allocated_bytes, bytes + (t->fell << UNIT_SHIFT), p->by_bytes[1].current);
-  raise(p, METRIC_allocation, blocks, p->by_blocks[1].current);
-  raise(p, METRIC_requested_bytes, t->requested_in - t->requested_out + p->by_requested[0].current,
-        p->by_requested[1].current);
+  raise_peak(p, METRIC_allocated_bytes, bytes + (t->fell << UNIT_SHIFT), p->by_bytes[1].current);
+  raise_peak(p, METRIC_allocation, blocks, p->by_blocks[1].current);
+  raise_peak(p, METRIC_requested_bytes,
+             t->requested_in - t->requested_out + p->by_requested[0].current,
+             p->by_requested[1].current);
   raise_both(p, METRIC_inactive_split_bytes,
              p->inactive[0].current + p->tcache_bytes - tcache_bytes, p->inactive[1].current);
   raise_both(p, METRIC_inactive_split,
@@ -165,7 +167,7 @@ void pool_peak(mem_pool *p, thread_cache *own)
   if (++p->unseen >= p->tcache_count / LOOK)
     (void)sum_tcaches(p);
   else if (own)
-    see(p, own);
+    see_tcache(p, own);
   tcache_tally t = sum_seen(p);
   raise_all(p, &t);
 }
@@ -276,7 +278,7 @@ static bool accumulates(const char *name)
   return dot ? !strcmp(dot, ".allocated") || !strcmp(dot, ".freed") : !strncmp(name, "num_", 4);
 }
 
-static int64_t *at(weir_memory_stats *s, const struct figure *f)
+static int64_t *figure_at(weir_memory_stats *s, const struct figure *f)
 {
   return (int64_t *)(void *)((char *)s + f->offset);
 }
@@ -286,7 +288,7 @@ void pool_stats(mem_pool *p, weir_memory_stats *out)
   figures_all all;
   find_all(p, &all);
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    *at(&all.named, &figures[i]) -= *at(&p->reset, &figures[i]);
+    *figure_at(&all.named, &figures[i]) -= *figure_at(&p->reset, &figures[i]);
   *out = all.named;
 }
 
@@ -312,7 +314,8 @@ void pool_reset_sums(mem_pool *p)
   figures_all now;
   find_all(p, &now);
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    if (accumulates(figures[i].name)) *at(&p->reset, &figures[i]) = *at(&now.named, &figures[i]);
+    if (accumulates(figures[i].name))
+      *figure_at(&p->reset, &figures[i]) = *figure_at(&now.named, &figures[i]);
 }
 
 const int64_t *stats_find(const weir_memory_stats *s, const char *name)

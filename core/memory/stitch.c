@@ -49,7 +49,7 @@ static piece high_piece(const mem_pool *p, block_id id)
 }
 
 /* The smallest piece of >= bytes in the heap, if it is better than *best; bytes 0: the largest. */
-static void look(const mem_heap *h, bool high, uint64_t bytes, piece *best)
+static void search_heap(const mem_heap *h, bool high, uint64_t bytes, piece *best)
 {
   const mem_pool *p = h->pool;
   for (int f = 0; f < TLSF_FIRST; f++)
@@ -62,11 +62,11 @@ static void look(const mem_heap *h, bool high, uint64_t bytes, piece *best)
 }
 
 /* Of what h may use: its own, and idle. */
-static piece find(const mem_heap *h, bool high, uint64_t bytes)
+static piece find_piece(const mem_heap *h, bool high, uint64_t bytes)
 {
   piece best = {0};
-  look(h, high, bytes, &best);
-  look(idle_of(h), high, bytes, &best);
+  search_heap(h, high, bytes, &best);
+  search_heap(idle_of(h), high, bytes, &best);
   return best;
 }
 
@@ -93,7 +93,7 @@ static void set_away(mem_pool *p, block_id id)
 }
 
 /* The piece x serves at the page `at` of a hole, as free memory of h. */
-static weir_status send(mem_heap *h, block_id hole, uint64_t at, const piece *x, bool high)
+static weir_status move_piece(mem_heap *h, block_id hole, uint64_t at, const piece *x, bool high)
 {
   mem_pool *p = h->pool;
   mem_heap *holes = &p->common[HEAP_HOLE];
@@ -270,12 +270,12 @@ static weir_status go(mem_heap *h, way *w, uint64_t limit)
   if (!usable(p, at)) return WEIR_EOOM;
   weir_status st = back_fill(h, &w->plan, limit);
   if (st) return st;
-  piece x = find(h, w->plan.at_end, w->piece);
+  piece x = find_piece(h, w->plan.at_end, w->piece);
   block_id hole = hole_at(p, at);
   if (!x.id || !hole) return WEIR_EOOM;
   if (w->plan.at_end) x.from += x.bytes - w->piece;
   x.bytes = w->piece;
-  return send(h, hole, at, &x, w->plan.at_end);
+  return move_piece(h, hole, at, &x, w->plan.at_end);
 }
 
 /* A high piece first, at the beginning of a hole; then it is free memory like other. The plan says
@@ -296,9 +296,9 @@ static weir_status go_twice(mem_heap *h, way *w, uint64_t limit)
 {
   const mem_pool *p = h->pool;
   uint64_t page = p->backend->source.page_bytes, at = block(w->plan.hole)->address;
-  piece x = find(h, true, 0);
+  piece x = find_piece(h, true, 0);
   if (!usable(p, at) || w->plan.bytes > limit) return WEIR_EOOM;
-  weir_status st = send(h, w->plan.hole, at, &x, true);
+  weir_status st = move_piece(h, w->plan.hole, at, &x, true);
   if (st) return st;
   w->plan.hole = hole_at(p, at + page);
   w->plan.beside = block(w->plan.hole)->left;
@@ -307,7 +307,7 @@ static weir_status go_twice(mem_heap *h, way *w, uint64_t limit)
 
 weir_status stitch_grow(mem_heap *h, uint64_t bytes, uint64_t fresh, uint64_t limit)
 {
-  most m = {find(h, false, 0).bytes, find(h, true, 0).bytes};
+  most m = {find_piece(h, false, 0).bytes, find_piece(h, true, 0).bytes};
   if (!m.low && !m.high) return WEIR_EOOM;
   way one = find_way(h, bytes, &m), two = two_pieces(h, bytes, &m);
   uint64_t of_one = one.plan.hole ? back_fresh(h, &one.plan) : fresh;

@@ -136,8 +136,8 @@ static void cell(FILE *f, int64_t value, int64_t by, bool bytes)
     (void)fprintf(f, " | %7lld %c ", (long long)value, counts[unit]);
 }
 
-static void line(FILE *f, const char *name, const int64_t v[KINDS], const int64_t by[KINDS],
-                 bool bytes)
+static void print_line(FILE *f, const char *name, const int64_t v[KINDS], const int64_t by[KINDS],
+                       bool bytes)
 {
   (void)fprintf(f, "| %-21s", name);
   for (int i = 0; i < KINDS; i++)
@@ -158,15 +158,15 @@ static void print_table(FILE *f, int device, const figures_all *all, bool abbrev
   for (size_t i = 0; i < sizeof table_rows / sizeof *table_rows; i++) {
     const struct table_row *r = &table_rows[i];
     rule(f, '-');
-    line(f, r->name, s[r->metric][ALL], s[r->metric][ALL], r->bytes);
+    print_line(f, r->name, s[r->metric][ALL], s[r->metric][ALL], r->bytes);
     if (abbreviated) continue;
-    line(f, "      from large pool", s[r->metric][LARGE], s[r->metric][ALL], r->bytes);
-    line(f, "      from small pool", s[r->metric][SMALL], s[r->metric][ALL], r->bytes);
+    print_line(f, "      from large pool", s[r->metric][LARGE], s[r->metric][ALL], r->bytes);
+    print_line(f, "      from small pool", s[r->metric][SMALL], s[r->metric][ALL], r->bytes);
   }
   rule(f, '-');
-  line(f, "Oversize allocations", all->oversize[0], all->oversize[0], false);
+  print_line(f, "Oversize allocations", all->oversize[0], all->oversize[0], false);
   rule(f, '-');
-  line(f, "Oversize GPU segments", all->oversize[1], all->oversize[1], false);
+  print_line(f, "Oversize GPU segments", all->oversize[1], all->oversize[1], false);
   rule(f, '=');
 }
 

@@ -71,7 +71,8 @@ static inline bool by_tcache(const mem_heap *h, uint64_t bytes)
   return bytes <= CLASS_LIMIT && h->by_tcache;
 }
 
-static inline bool hit(thread_cache *f, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
+static inline bool take_cached(thread_cache *f, const _Atomic uint8_t *class_of, uint64_t bytes,
+                               void **out)
 {
   unsigned class =
       atomic_load_explicit(&class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], memory_order_relaxed);
@@ -92,7 +93,7 @@ weir_tcache_miss(mem_heap *h, const _Atomic uint8_t *class_of, uint64_t bytes, v
   thread_cache *f = by_tcache(h, bytes) ? tcache_of(h) : NULL;
   if (f && tcache_enter(f)) {
     tcache_take_remote(f);
-    bool now = hit(f, class_of, bytes, out);
+    bool now = take_cached(f, class_of, bytes, out);
     tcache_leave(f);
     if (now) return WEIR_OK;
   }
@@ -120,7 +121,7 @@ static inline weir_status tcache_malloc(mem_heap *h, const _Atomic uint8_t *clas
 {
   thread_cache *f = __builtin_expect(by_tcache(h, bytes), 1) ? tcache_seen(h) : NULL;
   if (__builtin_expect(f && tcache_enter(f), 1)) {
-    bool now = hit(f, class_of, bytes, out);
+    bool now = take_cached(f, class_of, bytes, out);
     tcache_leave(f);
     if (__builtin_expect(now, 1)) return WEIR_OK;
   }
@@ -167,7 +168,7 @@ static void suspend(mem_pool *p, block_id id)
   p->unmarked += b->bytes;
 }
 
-static bool waits(const mem_block *b)
+static bool has_event_use(const mem_block *b)
 {
   block_id u = b->uses;
   while (u && block(u)->class == USE_PAUSE)
@@ -189,7 +190,7 @@ static __attribute__((noinline)) weir_status weir_tcache_free_slow(block_id id)
     count_gone(p, b);
   else
     pool_count_live(p, b, -1);
-  if (waits(b)) {
+  if (has_event_use(b)) {
     suspend(p, id);
   } else {
     history_free(p, id, true);

@@ -164,7 +164,7 @@ static void barrier(void)
 }
 
 /* Lock held: nobody but the owner is in the thread cache, and the owner not until start(). */
-static void stop(thread_cache *f)
+static void stop_tcache(thread_cache *f)
 {
   while (atomic_load_explicit(&f->busy, memory_order_acquire))
     sched_yield();
@@ -176,7 +176,7 @@ void tcache_freeze(mem_pool *p)
     atomic_store(&f->stop, true);
   barrier();
   for (thread_cache *f = p->tcaches; f; f = f->next)
-    stop(f);
+    stop_tcache(f);
 }
 
 void tcache_thaw(mem_pool *p)

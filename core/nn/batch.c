@@ -50,7 +50,7 @@ static weir_status get_items(const weir_loader *l, const loader_slot *s, weir_ba
 }
 
 /* torch's default_collate(): tensor k of all items, stacked. */
-static weir_status stack(weir_batch *out, const weir_batch *items, int64_t count)
+static weir_status stack_items(weir_batch *out, const weir_batch *items, int64_t count)
 {
   const weir_tensor **column = calloc((size_t)count, sizeof(weir_tensor *));
   if (!column)
@@ -82,7 +82,7 @@ void loader_load(const weir_loader *l, loader_slot *s)
   if (!st)
     st = l->options.collate
              ? l->options.collate(&s->batch, items, s->count, l->options.collate_user)
-             : stack(&s->batch, items, s->count);
+             : stack_items(&s->batch, items, s->count);
   if (!st) st = check_batch(&s->batch, "a collated batch with item", s->index[0]);
   for (int64_t i = 0; i < got; i++)
     weir_batch_drop(&items[i]);
@@ -103,7 +103,7 @@ static weir_status become(weir_tensor **t, weir_tensor *other, weir_status st)
   return WEIR_OK;
 }
 
-static weir_status pin(weir_batch *b)
+static weir_status pin_batch(weir_batch *b)
 {
   weir_status st = WEIR_OK;
   for (int i = 0; !st && i < b->count; i++) {
@@ -115,7 +115,7 @@ static weir_status pin(weir_batch *b)
 }
 
 /* In the side stream. The allocator of pinned memory knows that it reads. */
-static weir_status copy(const weir_loader_iter *it, loader_slot *s)
+static weir_status copy_batch(const weir_loader_iter *it, loader_slot *s)
 {
   weir_options o = {.device = it->device, .non_blocking = it->side != NULL};
   weir_guard guard = {.device = -1, .of = {-1, -1}};
@@ -133,8 +133,8 @@ static weir_status copy(const weir_loader_iter *it, loader_slot *s)
 void loader_stage(const weir_loader_iter *it, loader_slot *s)
 {
   if (s->status) return;
-  weir_status st = it->pin ? pin(&s->batch) : WEIR_OK;
-  if (!st && it->device.type) st = copy(it, s);
+  weir_status st = it->pin ? pin_batch(&s->batch) : WEIR_OK;
+  if (!st && it->device.type) st = copy_batch(it, s);
   if (!st) return;
   fail(s, st);
   weir_batch_drop(&s->batch);

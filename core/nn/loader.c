@@ -16,7 +16,7 @@
 /* ---- loaders --------------------------------------------------------------------------------- */
 
 /* torch.utils.data.DataLoader's checks, and its words. */
-static weir_status check(const weir_loader_options *o)
+static weir_status check_loader_options(const weir_loader_options *o)
 {
   if (o->workers < 0)
     return weir_fail(WEIR_EINVAL, "num_workers option should be non-negative; use num_workers=0 to "
@@ -42,7 +42,7 @@ weir_status weir_loader_create(weir_loader **out, const weir_dataset *dataset,
 {
   WEIR_REQUIRE_OUT(out, dataset);
   weir_loader_options o = options ? *options : (weir_loader_options){0};
-  weir_status st = check(&o);
+  weir_status st = check_loader_options(&o);
   if (!st && (!dataset->length || !dataset->get))
     st = weir_fail(WEIR_EINVAL, "a dataset needs both length and get");
   weir_loader *l = st ? NULL : calloc(1, sizeof *l);
@@ -115,7 +115,7 @@ static loader_slot *drawn(weir_loader_iter *it, loader_slot *s, weir_status st)
 }
 
 /* The next batch to load, when there is room for one; NULL: there is none any more. */
-static loader_slot *turn(weir_loader_iter *it)
+static loader_slot *next_free_slot(weir_loader_iter *it)
 {
   loader_slot *s = NULL;
   pthread_mutex_lock(&it->draw);
@@ -145,7 +145,7 @@ static void reached(weir_loader_iter *it, loader_slot *s, enum slot_state state)
 }
 
 /* The slot of batch b once it is in this state; NULL: there is no such batch, or stop. */
-static loader_slot *await(weir_loader_iter *it, int64_t b, enum slot_state state)
+static loader_slot *await_slot(weir_loader_iter *it, int64_t b, enum slot_state state)
 {
   loader_slot *s = &it->slot[b % it->window];
   pthread_mutex_lock(&it->lock);
@@ -156,26 +156,26 @@ static loader_slot *await(weir_loader_iter *it, int64_t b, enum slot_state state
   return there ? s : NULL;
 }
 
-static void *work(void *argument)
+static void *load_batches(void *argument)
 {
   weir_loader_iter *it = argument;
   loader_slot *s;
   (void)weir_set_device(it->current);
   weir_module_path_push("DataLoader");
-  while ((s = turn(it))) {
+  while ((s = next_free_slot(it))) {
     if (!s->status) loader_load(it->loader, s);
     reached(it, s, SLOT_LOADED);
   }
   return NULL;
 }
 
-static void *stage(void *argument)
+static void *stage_batches(void *argument)
 {
   weir_loader_iter *it = argument;
   loader_slot *s;
   (void)weir_set_device(it->current);
   weir_module_path_push("DataLoader");
-  for (int64_t b = 0; (s = await(it, b, SLOT_LOADED)); b++) {
+  for (int64_t b = 0; (s = await_slot(it, b, SLOT_LOADED)); b++) {
     loader_stage(it, s);
     reached(it, s, SLOT_STAGED);
   }
@@ -185,7 +185,8 @@ static void *stage(void *argument)
 /* ---- beginning and ending -------------------------------------------------------------------- */
 
 /* A thread that leaves signals to the program's own. */
-static int start(pthread_t *out, void *(*run)(void *), weir_loader_iter *it, const char *name)
+static int start_loader_thread(pthread_t *out, void *(*run)(void *), weir_loader_iter *it,
+                               const char *name)
 {
   sigset_t all, before;
   sigfillset(&all);
@@ -200,12 +201,12 @@ static weir_status start_threads(weir_loader_iter *it)
 {
   int wanted = it->loader->options.workers, error = 0;
   for (; it->workers < wanted && !error; it->workers += !error)
-    error = start(&it->worker[it->workers], work, it, "weir-load");
+    error = start_loader_thread(&it->worker[it->workers], load_batches, it, "weir-load");
   if (error)
     return weir_fail_errno(WEIR_ENOMEM, error, "cannot start worker %d of %d of a loader",
                            it->workers + 1, wanted);
   if (!wanted || !it->staging) return WEIR_OK;
-  error = start(&it->stager, stage, it, "weir-pin");
+  error = start_loader_thread(&it->stager, stage_batches, it, "weir-pin");
   it->stages = !error;
   return error ? weir_fail_errno(WEIR_ENOMEM, error, "cannot start the pin thread of a loader")
                : WEIR_OK;
@@ -332,7 +333,7 @@ static weir_status arrive(const weir_loader_iter *it, loader_slot *s)
 }
 
 /* Empties the slot: its batch is the program's, or its failure is the thread's. */
-static weir_status take(weir_batch *out, weir_loader_iter *it, loader_slot *s)
+static weir_status take_batch(weir_batch *out, weir_loader_iter *it, loader_slot *s)
 {
   weir_status st = s->status ? weir_fail(s->status, "%s", s->text) : arrive(it, s);
   if (st)
@@ -356,12 +357,12 @@ weir_status weir_loader_next(weir_batch *out, weir_loader_iter *it)
   memset(out, 0, sizeof *out);
   if (!it->workers) {
     weir_module_path_push("DataLoader");
-    s = turn(it);
+    s = next_free_slot(it);
     if (s && !s->status) loader_load(it->loader, s);
     if (s) loader_stage(it, s);
     weir_module_path_pop();
   } else {
-    s = await(it, it->taken, it->staging ? SLOT_STAGED : SLOT_LOADED);
+    s = await_slot(it, it->taken, it->staging ? SLOT_STAGED : SLOT_LOADED);
   }
-  return s ? take(out, it, s) : WEIR_OK;
+  return s ? take_batch(out, it, s) : WEIR_OK;
 }

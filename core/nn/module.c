@@ -35,7 +35,7 @@ weir_module *weir_module_retain(weir_module *m)
   return m;
 }
 
-static void end(weir_module *m)
+static void destroy_module(weir_module *m)
 {
   for (size_t i = 0; i < m->slots; i++) {
     weir_tensor_release(m->slot[i].t);
@@ -55,7 +55,7 @@ static void end(weir_module *m)
 
 void weir_module_release(weir_module *m)
 {
-  if (m && atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) == 1) end(m);
+  if (m && atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) == 1) destroy_module(m);
 }
 
 void weir_module_drop(weir_module **m)

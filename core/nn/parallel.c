@@ -20,8 +20,8 @@
 /* ---- replicas -------------------------------------------------------------------------------- */
 
 /* Gives the copy of a module its tensors; `moved` has those that other modules have, too. */
-static weir_status fill(weir_module *copy, const weir_module *m, weir_device device,
-                        pointer_memo *moved)
+static weir_status fill_replica(weir_module *copy, const weir_module *m, weir_device device,
+                                pointer_memo *moved)
 {
   weir_options there = {.device = device, .non_blocking = true};
   weir_status st = WEIR_OK;
@@ -59,7 +59,7 @@ static weir_status replicate(weir_module **out, const module_walk *w, weir_devic
     const weir_module *m = w->item[i].module;
     for (size_t c = 0; c < m->children; c++)
       made[i]->child[c].m = weir_module_retain(pointer_memo_get(&copies, m->child[c].m));
-    st = fill(made[i], m, device, &moved);
+    st = fill_replica(made[i], m, device, &moved);
   }
   if (!st) *out = weir_module_retain(made[0]);
   for (size_t i = 0; i < w->count; i++)
@@ -202,7 +202,7 @@ typedef struct job {
   bool started;
 } job;
 
-static void *run(void *argument)
+static void *run_job(void *argument)
 {
   job *j = argument;
   weir_guard guard = {.device = -1, .of = {-1, -1}};
@@ -223,11 +223,11 @@ static void run_all(job *jobs, int count)
   module_path_text(path);
   for (int i = 1; i < count; i++) {
     jobs[i].under = path;
-    jobs[i].started = !pthread_create(&jobs[i].thread, NULL, run, &jobs[i]);
+    jobs[i].started = !pthread_create(&jobs[i].thread, NULL, run_job, &jobs[i]);
     if (!jobs[i].started) jobs[i].under = NULL;
   }
   for (int i = 0; i < count; i++)
-    if (!jobs[i].started) (void)run(&jobs[i]);
+    if (!jobs[i].started) (void)run_job(&jobs[i]);
   for (int i = 1; i < count; i++)
     if (jobs[i].started) (void)pthread_join(jobs[i].thread, NULL);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include "core/nn/loader.h"
 
-static uint64_t next(uint64_t *state)
+static uint64_t next_random(uint64_t *state)
 {
   uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
   z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -16,10 +16,10 @@ static uint64_t next(uint64_t *state)
 
 /* From 0 to bound - 1, each as likely (Lemire, "Fast random integer generation in an interval",
  * 2019). */
-static uint64_t below(uint64_t *state, uint64_t bound)
+static uint64_t random_below(uint64_t *state, uint64_t bound)
 {
   for (;;) {
-    __extension__ unsigned __int128 product = (unsigned __int128)next(state) * bound;
+    __extension__ unsigned __int128 product = (unsigned __int128)next_random(state) * bound;
     if ((uint64_t)product >= -bound % bound) return (uint64_t)(product >> 64);
   }
 }
@@ -27,7 +27,7 @@ static uint64_t below(uint64_t *state, uint64_t bound)
 weir_status loader_shuffle(int64_t **out, int64_t length, uint64_t seed, uint64_t epoch)
 {
   uint64_t state = seed;
-  state = next(&state) ^ epoch;
+  state = next_random(&state) ^ epoch;
   int64_t *order = calloc((size_t)length + 1, sizeof *order);
   *out = order;
   if (!order)
@@ -35,7 +35,7 @@ weir_status loader_shuffle(int64_t **out, int64_t length, uint64_t seed, uint64_
   for (int64_t i = 0; i < length; i++)
     order[i] = i;
   for (int64_t i = length - 1; i > 0; i--) {
-    int64_t j = (int64_t)below(&state, (uint64_t)i + 1), kept = order[i];
+    int64_t j = (int64_t)random_below(&state, (uint64_t)i + 1), kept = order[i];
     order[i] = order[j];
     order[j] = kept;
   }

@@ -50,7 +50,7 @@ static weir_status move_list(weir_tensor **made, const module_walk *w, const mov
   return st;
 }
 
-static weir_status move(weir_module *m, const mover *how)
+static weir_status move_module(weir_module *m, const mover *how)
 {
   module_walk w;
   weir_tensor **made = NULL;
@@ -82,19 +82,19 @@ weir_status weir_module_to(weir_module *m, const weir_options *options)
                      "nn.Module.to only accepts floating point or complex dtypes, but got desired "
                      "dtype=weir.%s",
                      weir_dtype_name(dtype));
-  return move(m, &(mover){.options = *options});
+  return move_module(m, &(mover){.options = *options});
 }
 
 weir_status weir_module_cuda(weir_module *m, weir_device device)
 {
   WEIR_REQUIRE(m);
-  return move(m, &(mover){.options.device = device, .to_cuda = true});
+  return move_module(m, &(mover){.options.device = device, .to_cuda = true});
 }
 
 weir_status weir_module_cpu(weir_module *m)
 {
   WEIR_REQUIRE(m);
-  return move(m, &(mover){.options.device = WEIR_CPU});
+  return move_module(m, &(mover){.options.device = WEIR_CPU});
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -122,7 +122,8 @@ typedef struct complaint {
   size_t length;
 } complaint;
 
-__attribute__((format(printf, 2, 3))) static void say(complaint *c, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void append_complaint(complaint *c, const char *format,
+                                                                   ...)
 {
   va_list arguments;
   va_start(arguments, format);
@@ -137,10 +138,11 @@ static void say_missing(complaint *c, const module_walk *w, const weir_tensors *
   bool any = false;
   for (size_t i = 0; i < w->count; i++) {
     if (weir_tensors_get(state, w->item[i].path)) continue;
-    say(c, any ? ", \"%s\"" : "\n\tMissing key(s) in state_dict: \"%s\"", w->item[i].path);
+    append_complaint(c, any ? ", \"%s\"" : "\n\tMissing key(s) in state_dict: \"%s\"",
+                     w->item[i].path);
     any = true;
   }
-  if (any) say(c, ". ");
+  if (any) append_complaint(c, ". ");
 }
 
 static void say_unexpected(complaint *c, const weir_module *m, const weir_tensors *state)
@@ -150,18 +152,18 @@ static void say_unexpected(complaint *c, const weir_module *m, const weir_tensor
   for (size_t i = 0; (name = weir_tensors_name(state, i)); i++) {
     const module_slot *s = module_slot_at(m, name);
     if (s && s->t && s->persistent) continue;
-    say(c, any ? ", \"%s\"" : "\n\tUnexpected key(s) in state_dict: \"%s\"", name);
+    append_complaint(c, any ? ", \"%s\"" : "\n\tUnexpected key(s) in state_dict: \"%s\"", name);
     any = true;
   }
-  if (any) say(c, ". ");
+  if (any) append_complaint(c, ". ");
 }
 
 static void say_shape(complaint *c, weir_shape s)
 {
-  say(c, "weir.Size([");
+  append_complaint(c, "weir.Size([");
   for (int i = 0; i < s.count; i++)
-    say(c, "%s%" PRId64, i ? ", " : "", s.size[i]);
-  say(c, "])");
+    append_complaint(c, "%s%" PRId64, i ? ", " : "", s.size[i]);
+  append_complaint(c, "])");
 }
 
 static bool same_shape(weir_shape a, weir_shape b)
@@ -176,17 +178,18 @@ static void say_mismatches(complaint *c, const module_walk *w, const weir_tensor
     if (!from) continue;
     weir_shape theirs = weir_tensor_shape(from), ours = weir_tensor_shape(w->item[i].slot->t);
     if (same_shape(theirs, ours)) continue;
-    say(c, "\n\tsize mismatch for %s: copying a param with shape ", w->item[i].path);
+    append_complaint(c, "\n\tsize mismatch for %s: copying a param with shape ", w->item[i].path);
     say_shape(c, theirs);
-    say(c, " from checkpoint, the shape in current model is ");
+    append_complaint(c, " from checkpoint, the shape in current model is ");
     say_shape(c, ours);
-    say(c, ".");
+    append_complaint(c, ".");
   }
 }
 
 /* The state's tensors where and as the module's are: one count each in staged; NULL: the state has
  * none, or it is the module's own. */
-static weir_status stage(weir_tensor **staged, const module_walk *w, const weir_tensors *state)
+static weir_status stage_state(weir_tensor **staged, const module_walk *w,
+                               const weir_tensors *state)
 {
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < w->count; i++) {
@@ -197,11 +200,11 @@ static weir_status stage(weir_tensor **staged, const module_walk *w, const weir_
   return st;
 }
 
-static weir_status load(const module_walk *w, const weir_tensors *state)
+static weir_status load_state(const module_walk *w, const weir_tensors *state)
 {
   weir_tensor **staged = calloc(w->count + 1, sizeof(weir_tensor *));
   if (!staged) return weir_fail(WEIR_ENOMEM, "no host memory to load %zu tensors", w->count);
-  weir_status st = stage(staged, w, state);
+  weir_status st = stage_state(staged, w, state);
   for (size_t i = 0; !st && i < w->count; i++)
     if (staged[i]) st = weir_copy_(w->item[i].slot->t, staged[i], false);
   for (size_t i = 0; i < w->count; i++)
@@ -223,7 +226,7 @@ weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bo
   if (!st) say_mismatches(&c, &w, state);
   if (!st && c.length)
     st = weir_fail(WEIR_EINVAL, "Error(s) in loading state_dict for %s:%s", m->kind->name, c.text);
-  if (!st) st = load(&w, state);
+  if (!st) st = load_state(&w, state);
   module_walk_free(&w);
   return st;
 }

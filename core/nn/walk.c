@@ -26,8 +26,8 @@ static weir_status join_path(char **out, const char *path, const char *name)
   return WEIR_OK;
 }
 
-static weir_status put(walker *w, const char *path, const char *name, module_slot *slot,
-                       const weir_module *m)
+static weir_status put_item(walker *w, const char *path, const char *name, module_slot *slot,
+                            const weir_module *m)
 {
   module_walk *list = w->list;
   if (list->count == list->room) {
@@ -50,28 +50,28 @@ static weir_status first_time(bool *out, pointer_memo *met, const void *thing)
   return *out ? pointer_memo_put(met, thing, thing) : WEIR_OK;
 }
 
-static weir_status meet_slot(walker *w, const char *path, const weir_module *m, module_slot *s)
+static weir_status visit_slot(walker *w, const char *path, const weir_module *m, module_slot *s)
 {
   bool wanted = s->t && (w->what & s->what) && (s->persistent || !(w->what & WALK_STATE));
   weir_status st = WEIR_OK;
   if (wanted && (w->what & WALK_TENSORS_ONCE)) st = first_time(&wanted, &w->tensors, s->t);
-  return wanted && !st ? put(w, path, s->name, s, m) : st;
+  return wanted && !st ? put_item(w, path, s->name, s, m) : st;
 }
 
-static weir_status meet(walker *w, const char *path, const weir_module *m)
+static weir_status visit_module(walker *w, const char *path, const weir_module *m)
 {
   bool wanted = true;
   weir_status st = WEIR_OK;
   if (w->what & WALK_MODULES_ONCE) st = first_time(&wanted, &w->modules, m);
   if (st || !wanted) return st;
-  if (w->what & WALK_MODULES) st = put(w, path, "", NULL, m);
+  if (w->what & WALK_MODULES) st = put_item(w, path, "", NULL, m);
   for (size_t i = 0; !st && i < m->slots; i++)
-    st = meet_slot(w, path, m, &m->slot[i]);
+    st = visit_slot(w, path, m, &m->slot[i]);
   for (size_t i = 0; !st && i < m->children; i++) {
     const module_child *c = &m->child[i];
     char *below;
     st = join_path(&below, path, c->name);
-    if (!st && c->m) st = meet(w, below, c->m);
+    if (!st && c->m) st = visit_module(w, below, c->m);
     free(below);
   }
   return st;
@@ -81,7 +81,7 @@ weir_status module_walk_list(module_walk *out, const weir_module *m, int what)
 {
   walker w = {.list = out, .what = what};
   *out = (module_walk){0};
-  weir_status st = meet(&w, "", m);
+  weir_status st = visit_module(&w, "", m);
   hash_map_free(&w.modules);
   hash_map_free(&w.tensors);
   return st;
@@ -206,7 +206,7 @@ weir_status weir_module_count_parameters(int64_t *out, const weir_module *m)
 
 /* ---- printing: torch's Module.__repr__ ------------------------------------------------------- */
 
-static void print(FILE *f, const weir_module *m, int depth)
+static void print_module(FILE *f, const weir_module *m, int depth)
 {
   char extra[256] = "";
   if (m->kind->describe) m->kind->describe(extra, sizeof extra, m);
@@ -217,7 +217,7 @@ static void print(FILE *f, const weir_module *m, int depth)
     if (*extra) (void)fprintf(f, "\n%*s%s", 2 * depth + 2, "", extra);
     for (size_t i = 0; i < m->children; i++) {
       (void)fprintf(f, "\n%*s(%s): ", 2 * depth + 2, "", m->child[i].name);
-      print(f, m->child[i].m, depth + 1);
+      print_module(f, m->child[i].m, depth + 1);
     }
     (void)fprintf(f, "\n%*s)", 2 * depth, "");
   }
@@ -228,7 +228,7 @@ weir_status weir_module_to_string(char **out, const weir_module *m)
   WEIR_REQUIRE_OUT(out, m);
   size_t bytes;
   FILE *f = open_memstream(out, &bytes);
-  if (f) print(f, m, 0);
+  if (f) print_module(f, m, 0);
   bool wrong = !f || ferror(f);
   if ((f && fclose(f)) || wrong) {
     free(*out);

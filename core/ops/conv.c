@@ -202,7 +202,7 @@ static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
-static char *moved(const weir_tensor *t, int64_t elements)
+static char *data_at(const weir_tensor *t, int64_t elements)
 {
   return t->data + elements * (int64_t)itemsize((weir_dtype)t->dtype);
 }
@@ -226,9 +226,9 @@ static weir_status multiply(const compute_target *t, const conv *c, const char *
   weir_status st = WEIR_OK;
   for (int64_t i = 0; i < (by_group ? c->groups : count) && !st; i++) {
     int64_t group = by_group ? i : 0, image = by_group ? 0 : i;
-    g.a = moved(c->weight, group * outs * rows);
+    g.a = data_at(c->weight, group * outs * rows);
     g.b = columns + (size_t)((image * c->groups + group) * rows * area) * item;
-    g.c = moved(c->out, ((first + image) * c->outs + group * outs) * area);
+    g.c = data_at(c->out, ((first + image) * c->outs + group * outs) * area);
     st = gemm_run(t, &g);
   }
   return st;
@@ -245,7 +245,7 @@ static weir_status unfold(const compute_target *t, const conv *c, weir_tensor *c
                           int64_t first, int64_t count)
 {
   weir_im2col q = {.dtype = (weir_dtype)c->a->dtype,
-                   .in = moved(c->a, first * c->channels * c->in[0] * c->in[1]),
+                   .in = data_at(c->a, first * c->channels * c->in[0] * c->in[1]),
                    .out = columns->data,
                    .n = count,
                    .c = c->channels,

@@ -97,7 +97,7 @@ static weir_status check_operands(const elementwise_call *e)
 }
 
 /* After shapes, devices and the dtype of the result: what an operation refuses. */
-static weir_status check(const elementwise_call *e, weir_dtype common, weir_device device)
+static weir_status check_operation(const elementwise_call *e, weir_dtype common, weir_device device)
 {
   const struct rule *r = &rules[e->op];
   weir_status st = WEIR_OK;
@@ -234,7 +234,7 @@ static weir_status run_inputs(weir_tensor **out, const elementwise_call *e, weir
 {
   weir_tensor *copies[3] = {NULL, NULL, NULL};
   weir_status st = e->self ? check_self(e, l, result, copies) : WEIR_OK;
-  if (!st) st = check(e, l->compute, device);
+  if (!st) st = check_operation(e, l->compute, device);
   if (rules[e->op].floating && dtype_is_integral_or_bool(l->compute)) l->compute = result;
   for (int i = 0; i < e->count && !st; i++) {
     st = loop_input(l, e, i, device);
@@ -294,7 +294,7 @@ static inline bool plain_operand(const elementwise_call *e, int i)
          (!e->self || t->storage != a->storage);
 }
 
-static inline bool plain(const elementwise_call *e)
+static inline bool is_plain(const elementwise_call *e)
 {
   const weir_tensor *a = e->t[0];
   if (e->numbers & 1 || !a || !a->dense || e->has_alpha) return false;
@@ -321,7 +321,7 @@ weir_status elementwise_run(weir_tensor **out, const elementwise_call *e)
   weir_tensor *to = e->self;
   weir_status st;
   if (!e->self) *out = NULL;
-  if (!plain(e)) return run_long(out, e);
+  if (!is_plain(e)) return run_long(out, e);
   const weir_tensor *a = e->t[0];
   weir_device device = device_of_tensor(a);
   if (!to) {

@@ -64,7 +64,7 @@ static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
 }
 
 /* Copies t to the part of `out` that starts at `from` along `dim`. */
-static weir_status place(const weir_tensor *out, const weir_tensor *t, int dim, int64_t from)
+static weir_status copy_to_part(const weir_tensor *out, const weir_tensor *t, int dim, int64_t from)
 {
   WEIR_TENSOR part = NULL;
   weir_status st = tensor_view(&part, out, weir_shape_of(t->dims, t->size), out->stride,
@@ -84,7 +84,7 @@ weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int c
   if (!st) st = tensor_new(out, dtype, device_of_tensor(tensors[0]), false, shape);
   for (int i = 0; i < count && !st; i++) {
     if (skipped(tensors[i])) continue;
-    if (tensors[i]->numel) st = place(*out, tensors[i], dim, from);
+    if (tensors[i]->numel) st = copy_to_part(*out, tensors[i], dim, from);
     from += tensors[i]->size[dim];
   }
   if (st) weir_tensor_drop(out);

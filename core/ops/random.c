@@ -173,7 +173,7 @@ static weir_status make_drawn(graph_part **out, void *key)
 }
 
 /* Takes r->used blocks of g, now or, where `stream` is being captured, at every replay. */
-static weir_status draw(weir_random *r, weir_generator *g, weir_stream *stream)
+static weir_status draw_blocks(weir_random *r, weir_generator *g, weir_stream *stream)
 {
   graph_part *part = NULL;
   weir_status st = stream ? graph_part_of(&part, stream, g, make_drawn) : WEIR_OK;
@@ -209,7 +209,7 @@ static weir_status generator_for(weir_generator **g, const weir_tensor *t)
 }
 
 /* Into dense memory, elements in their order. */
-static weir_status run(weir_random *r, const weir_tensor *t, weir_generator *g)
+static weir_status run_random(weir_random *r, const weir_tensor *t, weir_generator *g)
 {
   compute_target target;
   bool pairs = t->dtype == WEIR_COMPLEX64; /* real and imaginary parts, each a number */
@@ -220,22 +220,22 @@ static weir_status run(weir_random *r, const weir_tensor *t, weir_generator *g)
   if (st) return st;
   if (!target.compute->random) return compute_target_lacks(&target, "random");
   r->used = philox_blocks(r->count);
-  st = draw(r, g, target.place.stream);
+  st = draw_blocks(r, g, target.place.stream);
   if (st) return st;
   return compute_target_done(&target, target.compute->random(target.self, target.stream, r),
                              "random");
 }
 
-static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
+static weir_status fill_tensor(weir_random *r, weir_tensor *t, weir_generator *g)
 {
   WEIR_TENSOR dense = NULL;
   bool copy;
   weir_status st = generator_for(&g, t);
   if (!st) st = overlap_check(&copy, t, NULL);
   if (st || !g || !t->numel) return st;
-  if (t->dense) return run(r, t, g);
+  if (t->dense) return run_random(r, t, g);
   st = tensor_new_beside(&dense, t, weir_shape_of(t->dims, t->size));
-  if (!st) st = run(r, dense, g);
+  if (!st) st = run_random(r, dense, g);
   return st ? st : loop_copy(t, dense);
 }
 
@@ -249,7 +249,7 @@ weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator
   if (dtype_is_integral_or_bool((weir_dtype)t->dtype))
     return not_implemented("normal_kernel_%s", device_of_tensor(t), (weir_dtype)t->dtype);
   if (t->dtype == WEIR_COMPLEX64) r.b *= sqrt(0.5); /* of each part */
-  return fill(&r, t, g);
+  return fill_tensor(&r, t, g);
 }
 
 static double largest(weir_dtype d)
@@ -280,7 +280,7 @@ weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator
                      "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g "
                      "and from=%g which result in to-from to exceed the limit",
                      dtype_title(d), to, from);
-  return fill(&r, t, g);
+  return fill_tensor(&r, t, g);
 }
 
 static weir_status check_range(weir_dtype d, int64_t from, int64_t to)
@@ -312,7 +312,7 @@ weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generato
   WEIR_REQUIRE(t);
   weir_random r = {.kind = WEIR_RANDOM_INTEGER, .a = (double)from, .b = (double)to};
   weir_status st = check_range((weir_dtype)t->dtype, from, to);
-  return st ? st : fill(&r, t, g);
+  return st ? st : fill_tensor(&r, t, g);
 }
 
 weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
@@ -324,7 +324,7 @@ weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
     return weir_fail(WEIR_EINVAL, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   if (t->dtype == WEIR_COMPLEX64)
     return not_implemented("bernoulli_scalar_%s_", device_of_tensor(t), WEIR_COMPLEX64);
-  return fill(&r, t, g);
+  return fill_tensor(&r, t, g);
 }
 
 /* ---- new tensors ----------------------------------------------------------------------------- */

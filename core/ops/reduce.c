@@ -149,7 +149,7 @@ static int reduced_dims(int list[WEIR_DIMS], const reduction *r)
   return count;
 }
 
-static void fill(weir_reduce *q, const reduction *r, const weir_tensor *out)
+static void fill_reduce(weir_reduce *q, const reduction *r, const weir_tensor *out)
 {
   const weir_tensor *a = r->a;
   int list[WEIR_DIMS], at = 0;
@@ -178,7 +178,7 @@ static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out,
   q->in.dtype = (weir_dtype)r->a->dtype;
   q->out.data = out->data;
   q->out.dtype = (weir_dtype)out->dtype;
-  fill(q, r, out);
+  fill_reduce(q, r, out);
   q->index.data = NULL;
   q->index.dtype = WEIR_INT64;
   if (index) {
@@ -192,7 +192,7 @@ static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out,
   return compute_target_done(&t, t.compute->reduce(t.self, t.stream, q), r->name);
 }
 
-static weir_status run(weir_tensor **out, weir_tensor **index, const reduction *r)
+static weir_status run_reduction(weir_tensor **out, weir_tensor **index, const reduction *r)
 {
   weir_reduce q;
   weir_dtype result = WEIR_DTYPE_NONE;
@@ -210,33 +210,33 @@ static weir_status run(weir_tensor **out, weir_tensor **index, const reduction *
 
 /* ---- the functions --------------------------------------------------------------------------- */
 
-static weir_status over(weir_reduce_op op, weir_tensor **out, const weir_tensor *a, const int *dims,
-                        int count, bool keepdim)
+static weir_status reduce_over(weir_reduce_op op, weir_tensor **out, const weir_tensor *a,
+                               const int *dims, int count, bool keepdim)
 {
   reduction r = {op, rules[op].name, a, 0, keepdim, !count, dims, count};
   if (count < 0) return weir_fail(WEIR_EINVAL, "%s: %d dimensions are asked for", r.name, count);
   weir_status st = check_dtype(&r);
   if (!st) st = mask_of(&r.mask, a, dims, count);
-  return st ? st : run(out, NULL, &r);
+  return st ? st : run_reduction(out, NULL, &r);
 }
 
 #define REDUCE(name, op)                                                                           \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
   {                                                                                                \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
-    return over(WEIR_REDUCE_##op, out, a, NULL, 0, false);                                         \
+    return reduce_over(WEIR_REDUCE_##op, out, a, NULL, 0, false);                                  \
   }                                                                                                \
   weir_status weir_##name##_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)    \
   {                                                                                                \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
-    return over(WEIR_REDUCE_##op, out, a, &dim, 1, keepdim);                                       \
+    return reduce_over(WEIR_REDUCE_##op, out, a, &dim, 1, keepdim);                                \
   }                                                                                                \
   weir_status weir_##name##_dims(weir_tensor **out, const weir_tensor *a, const int *dims,         \
                                  int count, bool keepdim)                                          \
   {                                                                                                \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
     if (count > 0) WEIR_REQUIRE(dims);                                                             \
-    return over(WEIR_REDUCE_##op, out, a, dims, count, keepdim);                                   \
+    return reduce_over(WEIR_REDUCE_##op, out, a, dims, count, keepdim);                            \
   }
 WEIR_REDUCE_MAP(REDUCE)
 
@@ -249,7 +249,7 @@ static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_
   if (a->dtype == WEIR_COMPLEX64 && a->numel)
     return not_implemented(op == WEIR_REDUCE_MAX ? "max_all" : "min_all", device_of_tensor(a),
                            WEIR_COMPLEX64);
-  return run(out, NULL, &r);
+  return run_reduction(out, NULL, &r);
 }
 
 static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tensor **indices,
@@ -257,7 +257,7 @@ static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tens
 {
   reduction r = {op, rules[op].name, a, 0, keepdim, false, &dim, 1};
   weir_status st = mask_of(&r.mask, a, &dim, 1);
-  return st ? st : run(values, indices, &r);
+  return st ? st : run_reduction(values, indices, &r);
 }
 
 #define EXTREME(name, op)                                                                          \
@@ -270,12 +270,12 @@ static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tens
   weir_status weir_arg##name(weir_tensor **out, const weir_tensor *a)                              \
   {                                                                                                \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
-    return over(WEIR_REDUCE_ARG##op, out, a, NULL, 0, false);                                      \
+    return reduce_over(WEIR_REDUCE_ARG##op, out, a, NULL, 0, false);                               \
   }                                                                                                \
   weir_status weir_arg##name##_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim) \
   {                                                                                                \
     WEIR_REQUIRE_OUT(out, a);                                                                      \
-    return over(WEIR_REDUCE_ARG##op, out, a, &dim, 1, keepdim);                                    \
+    return reduce_over(WEIR_REDUCE_ARG##op, out, a, &dim, 1, keepdim);                             \
   }                                                                                                \
   weir_status weir_##name##_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, \
                                 int dim, bool keepdim)                                             \

@@ -68,8 +68,8 @@ static weir_status check_range(bool *skip, weir_dtype d, weir_scalar bound, bool
 }
 
 /* a, of the result's dtype, with the bounds that count. */
-static weir_status clamp(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,
-                         const weir_scalar *high)
+static weir_status clamp_tensor(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,
+                                const weir_scalar *high)
 {
   bool skip = false;
   weir_status st = low ? check_range(&skip, (weir_dtype)a->dtype, *low, true) : WEIR_OK;
@@ -99,7 +99,7 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
     st = weir_to_dtype(&wide, a, dtype);
     a = wide;
   }
-  if (!st) st = clamp(out, a, low, high);
+  if (!st) st = clamp_tensor(out, a, low, high);
   if (st) weir_tensor_drop(out);
   return st;
 }

@@ -144,7 +144,7 @@ static void list_notes(char *text, const mem_pool *p)
 
 /* Whether the error stays: then the stream, asked again, has it too. A captured stream may not be
  * asked. The sentence is lost. */
-static bool stays(const mem_heap *h)
+static bool error_stays(const mem_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   bool complete;
@@ -175,7 +175,7 @@ weir_status async_error(weir_stream *stream, const char *where, weir_status st)
   where = called(where);
   if (st != WEIR_ECUDA || !h || device_forked()) return st;
   (void)snprintf(sentence, sizeof sentence, "%s", weir_error_message());
-  if (!stays(h)) return weir_fail(st, "%s", sentence);
+  if (!error_stays(h)) return weir_fail(st, "%s", sentence);
   word_first(first, sizeof first, h->pool, where);
   return weir_fail(st, "%s (asynchronous error, %s; CUDA_LAUNCH_BLOCKING=1 makes it local)",
                    sentence, first);

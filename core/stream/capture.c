@@ -29,7 +29,7 @@ static _Atomic unsigned count; /* of those */
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-static void begun(weir_graph *g)
+static void link_capture(weir_graph *g)
 {
   pthread_mutex_lock(&lock);
   g->next = capturing;
@@ -38,7 +38,7 @@ static void begun(weir_graph *g)
   pthread_mutex_unlock(&lock);
 }
 
-static void ended(weir_graph *g)
+static void unlink_capture(weir_graph *g)
 {
   pthread_mutex_lock(&lock);
   weir_graph **at = &capturing;
@@ -163,7 +163,7 @@ weir_status weir_graph_capture_begin(weir_graph *graph, weir_graph_pool *pool,
   if (!st) {
     graph->stream = h;
     graph->backend = b;
-    begun(graph);
+    link_capture(graph);
     return WEIR_OK;
   }
   (void)weir_graph_pool_end(graph->pool, (weir_stream *)h);
@@ -175,13 +175,13 @@ weir_status weir_graph_capture_begin(weir_graph *graph, weir_graph_pool *pool,
 static weir_status leave_capture(weir_graph *g)
 {
   weir_stream *stream = (weir_stream *)g->stream;
-  ended(g);
+  unlink_capture(g);
   g->stream = NULL;
   return weir_graph_pool_end(g->pool, stream);
 }
 
 /* The capture ends, with the graph or without; what is refused to the thread goes on. */
-static weir_status end(weir_graph *g)
+static weir_status finish_capture(weir_graph *g)
 {
   mem_heap *h = g->stream;
   weir_status st = g->backend->capture_end(g->backend->self, h->stream, &g->native);
@@ -201,7 +201,7 @@ weir_status weir_graph_capture_end(weir_graph *graph)
   if (!graph->stream) return weir_fail(WEIR_EINVAL, "the graph is not being captured: begin first");
   if (h != graph->stream)
     return weir_fail(WEIR_EINVAL, "Capture must end on the same stream it began on.");
-  return end(graph);
+  return finish_capture(graph);
 }
 
 weir_status weir_graph_replay(weir_graph *graph)
@@ -234,7 +234,7 @@ weir_status weir_graph_reset(weir_graph *graph)
   WEIR_REQUIRE(graph);
   const weir_backend *b = graph->backend;
   if (device_forked()) return WEIR_ECUDA;
-  weir_status st = graph->stream ? end(graph) : WEIR_OK;
+  weir_status st = graph->stream ? finish_capture(graph) : WEIR_OK;
   if (graph->stream) return st;
   if (graph->native && (st = b->graph_destroy(b->self, graph->native))) return st;
   graph->native = NULL;

@@ -119,7 +119,7 @@ weir_status weir_current_stream(weir_stream **out, weir_device device)
 
 /* ---- guards ---------------------------------------------------------------------------------- */
 
-static void keep(weir_guard *g, int slot, int index)
+static void keep_current(weir_guard *g, int slot, int index)
 {
   const current_stream *s = thread_current.streams;
   if (index < 0 || index >= WEIR_DEVICES) return;
@@ -172,8 +172,8 @@ weir_status weir_stream_enter(weir_guard *out, weir_stream *stream)
   weir_guard kept = *out;
   kept.device = before;
   keep_native(&kept, index);
-  keep(&kept, 0, index);
-  if (index != before) keep(&kept, 1, before);
+  keep_current(&kept, 0, index);
+  if (index != before) keep_current(&kept, 1, before);
   weir_status st = weir_set_current_stream(stream);
   if (!st) *out = kept;
   return st;

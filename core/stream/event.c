@@ -112,7 +112,7 @@ weir_status weir_event_record(weir_event *event, weir_stream *stream)
 }
 
 /* The waiter's pool knows the stream of the record, if it is still the same. */
-static void learn(mem_heap *waiter, const weir_event *e)
+static void learn_event(mem_heap *waiter, const weir_event *e)
 {
   pthread_mutex_lock(&waiter->pool->lock);
   const mem_heap *from = heap_table[e->number];
@@ -133,7 +133,7 @@ weir_status weir_event_wait(weir_event *event, weir_stream *stream)
   const mem_heap *from = event->captured ? heap_table[event->number] : NULL;
   if (from && from->serial == event->serial && (st = graph_join(h, from))) return st;
   st = b->event_wait(b->self, h->stream, event->native);
-  if (!st && !event->captured && b == event->backend && !epoch_capturing(h)) learn(h, event);
+  if (!st && !event->captured && b == event->backend && !epoch_capturing(h)) learn_event(h, event);
   return async_error((weir_stream *)h, "wait", st);
 }
 

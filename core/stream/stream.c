@@ -56,7 +56,7 @@ weir_status weir_default_stream(weir_stream **out, weir_device device)
 }
 
 /* A stream that is the pool's to destroy. */
-static weir_status make(mem_heap **out, mem_pool *p, int priority)
+static weir_status make_stream(mem_heap **out, mem_pool *p, int priority)
 {
   const weir_backend *b = p->backend;
   void *native;
@@ -79,7 +79,7 @@ weir_status weir_stream_create(weir_stream **out, weir_device device)
 {
   WEIR_REQUIRE(out);
   FIND_POOL(p, stream_pool(&p, device));
-  return make((mem_heap **)out, p, 0);
+  return make_stream((mem_heap **)out, p, 0);
 }
 
 static bool is_there(mem_pool *p, const struct side *s)
@@ -117,7 +117,7 @@ weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
   pthread_mutex_lock(&sides_lock);
   struct side *s = &sides[index][level][turns[index][level] % SIDES];
   if (!s->heap || !is_there(p, s)) {
-    st = make(&s->heap, p, priority);
+    st = make_stream(&s->heap, p, priority);
     if (!st) s->serial = s->heap->serial;
     if (!st) s->heap->side = true;
     if (st) s->heap = NULL;
@@ -255,7 +255,7 @@ weir_status weir_stream_synchronize(weir_stream *stream)
 }
 
 /* Calls `one` for every stream of the pool until one fails. Lock held. */
-static weir_status each(mem_pool *p, weir_status (*one)(mem_heap *h))
+static weir_status each_stream(mem_pool *p, weir_status (*one)(mem_heap *h))
 {
   weir_status st = WEIR_OK;
   for (unsigned i = 0; i < p->heap_count && !st; i++)
@@ -291,8 +291,8 @@ weir_status weir_synchronize(weir_device device)
   const weir_backend *b = p->backend;
   uint64_t count = async_count(plain);
   pthread_mutex_lock(&p->lock);
-  st = each(p, not_captured);
-  if (!st && !b->device_sync) st = each(p, sync_one);
+  st = each_stream(p, not_captured);
+  if (!st && !b->device_sync) st = each_stream(p, sync_one);
   pthread_mutex_unlock(&p->lock);
   if (!st && b->device_sync) st = b->device_sync(b->self);
   if (st) return async_error(plain, "synchronize", st);

@@ -23,7 +23,7 @@ static seen *slot_of(int device, void *native)
   return &recent[mixed * UINT64_C(0x9e3779b97f4a7c15) >> 62];
 }
 
-static weir_status look(int device, void *native, weir_stream **out)
+static weir_status find_native_stream(int device, void *native, weir_stream **out)
 {
   weir_device d = WEIR_CUDA_AT(device);
   if (device < 0 || device >= WEIR_DEVICES)
@@ -46,7 +46,7 @@ static weir_status stream_of(int device, void *native, weir_stream **out)
     *out = s->stream;
     return WEIR_OK;
   }
-  return look(device, native, out);
+  return find_native_stream(device, native, out);
 }
 
 void *weir_torch_malloc(ssize_t size, int device, void *stream)

@@ -36,7 +36,7 @@ static void strides_like(const weir_tensor *t, int64_t *stride)
 }
 
 /* Whether t's elements fill their memory, in whatever order. */
-static bool fills(const weir_tensor *t)
+static bool has_dense_strides(const weir_tensor *t)
 {
   int64_t dense[WEIR_MAX_DIMS];
   strides_like(t, dense);
@@ -57,7 +57,7 @@ weir_status tensor_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype 
   weir_status st = shape_numel(&numel, shape, dtype);
   if (!st) st = storage_new(&s, (uint64_t)numel * itemsize(dtype), device, pinned);
   if (st) return st;
-  bool own = t->dense || fills(t);
+  bool own = t->dense || has_dense_strides(t);
   if (!own) strides_like(t, stride);
   st = tensor_make(out, s, dtype, shape, own ? t->stride : stride, 0);
   if (!st) announce_made(*out);

@@ -147,7 +147,8 @@ static void order_of(const weir_tensor *t, int *order)
 
 /* *out shows t, which has elements, in an order of `dims` dimensions; what t repeats it shows once.
  */
-static weir_status shown(weir_tensor **out, const weir_tensor *t, const int *order, int dims)
+static weir_status view_in_order(weir_tensor **out, const weir_tensor *t, const int *order,
+                                 int dims)
 {
   weir_shape s = {.count = dims};
   int64_t stride[WEIR_MAX_DIMS];
@@ -204,8 +205,8 @@ static weir_status copy_between(weir_tensor *to, const weir_tensor *from, bool n
   if (!to->numel) return WEIR_OK;
   if (one_run(to, from)) return travel(to, from, non_blocking);
   order_of(to, order);
-  weir_status st = shown(&a, to, order, to->dims);
-  if (!st) st = shown(&b, from, order, to->dims);
+  weir_status st = view_in_order(&a, to, order, to->dims);
+  if (!st) st = view_in_order(&b, from, order, to->dims);
   return st ? st : copy_across(a, b, non_blocking);
 }
 

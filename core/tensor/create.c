@@ -44,8 +44,8 @@ static weir_status align(weir_tensor **out, const void *values, weir_dtype dtype
 }
 
 /* A tensor on the cpu that shows memory of the caller's. */
-static weir_status show(weir_tensor **out, const void *values, weir_dtype dtype, weir_shape shape,
-                        const char *function)
+static weir_status view_values(weir_tensor **out, const void *values, weir_dtype dtype,
+                               weir_shape shape, const char *function)
 {
   tensor_storage *s;
   int64_t numel;
@@ -62,7 +62,7 @@ static weir_status from_values(weir_tensor **out, const tensor_spec *s, const vo
                                weir_dtype of, weir_shape shape, const char *function)
 {
   WEIR_TENSOR shown = NULL;
-  weir_status st = show(&shown, values, of, shape, function);
+  weir_status st = view_values(&shown, values, of, shape, function);
   if (!st) st = tensor_new_by(out, s, shape);
   if (!st && (st = weir_copy_(*out, shown, false))) weir_tensor_drop(out);
   return st;

@@ -19,7 +19,7 @@ static const row rows[WEIR_DTYPES] = {[WEIR_DTYPE_NONE] = {"none", {"none", "non
 #undef ROW
 };
 
-static bool there(weir_dtype dtype)
+static bool is_dtype(weir_dtype dtype)
 {
   return (unsigned)dtype > WEIR_DTYPE_NONE && (unsigned)dtype < WEIR_DTYPES;
 }
@@ -31,7 +31,7 @@ const char *weir_dtype_name(weir_dtype dtype)
 
 size_t weir_dtype_size(weir_dtype dtype)
 {
-  return there(dtype) ? rows[dtype].bytes : 0;
+  return is_dtype(dtype) ? rows[dtype].bytes : 0;
 }
 
 bool weir_dtype_is_floating_point(weir_dtype dtype)
@@ -47,7 +47,7 @@ bool weir_dtype_is_complex(weir_dtype dtype)
 
 const char *weir_type_name(weir_dtype dtype, weir_device_type device)
 {
-  return there(dtype) ? rows[dtype].type[device == WEIR_DEVICE_CUDA] : "unknown type";
+  return is_dtype(dtype) ? rows[dtype].type[device == WEIR_DEVICE_CUDA] : "unknown type";
 }
 
 /* ---- from text ------------------------------------------------------------------------------- */
@@ -129,14 +129,14 @@ weir_status weir_type_parse(weir_dtype *dtype, weir_device *device, const char *
  * torch.promote_types(), complex64 with float64 excepted: there is no complex128 here. */
 
 /* Order of the signed integers; uint8 is beside int8. */
-static int rank(weir_dtype dtype)
+static int signed_rank(weir_dtype dtype)
 {
   return dtype == WEIR_UINT8 ? WEIR_INT8 : (int)dtype;
 }
 
 static weir_dtype wider_integer(weir_dtype a, weir_dtype b)
 {
-  if (rank(a) != rank(b)) return rank(a) > rank(b) ? a : b;
+  if (signed_rank(a) != signed_rank(b)) return signed_rank(a) > signed_rank(b) ? a : b;
   return WEIR_INT16; /* uint8 and int8 */
 }
 
@@ -150,8 +150,8 @@ weir_status weir_promote_types(weir_dtype *out, weir_dtype a, weir_dtype b)
 {
   WEIR_REQUIRE(out);
   *out = WEIR_DTYPE_NONE;
-  if (!there(a) || !there(b))
-    return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)(there(a) ? b : a));
+  if (!is_dtype(a) || !is_dtype(b))
+    return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)(is_dtype(a) ? b : a));
   bool fa = weir_dtype_is_floating_point(a), fb = weir_dtype_is_floating_point(b);
   if (a == b || b == WEIR_BOOL)
     *out = a;

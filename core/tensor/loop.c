@@ -52,7 +52,7 @@ static void add_inputs(operands *o, weir_loop *l)
     if (l->in[i].data) o->of[o->count++] = &l->in[i];
 }
 
-static void move(const operands *o, weir_loop *l, int to, int from)
+static void move_dim(const operands *o, weir_loop *l, int to, int from)
 {
   l->size[to] = l->size[from];
   for (int i = 0; i < o->count; i++)
@@ -67,17 +67,17 @@ static bool joined(const operands *o, const weir_loop *l, int outer, int inner)
   return true;
 }
 
-static void merge(const operands *o, weir_loop *l)
+static void merge_dims(const operands *o, weir_loop *l)
 {
   int kept = 0;
   for (int d = 0; d < l->dims; d++) {
     if (l->size[d] == 1) continue;
     if (kept && joined(o, l, kept - 1, d)) {
       int64_t both = l->size[kept - 1] * l->size[d];
-      move(o, l, kept - 1, d);
+      move_dim(o, l, kept - 1, d);
       l->size[kept - 1] = both;
     } else {
-      move(o, l, kept++, d);
+      move_dim(o, l, kept++, d);
     }
   }
   l->dims = kept;
@@ -116,7 +116,7 @@ static bool find_order(const operands *o, const weir_loop *l, int order[WEIR_DIM
   return same;
 }
 
-static void sort(const operands *o, weir_loop *l)
+static void sort_dims(const operands *o, weir_loop *l)
 {
   int order[WEIR_DIMS];
   int64_t was[WEIR_DIMS];
@@ -134,10 +134,10 @@ static void simplify(weir_loop *l)
 {
   operands o = {1, {&l->out}};
   add_inputs(&o, l);
-  merge(&o, l);
+  merge_dims(&o, l);
   if (l->dims < 2 || l->op == WEIR_OP_RANGE) return;
-  sort(&o, l);
-  merge(&o, l);
+  sort_dims(&o, l);
+  merge_dims(&o, l);
 }
 
 weir_status loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, weir_device device)
@@ -225,7 +225,7 @@ weir_status loop_dense(weir_tensor **out, const weir_tensor *t)
 /* ---- memory that is written and read --------------------------------------------------------- */
 
 /* Whether t's elements fill their memory without holes and without sharing any, in some order. */
-static bool fills(const weir_tensor *t)
+static bool fills_memory(const weir_tensor *t)
 {
   int order[WEIR_DIMS], count = 0;
   int64_t step = 1;
@@ -280,7 +280,7 @@ weir_status overlap_check(bool *copy, const weir_tensor *out, const weir_tensor 
   extent(out, &from, &to);
   extent(in, &in_from, &in_to);
   if (in_to <= from || to <= in_from) return WEIR_OK;
-  *copy = !fills(out) || !fills(in);
+  *copy = !fills_memory(out) || !fills_memory(in);
   if (*copy) return WEIR_OK;
   return weir_fail(WEIR_EINVAL, "unsupported operation: some elements of the input tensor and the "
                                 "written-to tensor refer to a single memory location. Please "

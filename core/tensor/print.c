@@ -191,7 +191,7 @@ static void put_slices(printer *p, int dim, int64_t from, int indent)
 /* ---- what is shown of it --------------------------------------------------------------------- */
 
 /* Copies t to `to`, of each dimension from `dim` on what `to` has room for: the ends. */
-static weir_status fetch(const printer *p, weir_tensor *to, const weir_tensor *t, int dim)
+static weir_status copy_ends(const printer *p, weir_tensor *to, const weir_tensor *t, int dim)
 {
   weir_status st = WEIR_OK;
   while (dim < t->dims && !p->cut[dim])
@@ -203,12 +203,12 @@ static weir_status fetch(const printer *p, weir_tensor *to, const weir_tensor *t
     WEIR_TENSOR b = NULL;
     st = weir_narrow(&a, to, dim, end ? half : 0, half);
     if (!st) st = weir_narrow(&b, t, dim, end ? t->size[dim] - half : 0, half);
-    if (!st) st = fetch(p, a, b, dim + 1);
+    if (!st) st = copy_ends(p, a, b, dim + 1);
   }
   return st;
 }
 
-static weir_status take(printer *p, weir_tensor **out, const weir_tensor *t)
+static weir_status take_shown(printer *p, weir_tensor **out, const weir_tensor *t)
 {
   weir_shape s = weir_tensor_shape(t);
   p->summarised = t->numel > p->o.threshold;
@@ -217,7 +217,7 @@ static weir_status take(printer *p, weir_tensor **out, const weir_tensor *t)
     if (p->cut[i]) s.size[i] = 2 * (int64_t)p->o.edgeitems;
   }
   weir_status st = tensor_new(out, (weir_dtype)t->dtype, WEIR_CPU, false, s);
-  return st ? st : fetch(p, *out, t, 0);
+  return st ? st : copy_ends(p, *out, t, 0);
 }
 
 /* ---- what follows ---------------------------------------------------------------------------- */
@@ -332,7 +332,7 @@ weir_status weir_tensor_to_string(char **out, const weir_tensor *t)
   pthread_mutex_lock(&lock);
   p.o = now;
   pthread_mutex_unlock(&lock);
-  weir_status st = take(&p, &shown, t);
+  weir_status st = take_shown(&p, &shown, t);
   if (st) return st;
   p.shown = shown;
   p.real = format_of(shown, &p.o, false);

@@ -10,7 +10,7 @@
 #include "core/base/require.h"
 #include "core/tensor/loop.h"
 
-static weir_status add(weir_dtype *to, weir_dtype dtype)
+static weir_status promote_to(weir_dtype *to, weir_dtype dtype)
 {
   if (*to == dtype) return WEIR_OK;
   if (*to == WEIR_DTYPE_NONE) {
@@ -22,7 +22,7 @@ static weir_status add(weir_dtype *to, weir_dtype dtype)
 
 weir_status categories_tensor(categories *c, const weir_tensor *t)
 {
-  return add(t->dims ? &c->dims : &c->zero, (weir_dtype)t->dtype);
+  return promote_to(t->dims ? &c->dims : &c->zero, (weir_dtype)t->dtype);
 }
 
 weir_status categories_number(categories *c, weir_scalar number)
@@ -31,7 +31,7 @@ weir_status categories_number(categories *c, weir_scalar number)
   if (d != WEIR_BOOL && d != WEIR_INT64 && d != WEIR_FLOAT64 && d != WEIR_COMPLEX64)
     return weir_fail(WEIR_EINVAL, "a weir_scalar is bool, int64, float64 or complex64, not %s",
                      weir_dtype_name(d));
-  return add(&c->number, d == WEIR_FLOAT64 ? weir_get_default_dtype() : d);
+  return promote_to(&c->number, d == WEIR_FLOAT64 ? weir_get_default_dtype() : d);
 }
 
 /* What `higher` becomes beside `lower`, which decides nothing but the kind. */

@@ -107,8 +107,9 @@ static inline void fill_strided(weir_tensor *t, int dims, const int64_t *sizes,
 _Static_assert(sizeof(weir_tensor) <= SLOT_TENSOR_BYTES, "a tensor in its slot");
 
 /* `storage`'s count is stolen, also on failure. */
-static inline weir_status make(weir_tensor **out, tensor_storage *storage, weir_dtype dtype,
-                               int dims, const int64_t *sizes, const int64_t *strides, char *data)
+static inline weir_status make_tensor(weir_tensor **out, tensor_storage *storage, weir_dtype dtype,
+                                      int dims, const int64_t *sizes, const int64_t *strides,
+                                      char *data)
 {
   weir_tensor *t = slot_take(SLOT_TENSOR);
   if (__builtin_expect(!t, 0)) {
@@ -136,7 +137,7 @@ weir_status tensor_make(weir_tensor **out, tensor_storage *storage, weir_dtype d
 {
   char *data = storage->data;
   if (offset) data += offset * (int64_t)itemsize(dtype);
-  return make(out, storage, dtype, shape.count, shape.size, strides, data);
+  return make_tensor(out, storage, dtype, shape.count, shape.size, strides, data);
 }
 
 weir_status tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
@@ -159,7 +160,7 @@ weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const
   char *data = t->data; /* NULL: of no bytes */
   atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
   if (data) data += offset * (int64_t)itemsize((weir_dtype)t->dtype);
-  return make(out, s, (weir_dtype)t->dtype, dims, sizes, strides, data);
+  return make_tensor(out, s, (weir_dtype)t->dtype, dims, sizes, strides, data);
 }
 
 weir_status tensor_new_as(weir_tensor **out, weir_dtype dtype, const weir_tensor *like)
@@ -169,7 +170,7 @@ weir_status tensor_new_as(weir_tensor **out, weir_dtype dtype, const weir_tensor
   weir_status st =
       storage_new(&s, (uint64_t)like->numel * itemsize(dtype), device_of_tensor(like), false);
   if (st) return st;
-  st = make(out, s, dtype, like->dims, like->size, NULL, s->data);
+  st = make_tensor(out, s, dtype, like->dims, like->size, NULL, s->data);
   if (!st && *out) announce_made(*out);
   return st;
 }
@@ -229,7 +230,7 @@ int weir_tensor_dim(const weir_tensor *t)
 }
 
 /* The place of a dimension, or -1. */
-static int place(const weir_tensor *t, int dim)
+static int dim_index(const weir_tensor *t, int dim)
 {
   if (dim < 0) dim += t->dims;
   return dim < t->dims ? dim : -1;
@@ -238,14 +239,14 @@ static int place(const weir_tensor *t, int dim)
 int64_t weir_tensor_size(const weir_tensor *t, int dim)
 {
   if (!t) return -1;
-  int i = place(t, dim);
+  int i = dim_index(t, dim);
   return i < 0 ? -1 : t->size[i];
 }
 
 int64_t weir_tensor_stride(const weir_tensor *t, int dim)
 {
   if (!t) return 0;
-  int i = place(t, dim);
+  int i = dim_index(t, dim);
   return i < 0 ? 0 : t->stride[i];
 }
 

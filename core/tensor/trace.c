@@ -60,14 +60,14 @@ static void in_child(void)
   (void)notify_record(NULL);
 }
 
-static void once(void)
+static void init_trace(void)
 {
   (void)pthread_key_create(&own.key, thread_ends);
   (void)pthread_atfork(NULL, NULL, in_child);
 }
 
-/* Whether the calling thread may write; then leave() must follow. */
-static bool enter(void)
+/* Whether the calling thread may write; then leave_trace() must follow. */
+static bool enter_trace(void)
 {
   atomic_fetch_add(&inside, 1);
   if (atomic_load(&active)) return true;
@@ -75,7 +75,7 @@ static bool enter(void)
   return false;
 }
 
-static void leave(void)
+static void leave_trace(void)
 {
   atomic_fetch_sub(&inside, 1);
 }
@@ -104,7 +104,7 @@ static spool_writer *writer(void)
 static void block_done(engine_notice *call, const block_notice *what)
 {
   int kept = errno;
-  if (!enter()) return;
+  if (!enter_trace()) return;
   spool_writer *w = writer();
   trace_event *e = w ? spool_writer_slots(w, 1) : NULL;
   if (e) {
@@ -128,17 +128,17 @@ static void block_done(engine_notice *call, const block_notice *what)
     memcpy((void *)e, &fact, sizeof fact);
     spool_writer_commit(w, 1);
   }
-  leave();
+  leave_trace();
   errno = kept;
 }
 
 static void tensor_fact(const tensor_notice *what)
 {
-  if (!enter()) return;
+  if (!enter_trace()) return;
   trace_event head = {.start = clock_ticks()};
   spool_writer *w = writer();
   if (w) (void)tensor_record(w, &head, what);
-  leave();
+  leave_trace();
 }
 
 static const engine_listener listener = {.end = block_done, .tensor = tensor_fact};
@@ -192,7 +192,7 @@ weir_status weir_trace_start(const char *path)
 {
   WEIR_REQUIRE(path);
   weir_status st = WEIR_OK;
-  (void)pthread_once(&own.once, once);
+  (void)pthread_once(&own.once, init_trace);
   pthread_mutex_lock(&own.lock);
   if (own.started)
     st = weir_fail(WEIR_EINVAL, "a trace is being written already: %s", own.path);

@@ -54,7 +54,7 @@ static weir_status check_count(int count)
 }
 
 /* The one size that is -1 becomes what is left; then as many elements as t has. */
-static weir_status infer(weir_shape *s, const weir_tensor *t)
+static weir_status infer_size(weir_shape *s, const weir_tensor *t)
 {
   text_buffer text;
   int at = -1;
@@ -111,7 +111,7 @@ static bool strides_for(const weir_tensor *t, view *v)
 static inline weir_status try_view(weir_tensor **out, const weir_tensor *t, weir_shape *shape)
 {
   *out = NULL;
-  weir_status st = infer(shape, t);
+  weir_status st = infer_size(shape, t);
   if (st) return st;
   if (__builtin_expect(t->dense, 1)) return tensor_part(out, t, shape->count, shape->size, NULL, 0);
   view v = {.shape = *shape};
@@ -287,8 +287,8 @@ static weir_status out_of_range(const char *what, int64_t least, int64_t most, i
 }
 
 /* Elements `start` to start + length step of a dimension; all checked. */
-static weir_status part(weir_tensor **out, const weir_tensor *t, int dim, int64_t start,
-                        int64_t length, int64_t step)
+static weir_status slice_dim(weir_tensor **out, const weir_tensor *t, int dim, int64_t start,
+                             int64_t length, int64_t step)
 {
   view v;
   view_of(&v, t);
@@ -298,7 +298,7 @@ static weir_status part(weir_tensor **out, const weir_tensor *t, int dim, int64_
   return finish(out, t, &v, start * t->stride[dim]);
 }
 
-static int64_t clamp(int64_t place, int64_t low, int64_t high)
+static int64_t clamp_index(int64_t place, int64_t low, int64_t high)
 {
   return place < low ? low : place > high ? high : place;
 }
@@ -312,10 +312,10 @@ weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t
   if (st) return st;
   if (step <= 0) return weir_fail(WEIR_EINVAL, "slice step must be positive");
   int64_t size = t->size[dim];
-  start = clamp(start < 0 ? start + size : start, 0, size);
-  end = clamp(end < 0 ? end + size : end, start, size);
+  start = clamp_index(start < 0 ? start + size : start, 0, size);
+  end = clamp_index(end < 0 ? end + size : end, start, size);
   int64_t length = step == 1 ? end - start : (end - start) / step + ((end - start) % step != 0);
-  return part(out, t, dim, start, length, step);
+  return slice_dim(out, t, dim, start, length, step);
 }
 
 weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_t start,
@@ -332,7 +332,7 @@ weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_
   if (length > size - start)
     return weir_fail(WEIR_EINVAL, "start (%lld) + length (%lld) exceeds dimension size (%lld).",
                      (long long)start, (long long)length, (long long)size);
-  return part(out, t, dim, start, length, 1);
+  return slice_dim(out, t, dim, start, length, 1);
 }
 
 weir_status weir_select(weir_tensor **out, const weir_tensor *t, int dim, int64_t index)
@@ -362,7 +362,7 @@ static weir_status pieces(weir_tensor **out, int *count, const weir_tensor *t, i
   int i = 0;
   for (; i < number && !st; i++) {
     int64_t left = t->size[dim] - i * each;
-    st = part(&out[i], t, dim, i * each, left < each ? left : each, 1);
+    st = slice_dim(&out[i], t, dim, i * each, left < each ? left : each, 1);
   }
   while (st && i--)
     weir_tensor_drop(&out[i]);

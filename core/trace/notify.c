@@ -45,7 +45,7 @@ unsigned notify_status(weir_status st)
 
 /* ---- several listeners ----------------------------------------------------------------------- */
 
-static void tell_program(const block_notice *what)
+static void notify_program(const block_notice *what)
 {
   segment_watch *w = atomic_load_explicit(&memory_watch, memory_order_acquire);
   bool alloc = what->api == WEIR_NOTICE_MALLOC || what->api == WEIR_NOTICE_PINNED_MALLOC;
@@ -69,19 +69,19 @@ void notify_segment(int device, bool came, uint64_t address, uint64_t bytes)
   w->call(w->user, &e);
 }
 
-static bool begin(engine_notice *call)
+static bool begin_notice(engine_notice *call)
 {
   call->passed_on = listeners.preload && listeners.preload->begin(call);
   call->start = clock_ticks();
   return true;
 }
 
-static void end(engine_notice *call, const block_notice *what)
+static void end_notice(engine_notice *call, const block_notice *what)
 {
   if (call->passed_on) listeners.preload->end(call, what);
   const engine_listener *own = __atomic_load_n(&listeners.own, __ATOMIC_ACQUIRE);
   if (own) own->end(call, what);
-  tell_program(what);
+  notify_program(what);
 }
 
 static void tensor(const tensor_notice *what)
@@ -94,7 +94,8 @@ static void tensor(const tensor_notice *what)
 /* Lock held. */
 static void choose(void)
 {
-  static const engine_listener several = {.begin = begin, .end = end, .tensor = tensor};
+  static const engine_listener several = {
+      .begin = begin_notice, .end = end_notice, .tensor = tensor};
   bool more = listeners.own || atomic_load(&memory_watch);
   __atomic_store_n(&active_listener, more ? &several : listeners.preload, __ATOMIC_RELEASE);
 }

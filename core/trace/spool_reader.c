@@ -295,7 +295,7 @@ static void skip_delivered(spool_reader *r, uint32_t index)
 
 /* Adopts a directory entry that a copy showed. Its fields are read again where the state is new:
  * they were stored before the state, so a read begun after it was seen has them right. */
-static void adopt(spool_reader *r, uint32_t index, uint32_t state)
+static void adopt_entry(spool_reader *r, uint32_t index, uint32_t state)
 {
   chunk *c = &r->chunks[index];
   chunk_entry entry;
@@ -336,7 +336,7 @@ static weir_status copy_directory(spool_reader *r)
     n = (uint32_t)(read_at(r, part, n * sizeof *part, entry_offset(at)) / sizeof *part);
     if (!n) break;
     for (uint32_t i = 0; i < n; i++)
-      adopt(r, at + i, atomic_load(&part[i].state));
+      adopt_entry(r, at + i, atomic_load(&part[i].state));
     at += n;
   }
   if (size < r->whole && r->whole - size > r->damage.bytes_cut)
@@ -549,7 +549,7 @@ static bool untouched(const trace_event *e)
 }
 
 /* Whether the slot at c->next was begun: it is neither untouched nor left from an earlier use. */
-static bool begun(spool_reader *r, uint32_t index)
+static bool slot_begun(spool_reader *r, uint32_t index)
 {
   chunk *c = &r->chunks[index];
   uint32_t generation = c->state >> STATE_BITS; /* the first is 1 */
@@ -563,7 +563,7 @@ static bool begun(spool_reader *r, uint32_t index)
 static bool skip_hole(spool_reader *r, uint32_t index, bool full)
 {
   chunk *c = &r->chunks[index];
-  bool torn = begun(r, index);
+  bool torn = slot_begun(r, index);
   uint32_t next = behind_hole(r, index), end = slots_of(r, index);
   if (next < end || full)
     count_damage(r, c);

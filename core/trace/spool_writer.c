@@ -572,7 +572,7 @@ static uint32_t entry_state(uint32_t generation, uint32_t state)
 }
 
 /* Takes the chunk of `entry` out of state `from`; *generation is its new one. */
-static bool claim(chunk_entry *entry, uint32_t from, uint32_t *generation)
+static bool claim_chunk(chunk_entry *entry, uint32_t from, uint32_t *generation)
 {
   uint32_t seen = atomic_load_explicit(&entry->state, memory_order_relaxed);
   if ((seen & STATE_MASK) != from) return false;
@@ -619,21 +619,21 @@ static uint64_t own_bytes(const spool_header *h)
   return in_use(&h->taken, &h->returned);
 }
 
-static void repay(spool_header *h, uint64_t bytes)
+static void repay_budget(spool_header *h, uint64_t bytes)
 {
   atomic_fetch_sub(&h->taken, bytes);
   if (spool.budget) atomic_fetch_sub(&spool.budget->taken, bytes);
 }
 
 /* Takes `bytes` from the budget; false: they would pass the limit. */
-static bool draw(spool_header *h, uint64_t bytes)
+static bool draw_budget(spool_header *h, uint64_t bytes)
 {
   atomic_fetch_add(&h->taken, bytes);
   if (spool.budget) atomic_fetch_add(&spool.budget->taken, bytes);
   uint64_t used = own_bytes(h);
   if (spool.budget) used = in_use(&spool.budget->taken, &spool.budget->returned);
   if (used <= spool.limit) return true;
-  repay(h, bytes);
+  repay_budget(h, bytes);
   return false;
 }
 
@@ -652,7 +652,7 @@ static void set_units(chunk_entry *entry, uint32_t units)
 }
 
 /* Gives the claimed entry its place in the file, once and for ever. */
-static bool place(chunk_entry *entry, uint32_t units)
+static bool place_chunk(chunk_entry *entry, uint32_t units)
 {
   if (units_of(entry)) return true;
   uint32_t at = atomic_fetch_add(&spool.end, units);
@@ -684,7 +684,7 @@ static int map_chunk(spool_header *h, uint32_t index, unsigned grade)
   const size_t bytes = (size_t)WEIR_SPOOL_UNIT << grade;
   int fd = open_again(), error = 0;
   if (fd < 0) return errno;
-  if (!place(entry, 1u << grade)) error = errno;
+  if (!place_chunk(entry, 1u << grade)) error = errno;
   const uint64_t offset = (uint64_t)entry->place * WEIR_SPOOL_UNIT;
   if (!error) error = reserve(fd, offset, bytes);
   if (!error && chunk) error = populate(chunk, fd, offset, bytes);
@@ -703,19 +703,19 @@ static int ready_entry(spool_header *h, uint32_t index)
   if (index < ready) return 0;
   uint64_t at = (WEIR_SPOOL_DIRECTORY + ready * sizeof(chunk_entry)) / PAGE * PAGE + PAGE;
   uint32_t more = (uint32_t)((at + PAGE - WEIR_SPOOL_DIRECTORY) / sizeof(chunk_entry));
-  if (!draw(h, PAGE)) return ENOBUFS;
+  if (!draw_budget(h, PAGE)) return ENOBUFS;
   int fd = open_again();
   int error = fd < 0 ? errno : reserve(fd, at, PAGE);
   if (!error) error = populate((char *)h + at, fd, at, PAGE);
   if (fd >= 0) close_file(fd);
-  if (error || !atomic_compare_exchange_strong(&spool.ready, &ready, more)) repay(h, PAGE);
+  if (error || !atomic_compare_exchange_strong(&spool.ready, &ready, more)) repay_budget(h, PAGE);
   return error;
 }
 
 /* Claims an entry that was never placed; one that somebody else has placed meanwhile goes back. */
 static bool claim_unplaced(chunk_entry *entry, uint32_t *generation)
 {
-  if (units_of(entry) || !claim(entry, WEIR_CHUNK_FREE, generation)) return false;
+  if (units_of(entry) || !claim_chunk(entry, WEIR_CHUNK_FREE, generation)) return false;
   if (!units_of(entry)) return true;
   atomic_store(&entry->state, entry_state(*generation, WEIR_CHUNK_FREE));
   return false;
@@ -728,7 +728,7 @@ static int claim_empty(spool_header *h, unsigned grade, uint32_t *index, uint32_
   uint32_t seen = atomic_load_explicit(&spool.seen, memory_order_acquire);
   for (*index = 0; *index < seen; ++*index) {
     chunk_entry *entry = &directory[*index];
-    if (units_of(entry) == 1u << grade && claim(entry, WEIR_CHUNK_BARE, generation)) return 0;
+    if (units_of(entry) == 1u << grade && claim_chunk(entry, WEIR_CHUNK_BARE, generation)) return 0;
     if (claim_unplaced(entry, generation)) return 0;
   }
   for (; *index < WEIR_SPOOL_MAX_CHUNKS; ++*index) {
@@ -743,7 +743,7 @@ static int claim_empty(spool_header *h, unsigned grade, uint32_t *index, uint32_
 static int grow_by(spool_header *h, unsigned grade, uint32_t *index, uint32_t *generation)
 {
   const uint64_t bytes = (uint64_t)WEIR_SPOOL_UNIT << grade;
-  if (!draw(h, bytes)) return ENOBUFS;
+  if (!draw_budget(h, bytes)) return ENOBUFS;
   int error = claim_empty(h, grade, index, generation);
   if (!error) {
     error = map_chunk(h, *index, grade);
@@ -755,14 +755,14 @@ static int grow_by(spool_header *h, unsigned grade, uint32_t *index, uint32_t *g
     uint32_t state = units_of(entry) ? WEIR_CHUNK_BARE : WEIR_CHUNK_FREE;
     atomic_store(&entry->state, entry_state(*generation, state));
   }
-  repay(h, bytes);
+  repay_budget(h, bytes);
   return error;
 }
 
 /* A chunk with blocks of its own, of grade `want`, or, where there is no room for that, of the
  * largest there is room for, down to `least`. */
-static bool grow(spool_header *h, unsigned want, unsigned least, uint32_t *index,
-                 uint32_t *generation)
+static bool add_chunk(spool_header *h, unsigned want, unsigned least, uint32_t *index,
+                      uint32_t *generation)
 {
   uint64_t retry_at = atomic_load_explicit(&spool.retry_at, memory_order_relaxed);
   if (retry_at && clock_monotonic_ns() < retry_at) return false;
@@ -817,7 +817,7 @@ static bool take_mapped(spool_header *h, uint32_t index, unsigned from, unsigned
 {
   if (!atomic_load_explicit(&spool.chunk[index], memory_order_acquire)) return false;
   if (spool.grade[index] < from || spool.grade[index] > to) return false;
-  return claim(&spool_directory(h)[index], WEIR_CHUNK_FREE, generation);
+  return claim_chunk(&spool_directory(h)[index], WEIR_CHUNK_FREE, generation);
 }
 
 /* Claims a FREE chunk of the ring, the first of it that is: a thread that is drained in time goes
@@ -864,14 +864,14 @@ static bool take_any(spool_header *h, unsigned from, unsigned to, uint32_t most,
 }
 
 /* Claims a chunk with room for `slots`. */
-static bool take(spool_header *h, spool_writer *w, uint32_t slots, uint32_t *index,
-                 uint32_t *generation)
+static bool take_chunk(spool_header *h, spool_writer *w, uint32_t slots, uint32_t *index,
+                       uint32_t *generation)
 {
   const unsigned least = grade_for(slots), want = grade_wanted(h, w, least);
   if (take_ring(h, w, w->starved ? least : want, index, generation)) return true;
   if (w->starved & STARVED_SCAN) return false;
   if (!take_any(h, want, want + 2, LOOK_AT, index, generation) &&
-      !grow(h, want, least, index, generation) &&
+      !add_chunk(h, want, least, index, generation) &&
       !take_any(h, least, GRADES, UINT32_MAX, index, generation))
     return false;
   remember(w, *index);
@@ -893,7 +893,7 @@ static void finish(spool_header *h, spool_writer *w)
   atomic_fetch_sub_explicit(&spool.owners, 1, memory_order_relaxed);
 }
 
-static void begin(spool_header *h, spool_writer *w, uint32_t index, uint32_t generation)
+static void begin_chunk(spool_header *h, spool_writer *w, uint32_t index, uint32_t generation)
 {
   chunk_entry *entry = &spool_directory(h)[index];
   if (!w->thread) w->thread = atomic_fetch_add(&h->threads, 1) + 1;
@@ -937,7 +937,7 @@ static int roll(spool_writer *w, uint32_t slots)
   if (!h) return ENOENT;
   renew(w);
   if (!w->starved) regrade(w);
-  if (!take(h, w, slots, &index, &generation)) {
+  if (!take_chunk(h, w, slots, &index, &generation)) {
     if (!++w->starved) w->starved = 1;
     if (w->next == w->end) finish(h, w);
     int reason = atomic_load_explicit(&spool.reason, memory_order_relaxed);
@@ -945,7 +945,7 @@ static int roll(spool_writer *w, uint32_t slots)
   }
   finish(h, w);
   atomic_fetch_add_explicit(&spool.owners, 1, memory_order_relaxed);
-  begin(h, w, index, generation);
+  begin_chunk(h, w, index, generation);
   refresh_clock(h);
   return 0;
 }

@@ -220,7 +220,7 @@ static module *enter_module(const object *o)
   return m;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *context)
+static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
 {
   walk *k = context;
   object o;
@@ -284,11 +284,11 @@ static void update_modules(spool_writer *w)
   modules.spool_epoch = spool_epoch;
   for (size_t i = 0; i < modules.count; i++)
     modules.table[i].seen = false;
-  dl_iterate_phdr(visit, &k);
+  dl_iterate_phdr(visit_object, &k);
   drop_unseen(&k);
   k.index = 0;
   k.writing = true;
-  dl_iterate_phdr(visit, &k);
+  dl_iterate_phdr(visit_object, &k);
   if (k.complete) {
     atomic_store_explicit(&modules.right_for, 0, memory_order_relaxed);
     atomic_store_explicit(&modules.adds, k.at.adds, memory_order_relaxed);
@@ -320,7 +320,8 @@ static uint64_t hash_stack(const uint64_t *frames, uint32_t count)
 }
 
 /* The slot of a stack: of its index, or the empty one where it goes. */
-static uint32_t *probe(const stack_table *t, uint64_t hash, const uint64_t *frames, uint32_t count)
+static uint32_t *probe_stacks(const stack_table *t, uint64_t hash, const uint64_t *frames,
+                              uint32_t count)
 {
   for (uint64_t at = hash;; at++) {
     uint32_t *slot = &t->slots[at & (t->capacity - 1)];
@@ -350,7 +351,7 @@ static bool grow_slots(stack_table *t)
   return true;
 }
 
-static void empty(stack_table *t)
+static void empty_stacks(stack_table *t)
 {
   if (t->slots) memset(t->slots, 0, t->capacity * sizeof *t->slots);
   t->count = 0;
@@ -362,7 +363,7 @@ static void empty(stack_table *t)
 static bool make_room(stack_table *t, uint32_t count)
 {
   if (t->words + count + 2 > MOST_WORDS || t->last_id == LAST_ID) {
-    empty(t);
+    empty_stacks(t);
     if (t->last_id == LAST_ID) t->last_id = 0;
   }
   if ((t->count + 1) * 2 > t->capacity && !grow_slots(t)) return false;
@@ -389,7 +390,7 @@ intern_new(stack_table *t, spool_writer *w, uint64_t hash, const uint64_t *frame
   stack[0] = hash;
   stack[1] = (uint64_t)count << 32 | ++t->last_id;
   memcpy(stack + 2, frames, count * sizeof *frames);
-  *probe(t, hash, frames, count) = (uint32_t)t->words + 1;
+  *probe_stacks(t, hash, frames, count) = (uint32_t)t->words + 1;
   t->words += count + 2;
   t->count++;
   return t->last_id;
@@ -411,7 +412,7 @@ static bool prepare(stack_table *t)
   uint32_t spool_epoch = spool_fork_epoch();
   if (__builtin_expect(t->epoch != epoch || t->spool_epoch != spool_epoch, 0)) {
     if (t->epoch != epoch) unwind_forget();
-    empty(t);
+    empty_stacks(t);
     t->epoch = epoch;
     t->spool_epoch = spool_epoch;
   }
@@ -430,7 +431,7 @@ capture_new(stack_table *t, spool_writer *w, const uintptr_t *frame)
   const uint64_t *stack = (const uint64_t *)(const void *)(frames + first);
   uint32_t count = (uint32_t)(got - first);
   uint64_t hash = hash_stack(stack, count);
-  uint32_t slot = *probe(t, hash, stack, count);
+  uint32_t slot = *probe_stacks(t, hash, stack, count);
   /* Ever more rarely: a thread that needs the cache has it in the long run. */
   if ((t->unwound & (t->unwound + 1)) == 0 &&
       atomic_load_explicit(&live_tables, memory_order_relaxed) > MANY_THREADS)

@@ -55,8 +55,8 @@ static struct {
 } cursor_api;
 
 #if HAVE_CURSOR
-static bool load(void *to, void *library, const char *name,
-                 void *(*real_dlsym)(void *, const char *))
+static bool load_symbol(void *to, void *library, const char *name,
+                        void *(*real_dlsym)(void *, const char *))
 {
   void *found = real_dlsym(library, name);
   memcpy(to, (void *)&found, sizeof found);
@@ -66,11 +66,11 @@ static bool load(void *to, void *library, const char *name,
 void stack_path_init(void *library, void *(*real_dlsym)(void *, const char *))
 {
   cursor_api.ready =
-      load((void *)&cursor_api.get_context, library, "_Ux86_64_getcontext", real_dlsym) &&
-      load((void *)&cursor_api.init, library, "_ULx86_64_init_local", real_dlsym) &&
-      load((void *)&cursor_api.step, library, "_ULx86_64_step", real_dlsym) &&
-      load((void *)&cursor_api.get_reg, library, "_ULx86_64_get_reg", real_dlsym) &&
-      load((void *)&cursor_api.save_loc, library, "_ULx86_64_get_save_loc", real_dlsym);
+      load_symbol((void *)&cursor_api.get_context, library, "_Ux86_64_getcontext", real_dlsym) &&
+      load_symbol((void *)&cursor_api.init, library, "_ULx86_64_init_local", real_dlsym) &&
+      load_symbol((void *)&cursor_api.step, library, "_ULx86_64_step", real_dlsym) &&
+      load_symbol((void *)&cursor_api.get_reg, library, "_ULx86_64_get_reg", real_dlsym) &&
+      load_symbol((void *)&cursor_api.save_loc, library, "_ULx86_64_get_save_loc", real_dlsym);
 }
 #else
 void stack_path_init(void *library, void *(*real_dlsym)(void *, const char *))

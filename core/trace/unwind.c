@@ -238,7 +238,7 @@ void stack_skip_range(uintptr_t start, uintptr_t end)
   unwind_backend.skips++;
 }
 
-static bool ours(uintptr_t address)
+static bool in_own_library(uintptr_t address)
 {
   for (unsigned i = 0; i < unwind_backend.skips; i++)
     if (address - unwind_backend.skip[i][0] < unwind_backend.skip[i][1] - unwind_backend.skip[i][0])
@@ -284,7 +284,7 @@ int weir_unwind(void **frames, int *first)
     int spare = (int)atomic_load_explicit(&unwind_backend.spare, memory_order_relaxed), ahead = 0;
     int got =
         atomic_load_explicit(&unwind_backend.capture, memory_order_relaxed)(frames, depth + spare);
-    while (ahead < got && ours((uintptr_t)frames[ahead]))
+    while (ahead < got && in_own_library((uintptr_t)frames[ahead]))
       ahead++;
     *first = ahead;
     if (ahead <= spare || spare == WEIR_UNWIND_SPARE)

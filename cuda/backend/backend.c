@@ -313,7 +313,7 @@ static void bring_back(void *self, void *context)
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-static weir_status start(const cuda_core *core, int *count)
+static weir_status start_driver(const cuda_core *core, int *count)
 {
   cuda_core_calls = core;
   weir_status st = driver_open();
@@ -355,7 +355,7 @@ static weir_status properties(int index, weir_cuda_device_properties *out)
   return WEIR_OK;
 }
 
-static void fill(cuda_device_state *d, int index)
+static void fill_backend(cuda_device_state *d, int index)
 {
   d->index = index;
   d->backend = (weir_backend){.name = "cuda",
@@ -419,7 +419,7 @@ static void see_registering(cuda_device_state *d)
 static weir_status open_device(int index, const weir_backend **out)
 {
   cuda_device_state *d = &devices[index];
-  fill(d, index);
+  fill_backend(d, index);
   CUresult r = weir_cuda.cuDeviceGet(&d->device, index);
   if (r) return driver_fail(r, "cuDeviceGet of cuda:%d", index);
   see_registering(d);
@@ -443,7 +443,7 @@ static weir_status close_device(int index)
 WEIR_PUBLIC const cuda_plugin *weir_cuda_plugin_open(void);
 const cuda_plugin *weir_cuda_plugin_open(void)
 {
-  static const cuda_plugin plugin = {WEIR_VERSION_BUILD, start,       properties,
-                                     can_reach,          open_device, close_device};
+  static const cuda_plugin plugin = {WEIR_VERSION_BUILD, start_driver, properties,
+                                     can_reach,          open_device,  close_device};
   return &plugin;
 }

@@ -184,7 +184,7 @@ static int with_handle(void *h, void *stream, const weir_gemm *g, void *room, si
   return r ? r : multiply(h, g);
 }
 
-static bool fits(const weir_gemm *g)
+static bool fits_blas(const weir_gemm *g)
 {
   const int64_t sizes[] = {g->m, g->n, g->k, g->batch, g->lda, g->ldb, g->ldc};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -217,7 +217,7 @@ weir_status cuda_blas(cuda_device_state *d, void *stream, const weir_gemm *g, bo
   bool asked = g->blas == WEIR_BLAS_VENDOR;
   double work = (double)g->m * (double)g->n * (double)g->k * (double)g->batch;
   *done = false;
-  if (g->blas == WEIR_BLAS_BUILTIN || !fits(g) || (!asked && work < 0x1p20)) return WEIR_OK;
+  if (g->blas == WEIR_BLAS_BUILTIN || !fits_blas(g) || (!asked && work < 0x1p20)) return WEIR_OK;
   void *h = NULL, *room = NULL;
   int refused = 0, failed = 0;
   CUresult r;

@@ -67,8 +67,8 @@ static CUresult copy_now(CUstream stream, enum weir_copy_way way, void *to, cons
   return enqueue_and_wait(stream, way, to, from, bytes);
 }
 
-static weir_status said(const cuda_device_state *d, CUresult r, enum weir_copy_way way,
-                        uint64_t bytes)
+static weir_status copy_result(const cuda_device_state *d, CUresult r, enum weir_copy_way way,
+                               uint64_t bytes)
 {
   return driver_fail(r, "copying %llu bytes %s cuda:%d", (unsigned long long)bytes, words[way],
                      d->index);
@@ -84,7 +84,7 @@ weir_status cuda_copy(void *self, void *stream, enum weir_copy_way way, void *to
                         "a copy %s cuda:%d with pageable memory cannot be captured into a "
                         "graph, whose replays would use that memory again: pin it",
                         words[way], d->index);
-  return said(d, r, way, bytes);
+  return copy_result(d, r, way, bytes);
 }
 
 weir_status cuda_copy_done(void *self, void *stream, enum weir_copy_way way, void *to,
@@ -93,7 +93,7 @@ weir_status cuda_copy_done(void *self, void *stream, enum weir_copy_way way, voi
   WEIR_CUDA_CALL_SEEN(d, self, r,
                       bytes ? enqueue_and_wait(stream, way, to, from, bytes)
                             : weir_cuda.cuStreamSynchronize(stream));
-  return said(d, r, way, bytes);
+  return copy_result(d, r, way, bytes);
 }
 
 /* ---- peers ----------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static void enable(cuda_device_state *d, cuda_device_state *peer)
   if (!r || r == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) cuda_grant_access(peer, d->device);
 }
 
-static void ask(cuda_device_state *a, cuda_device_state *b)
+static void enable_peers(cuda_device_state *a, cuda_device_state *b)
 {
   if (atomic_load_explicit(&a->asked, memory_order_acquire) >> b->index & 1) return;
   pthread_mutex_lock(&peers_lock);
@@ -137,7 +137,7 @@ weir_status cuda_copy_peer(void *self, void *stream, void *to, const weir_backen
   cuda_device_state *d = self, *s = source->self;
   CUresult r;
   if (!bytes) return WEIR_OK;
-  ask(d, s);
+  enable_peers(d, s);
   WEIR_CUDA_SEEN(d, r,
                  weir_cuda.cuMemcpyPeerAsync((CUdeviceptr)(uintptr_t)to, d->context,
                                              (CUdeviceptr)(uintptr_t)from, s->context, bytes,

@@ -44,7 +44,7 @@ static CUlibrary libraries[IMAGES];                /* lock */
 static _Atomic(CUkernel) found[WEIR_KERNEL_COUNT]; /* NULL: not asked for yet */
 
 /* Within the context. */
-static CUresult find(enum kernel_id k, CUkernel *out)
+static CUresult find_kernel(enum kernel_id k, CUkernel *out)
 {
   const struct kernel *kernel = &kernels[k];
   CUresult r = CUDA_SUCCESS;
@@ -86,7 +86,7 @@ weir_status cuda_launch(cuda_device_state *d, void *stream, enum kernel_id kerne
   CUkernel k = atomic_load_explicit(&found[kernel], memory_order_acquire);
   CUresult r = CUDA_SUCCESS;
   int driver = 0;
-  if (!k) WEIR_CUDA_WITHIN(d, r, find(kernel, &k));
+  if (!k) WEIR_CUDA_WITHIN(d, r, find_kernel(kernel, &k));
   if (r && too_new(r, &driver)) return fail_too_new(d, r, driver, what);
   if (r)
     return driver_fail(r, "%s: loading the kernel %s on cuda:%d", what, kernels[kernel].name,

@@ -96,7 +96,7 @@ static k_number parameter(const weir_loop *l, int i)
   return k_number_of(&l->p[i], tolerance ? WEIR_FLOAT64 : whole ? WEIR_INT64 : l->compute);
 }
 
-static weir_status flat(cuda_device_state *d, void *stream, const weir_loop *l)
+static weir_status map_flat(cuda_device_state *d, void *stream, const weir_loop *l)
 {
   const struct flat *f = &flats[l->compute];
   bool choosing = l->op == WEIR_OP_WHERE;
@@ -130,7 +130,7 @@ static int64_t added(weir_loop *l, int dim)
   return most;
 }
 
-static bool fits(weir_loop *l)
+static bool extents_fit(weir_loop *l)
 {
   for (int i = 0; i <= ops[l->op].inputs; i++) {
     int64_t extent = 0;
@@ -200,7 +200,7 @@ static weir_status strided(cuda_device_state *d, void *stream, const weir_loop *
 
 static weir_status in_parts(cuda_device_state *d, void *stream, weir_loop l, int64_t first)
 {
-  if (fits(&l)) return strided(d, stream, &l, first);
+  if (extents_fit(&l)) return strided(d, stream, &l, first);
   int dim = widest(&l);
   int64_t whole = l.size[dim], half = whole / 2, inner = l.count / whole;
   l.size[dim] = half;
@@ -236,7 +236,7 @@ static int turned(const weir_loop *l)
   return -1;
 }
 
-static weir_status turn(cuda_device_state *d, void *stream, const weir_loop *l, int row)
+static weir_status turn_rows(cuda_device_state *d, void *stream, const weir_loop *l, int row)
 {
   int last = l->dims - 1, bytes = (int)k_bytes(l->out.dtype);
   k_turn a = {.out = l->out.data,
@@ -262,13 +262,13 @@ static weir_status turn(cuda_device_state *d, void *stream, const weir_loop *l, 
   return cuda_launch(d, stream, k, grid, &a, ops[l->op].name);
 }
 
-static weir_status copy(cuda_device_state *d, void *stream, const weir_loop *l)
+static weir_status copy_loop(cuda_device_state *d, void *stream, const weir_loop *l)
 {
   if (contiguous(l, &l->out) && contiguous(l, &l->in[0]))
     return cuda_copy(d, stream, WEIR_COPY_WITHIN, l->out.data, l->in[0].data,
                      (uint64_t)(l->count * k_bytes(l->out.dtype)));
   int row = turned(l);
-  return row < 0 ? in_parts(d, stream, *l, 0) : turn(d, stream, l, row);
+  return row < 0 ? in_parts(d, stream, *l, 0) : turn_rows(d, stream, l, row);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -290,6 +290,6 @@ weir_status cuda_map(void *self, void *stream, const weir_loop *given)
   if (l.op == WEIR_OP_WHERE && !l.in[0].data) choose(&l);
   if (l.compute == WEIR_BOOL && l.has_alpha) /* a bool times what is not 0 is itself */
     l.alpha = (weir_number){.dtype = WEIR_BOOL, .i = l.alpha.i != 0};
-  if (l.op == WEIR_OP_COPY && is_raw(&l)) return copy(self, stream, &l);
-  return is_flat(&l) ? flat(self, stream, &l) : in_parts(self, stream, l, 0);
+  if (l.op == WEIR_OP_COPY && is_raw(&l)) return copy_loop(self, stream, &l);
+  return is_flat(&l) ? map_flat(self, stream, &l) : in_parts(self, stream, l, 0);
 }

@@ -37,7 +37,7 @@ static int kernel_of(const weir_reduce *r)
 /* ---- dimensions ------------------------------------------------------------------------------ */
 
 /* Takes dimension d: as a part of the last one taken (from `begin` on) where all strides allow. */
-static void take(k_reduce *a, const weir_reduce *r, int d, int begin, bool kept)
+static void take_dim(k_reduce *a, const weir_reduce *r, int d, int begin, bool kept)
 {
   int64_t n = r->size[d], in = r->in.stride[d], out = r->out.stride[d], index = r->index.stride[d];
   if (n == 1) return;
@@ -56,10 +56,10 @@ static void take(k_reduce *a, const weir_reduce *r, int d, int begin, bool kept)
 static void take_all(k_reduce *a, const weir_reduce *r)
 {
   for (int d = 0; d < r->kept; d++)
-    take(a, r, d, 0, true);
+    take_dim(a, r, d, 0, true);
   a->kept = a->dims;
   for (int d = r->kept; d < r->dims && r->each; d++)
-    take(a, r, d, a->kept, false);
+    take_dim(a, r, d, a->kept, false);
   a->small = r->outputs <= INT32_MAX && r->each <= INT32_MAX;
   for (int d = 0; d < a->dims && a->small; d++)
     a->size[d] = k_divisor_of(a->length[d]);

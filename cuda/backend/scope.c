@@ -31,7 +31,7 @@ CUresult cuda_enter_context(const cuda_device_state *d, cuda_scope *s)
 
 /* Pops may return "error codes from previous, asynchronous launches" and still have popped: what is
  * current tells. */
-static void pop(const cuda_device_state *d)
+static void pop_context(const cuda_device_state *d)
 {
   CUcontext now = NULL;
   if (!weir_cuda.cuCtxPopCurrent(&now)) return;
@@ -44,6 +44,6 @@ void cuda_leave_context(const cuda_device_state *d, cuda_scope *s)
   bool hushed = s->hushed || (l && l->hush(s));
   if (weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode))
     (void)weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode);
-  if (s->pushed) pop(d);
+  if (s->pushed) pop_context(d);
   if (hushed) l->unhush();
 }

@@ -138,14 +138,14 @@ static CUresult pages_unmap(cuda_device_state *d, uint64_t address, uint64_t byt
   return r;
 }
 
-static weir_status map(void *self, uint64_t address, uint64_t page)
+static weir_status vmm_map(void *self, uint64_t address, uint64_t page)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, page_map(d, address, page));
   return driver_fail(r, "cuMemMap of a page at 0x%llx on cuda:%d", (unsigned long long)address,
                      d->index);
 }
 
-static weir_status unmap(void *self, uint64_t address, uint64_t bytes)
+static weir_status vmm_unmap(void *self, uint64_t address, uint64_t bytes)
 {
   WEIR_CUDA_CALL_WITHIN(d, self, r, pages_unmap(d, address, bytes));
   return driver_fail(r, "cuMemUnmap of %llu bytes at 0x%llx on cuda:%d", (unsigned long long)bytes,
@@ -289,8 +289,8 @@ weir_status cuda_vmm(cuda_device_state *d)
   s->release = release;
   s->create = create;
   s->destroy = destroy;
-  s->map = map;
-  s->unmap = unmap;
+  s->map = vmm_map;
+  s->unmap = vmm_unmap;
   s->access = access;
   return WEIR_OK;
 }

@@ -106,7 +106,7 @@ static bool defines_version(const elf_object *o, unsigned index, const char *nam
 }
 
 /* How well symbol `i` fits: 0 not at all, 1 for want of a better one, 2 exactly. */
-static int fits(const elf_object *o, uint32_t i, const char *version, enum elf_fit fit)
+static int version_fit(const elf_object *o, uint32_t i, const char *version, enum elf_fit fit)
 {
   unsigned v = o->versym ? o->versym[i] : VER_NDX_GLOBAL;
   unsigned index = v & ~VERSION_HIDDEN;
@@ -134,7 +134,7 @@ typedef struct probe {
   const elf_object *object;
   const char *name, *version;
   enum elf_fit fit;
-  int rank;    /* of the best, as fits() says */
+  int rank;    /* of the best, as version_fit() says */
   void *found; /* its address; NULL: none yet, or it is refused */
 } probe;
 
@@ -146,7 +146,7 @@ static bool probe_symbol(probe *p, uint32_t i)
   const ElfW(Sym) *s = &o->symbols[i];
 
   if (s->st_shndx == SHN_UNDEF || strcmp(o->strings + s->st_name, p->name) != 0) return false;
-  int rank = fits(o, i, p->version, p->fit);
+  int rank = version_fit(o, i, p->version, p->fit);
   if (rank <= p->rank) return false;
   p->rank = rank;
   p->found = symbol_address(o, s, p->fit);

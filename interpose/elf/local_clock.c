@@ -21,7 +21,7 @@ static int ask_kernel(clockid_t clock, struct timespec *out)
   return (int)syscall(SYS_clock_gettime, clock, out) ? -1 : 0;
 }
 
-static clock_function *find(void)
+static clock_function *find_vdso_clock(void)
 {
   uintptr_t start = (uintptr_t)getauxval(AT_SYSINFO_EHDR), base = 0;
   const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)start;
@@ -45,7 +45,8 @@ __attribute__((visibility("hidden"))) int clock_gettime(clockid_t clock, struct 
   static clock_function *_Atomic known;
   clock_function *f = atomic_load_explicit(&known, memory_order_relaxed);
 
-  if (__builtin_expect(!f, 0)) atomic_store_explicit(&known, f = find(), memory_order_relaxed);
+  if (__builtin_expect(!f, 0))
+    atomic_store_explicit(&known, f = find_vdso_clock(), memory_order_relaxed);
   int error = f(clock, out);
   if (error >= 0) return error;
   if (f != ask_kernel) errno = -error; /* the vDSO says it as the kernel does */

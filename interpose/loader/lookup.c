@@ -79,7 +79,7 @@ static void *loader_stand_in(void *real)
 
 /* A function we know of but do not wrap goes into the coverage record, so that reports can say it;
  * one of the driver's that we do not know is watched. */
-static void *unwrapped(int bank, const char *name, void *real)
+static void *watch_unwrapped(int bank, const char *name, void *real)
 {
   uint16_t api = hook_api_find(name);
 
@@ -99,14 +99,14 @@ static void *wrap_shim(const char *name, void *real)
 }
 
 /* What the asker gets for a real look-up's answer. */
-static void *wrap(const char *name, void *real)
+static void *wrap_symbol(const char *name, void *real)
 {
   if (names_loader(name)) return loader_stand_in(real);
   int bank = cuda_library_of(real);
   if (bank < 0) return wrap_shim(name, real);
   const hook_row *row = hook_row_find(bank, name);
   if (row) return elf_is_the_one(bank, name, real) ? hook_row_bind(row, real) : real;
-  return unwrapped(bank, name, real);
+  return watch_unwrapped(bank, name, real);
 }
 
 /* The real look-up, as if we were not there. RTLD_NEXT, asked from here, is what is behind us. */
@@ -131,7 +131,7 @@ static void *default_lookup(const char *name, const char *version, const void *c
 
 /* Would the real function answer with our export? Then the answer is that nobody has it, and
  * dlerror() is left to say so. */
-static bool finds_only_us(const char *name, const char *version)
+static bool finds_only_our_library(const char *name, const char *version)
 {
   if (!version || !is_own_address(real_dlvsym(RTLD_DEFAULT, name, version))) return false;
   return real_dlvsym(RTLD_NEXT, name, version) == NULL;
@@ -146,8 +146,8 @@ static bool caller_defines(const void *caller, const char *name)
 }
 
 /* The slow half: a name of ours, or one that could be CUDA's. */
-static filter_answer filter(void *handle, const char *name, const char *version, const void *caller,
-                            void *target)
+static filter_answer filter_result(void *handle, const char *name, const char *version,
+                                   const void *caller, void *target)
 {
   const filter_answer untouched = {NULL, target};
   void *real;
@@ -155,15 +155,15 @@ static filter_answer filter(void *handle, const char *name, const char *version,
   if (handle == RTLD_NEXT || caller_defines(caller, name)) return untouched;
   if (handle != RTLD_DEFAULT) {
     real = real_lookup(handle, name, version);
-    return (filter_answer){real ? wrap(name, real) : NULL, NULL};
+    return (filter_answer){real ? wrap_symbol(name, real) : NULL, NULL};
   }
   real = default_lookup(name, version, caller);
-  if (!real) return finds_only_us(name, version) ? (filter_answer){NULL, NULL} : untouched;
-  void *answer = wrap(name, real);
+  if (!real) return finds_only_our_library(name, version) ? (filter_answer){NULL, NULL} : untouched;
+  void *answer = wrap_symbol(name, real);
   return answer == real && !version ? untouched : (filter_answer){answer, NULL};
 }
 
-static inline bool concerns_us(const char *name)
+static inline bool is_relevant_name(const char *name)
 {
   char c = name ? name[0] : 0;
 
@@ -174,24 +174,24 @@ static inline bool concerns_us(const char *name)
 filter_answer filter_dlsym(void *handle, const char *name, const void *caller)
 {
   if (__builtin_expect(!real_dlsym, 0)) loader_find();
-  if (__builtin_expect(!concerns_us(name), 1)) {
+  if (__builtin_expect(!is_relevant_name(name), 1)) {
     return (filter_answer){NULL, WEIR_CODE(real_dlsym)};
   }
-  return filter(handle, name, NULL, caller, WEIR_CODE(real_dlsym));
+  return filter_result(handle, name, NULL, caller, WEIR_CODE(real_dlsym));
 }
 
 filter_answer filter_dlvsym(void *handle, const char *name, const void *caller, const char *version)
 {
   if (__builtin_expect(!real_dlvsym, 0)) loader_find();
-  if (!version || __builtin_expect(!concerns_us(name), 1)) {
+  if (!version || __builtin_expect(!is_relevant_name(name), 1)) {
     return (filter_answer){NULL, WEIR_CODE(real_dlvsym)};
   }
-  return filter(handle, name, version, caller, WEIR_CODE(real_dlvsym));
+  return filter_result(handle, name, version, caller, WEIR_CODE(real_dlvsym));
 }
 
 /* A library about to be opened may bring its own copy of a runtime that was opened, not linked:
  * what is known of that runtime's originals is asked for again at the next call of each. */
-static void doubt_originals(void)
+static void revalidate_originals(void)
 {
   if (!elf_loaded_late(WEIR_BANK_RT11) && !elf_loaded_late(WEIR_BANK_RT12) &&
       !elf_loaded_late(WEIR_BANK_RT13))
@@ -206,7 +206,7 @@ filter_answer filter_dlopen(int mode)
 {
   if (__builtin_expect(!real_dlopen, 0)) loader_find();
   if (!keep_deepbind) mode &= ~RTLD_DEEPBIND;
-  if (!(mode & RTLD_NOLOAD)) doubt_originals(); /* which some ask for at each of their calls */
+  if (!(mode & RTLD_NOLOAD)) revalidate_originals(); /* which some ask for at each of their calls */
   return (filter_answer){(void *)(intptr_t)mode, WEIR_CODE(real_dlopen)};
 }
 
@@ -255,7 +255,7 @@ int own_dlclose(void *handle)
 __attribute__((visibility("default"))) int dlclose(void *handle)
     __attribute__((alias("own_dlclose")));
 
-static void start(void)
+static void read_deepbind_option(void)
 {
   static const char *const words[] = {"mask", "keep", NULL};
   unsigned choice;
@@ -263,5 +263,5 @@ static void start(void)
   keep_deepbind = process_choice_option(&choice, "WEIR_DEEPBIND", words) && choice == 1;
 }
 
-static const process_part part = {.start = start};
+static const process_part part = {.start = read_deepbind_option};
 PROCESS_PART(part);

@@ -31,7 +31,7 @@ enum { PATH_ROOM = 1024 };
 /* ---- what goes into the header --------------------------------------------------------------- */
 
 /* Is our library named in that list? By its last part, as it may be named by another path. */
-static bool names_us(const char *list)
+static bool names_our_library(const char *list)
 {
   const char *slash = own_library_path ? strrchr(own_library_path, '/') : NULL;
   const char *own = slash ? slash + 1 : "libweir-preload.so";
@@ -42,15 +42,15 @@ static bool names_us(const char *list)
   return false;
 }
 
-static bool is_told_of_us(char *const *environment)
+static bool preloads_our_library(char *const *environment)
 {
   for (char *const *e = environment; e && *e; e++)
-    if (strncmp(*e, "LD_PRELOAD=", 11) == 0) return names_us(*e + 11);
+    if (strncmp(*e, "LD_PRELOAD=", 11) == 0) return names_our_library(*e + 11);
   return false;
 }
 
-/* Counts an image. Its entry, for take_back(); NULL: all are taken, which is counted too. */
-static unseen_entry *put(spool_header *h, const char *path, unseen_reason why)
+/* Counts an image. Its entry, for uncount_image(); NULL: all are taken, which is counted too. */
+static unseen_entry *count_image(spool_header *h, const char *path, unseen_reason why)
 {
   for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN; i++) {
     unseen_entry *e = &h->unseen[i];
@@ -72,33 +72,34 @@ static unseen_entry *put(spool_header *h, const char *path, unseen_reason why)
   return NULL;
 }
 
-static unseen_entry *look(const char *path, char *const *environment)
+static unseen_entry *inspect_image(const char *path, char *const *environment)
 {
   spool_header *h;
   unseen_entry *e = NULL;
   int saved = errno;
 
   if (process_has_spool() && path) {
-    unseen_reason why = is_told_of_us(environment) ? image_look(path) : WEIR_UNSEEN_ENVIRONMENT;
-    if (why && (h = process_spool())) e = put(h, path, why);
+    unseen_reason why =
+        preloads_our_library(environment) ? image_look(path) : WEIR_UNSEEN_ENVIRONMENT;
+    if (why && (h = process_spool())) e = count_image(h, path, why);
   }
   errno = saved;
   return e;
 }
 
 /* As execvp() will find it. */
-static unseen_entry *look_along_path(const char *name, char *const *environment)
+static unseen_entry *inspect_along_path(const char *name, char *const *environment)
 {
   char path[PATH_ROOM];
   int saved = errno;
   bool found = name && process_has_spool() && image_find(path, sizeof path, name, getenv("PATH"));
 
   errno = saved;
-  return found ? look(path, environment) : NULL;
+  return found ? inspect_image(path, environment) : NULL;
 }
 
 /* The exec has failed. */
-static int take_back(unseen_entry *e, int result)
+static int uncount_image(unseen_entry *e, int result)
 {
   if (e) atomic_fetch_sub(&e->count, 1);
   return result;
@@ -109,7 +110,7 @@ static int take_back(unseen_entry *e, int result)
 #define EXPORTED __attribute__((visibility("default")))
 
 /* A function the loader has not found yet, or that this libc lacks. */
-static int missing(void)
+static int fail_unresolved(void)
 {
   errno = ENOSYS;
   return -1;
@@ -121,29 +122,29 @@ static int missing(void)
 EXPORTED int execve(const char *path, char *const argv[], char *const env[])
 {
   int (*real)(const char *, char *const[], char *const[]) = REAL(execve);
-  unseen_entry *e = look(path, env);
-  return take_back(e, real ? real(path, argv, env) : missing());
+  unseen_entry *e = inspect_image(path, env);
+  return uncount_image(e, real ? real(path, argv, env) : fail_unresolved());
 }
 
 EXPORTED int execv(const char *path, char *const argv[])
 {
   int (*real)(const char *, char *const[]) = REAL(execv);
-  unseen_entry *e = look(path, environ);
-  return take_back(e, real ? real(path, argv) : missing());
+  unseen_entry *e = inspect_image(path, environ);
+  return uncount_image(e, real ? real(path, argv) : fail_unresolved());
 }
 
 EXPORTED int execvp(const char *file, char *const argv[])
 {
   int (*real)(const char *, char *const[]) = REAL(execvp);
-  unseen_entry *e = look_along_path(file, environ);
-  return take_back(e, real ? real(file, argv) : missing());
+  unseen_entry *e = inspect_along_path(file, environ);
+  return uncount_image(e, real ? real(file, argv) : fail_unresolved());
 }
 
 EXPORTED int execvpe(const char *file, char *const argv[], char *const env[])
 {
   int (*real)(const char *, char *const[], char *const[]) = REAL(execvpe);
-  unseen_entry *e = look_along_path(file, env);
-  return take_back(e, real ? real(file, argv, env) : missing());
+  unseen_entry *e = inspect_along_path(file, env);
+  return uncount_image(e, real ? real(file, argv, env) : fail_unresolved());
 }
 
 EXPORTED int fexecve(int fd, char *const argv[], char *const env[])
@@ -156,8 +157,8 @@ EXPORTED int fexecve(int fd, char *const argv[], char *const env[])
   long n = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
   path[n > 0 ? n : 0] = 0;
   errno = saved;
-  unseen_entry *e = look(n > 0 ? path : NULL, env);
-  return take_back(e, real ? real(fd, argv, env) : missing());
+  unseen_entry *e = inspect_image(n > 0 ? path : NULL, env);
+  return uncount_image(e, real ? real(fd, argv, env) : fail_unresolved());
 }
 
 /* The arguments of an execl() in an array on the stack, as libc itself does it. */
@@ -214,7 +215,7 @@ EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_ac
 {
   spawn_function *real = REAL(posix_spawn);
   int error = real ? real(pid, path, actions, attributes, argv, env) : ENOSYS;
-  if (!error) (void)look(path, env);
+  if (!error) (void)inspect_image(path, env);
   return error;
 }
 
@@ -224,6 +225,6 @@ EXPORTED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_a
 {
   spawn_function *real = REAL(posix_spawnp);
   int error = real ? real(pid, file, actions, attributes, argv, env) : ENOSYS;
-  if (!error) (void)look_along_path(file, env);
+  if (!error) (void)inspect_along_path(file, env);
   return error;
 }

@@ -16,7 +16,7 @@
 #include "core/trace/spool.h"
 #include "interpose/process/process.h"
 
-static int open_in(const char *directory, const char *name, int flags)
+static int open_in_directory(const char *directory, const char *name, int flags)
 {
   char path[PATH_MAX];
   int n = snprintf(path, sizeof path, "%s/%s", directory, name);
@@ -26,9 +26,9 @@ static int open_in(const char *directory, const char *name, int flags)
 
 enum collector_state { COLLECTOR_NONE, COLLECTOR_LIVES, COLLECTOR_GONE };
 
-static enum collector_state collector_now(const char *directory)
+static enum collector_state read_collector_state(const char *directory)
 {
-  int fd = open_in(directory, WEIR_SPOOL_COLLECTOR, O_RDONLY);
+  int fd = open_in_directory(directory, WEIR_SPOOL_COLLECTOR, O_RDONLY);
   if (fd < 0) return COLLECTOR_NONE;
   bool gone = syscall(SYS_flock, fd, LOCK_SH | LOCK_NB) == 0;
   syscall(SYS_close, fd);
@@ -36,9 +36,9 @@ static enum collector_state collector_now(const char *directory)
 }
 
 /* Only one process of the tree says it. */
-static bool first_to_say(const char *directory)
+static bool claim_message(const char *directory)
 {
-  int fd = open_in(directory, WEIR_SPOOL_SAID, O_WRONLY | O_CREAT | O_EXCL);
+  int fd = open_in_directory(directory, WEIR_SPOOL_SAID, O_WRONLY | O_CREAT | O_EXCL);
   if (fd >= 0) syscall(SYS_close, fd);
   return fd >= 0;
 }
@@ -47,14 +47,14 @@ void process_print_losses(const char *directory, bool automatic)
 {
   spool_header *h = spool_current();
   if (!h) return;
-  enum collector_state state = collector_now(directory);
+  enum collector_state state = read_collector_state(directory);
   uint64_t dropped = atomic_load(&h->dropped);
   if (dropped && (automatic || state != COLLECTOR_LIVES))
-    log_message("%llu events of this process were dropped (%s): its report says which numbers are "
+    process_say("%llu events of this process were dropped (%s): its report says which numbers are "
                 "lower bounds.",
                 (unsigned long long)dropped, spool_drop_reason((int)atomic_load(&h->drop_errno)));
-  if (state == COLLECTOR_GONE && first_to_say(directory))
-    log_message(
+  if (state == COLLECTOR_GONE && claim_message(directory))
+    process_say(
         "the collector of this trace is gone: the events are kept in %s; `weir import %s -o "
         "FILE` makes a "
         "trace of them.",

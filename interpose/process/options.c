@@ -9,7 +9,7 @@
 void process_bad_option(const char *name, weir_status status)
 {
   if (status == WEIR_OK) return;
-  log_message("%s; the default is used.", weir_error_message());
+  process_say("%s; the default is used.", weir_error_message());
   unsetenv(name);
 }
 

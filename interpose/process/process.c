@@ -49,7 +49,7 @@
 #define MOST_OUTPUTS     10000                 /* names tried for a trace */
 #define ROOM_FOR_TREE    (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
 
-__thread weir_thread thread_self = {.epoch = EPOCH_NEVER};
+__thread thread_state thread_self = {.epoch = EPOCH_NEVER};
 _Atomic bool process_recording;
 
 static struct {
@@ -104,12 +104,12 @@ static uint64_t start_time(const char *stat_path)
 }
 
 /* What is no answer means yes: who asks at all has something to hide. */
-static bool redact_of(void)
+static bool read_redact_option(void)
 {
   bool on = false;
   const char *text = getenv("WEIR_REDACT");
   if (!text || option_bool(&on, "WEIR_REDACT", text) == WEIR_OK) return on;
-  log_message("%s; arguments are left out of the trace.", weir_error_message());
+  process_say("%s; arguments are left out of the trace.", weir_error_message());
   setenv("WEIR_REDACT", "1", 1);
   return true;
 }
@@ -119,7 +119,7 @@ static void read_options(void)
   const char *text;
   uint64_t depth;
 
-  life.redact = redact_of();
+  life.redact = read_redact_option();
   if ((text = getenv("WEIR_STACKS"))) {
     weir_status s = option_off_or_number(&depth, "WEIR_STACKS", text, WEIR_STACK_MAX_DEPTH);
     if (s == WEIR_OK) life.depth = (unsigned)depth;
@@ -138,7 +138,7 @@ static void find_home(void)
 }
 
 /* Can spools of a whole process tree live here? */
-static bool good_place(const char *path, uint64_t room)
+static bool is_usable_directory(const char *path, uint64_t room)
 {
   struct statvfs fs;
 
@@ -163,8 +163,8 @@ static void choose_directory(void)
              *root = getenv("WEIR_SPOOL_ROOT");
   char name[64];
 
-  if (!good_place(place, ROOM_FOR_TREE)) place = getenv("TMPDIR");
-  if (!good_place(place, 0)) place = "/tmp";
+  if (!is_usable_directory(place, ROOM_FOR_TREE)) place = getenv("TMPDIR");
+  if (!is_usable_directory(place, 0)) place = "/tmp";
   if (root && *root) place = root;
   if (snprintf(life.directory, sizeof life.directory, "%s/weir-%u-%d-%llu-%016llx", place,
                (unsigned)geteuid(), (int)getpid(),
@@ -190,7 +190,7 @@ static void read_directory(void)
   if (!directory || !*directory) {
     choose_directory();
   } else if (directory[0] != '/' || strlen(directory) >= sizeof life.directory) {
-    log_message("WEIR_SPOOL_DIR must be an absolute path, not \"%s\"; nothing is recorded.",
+    process_say("WEIR_SPOOL_DIR must be an absolute path, not \"%s\"; nothing is recorded.",
                 directory);
     life.off = true;
   } else {
@@ -262,7 +262,7 @@ static void choose_output(void)
         snprintf(name, sizeof name, "%.*s-%d%s", (int)stem, life.output, n, life.output + stem);
     if (length >= (int)sizeof name) return;
     if (lstat(name, &file) == 0) continue;
-    log_message("%s is there already: the trace is written to %s.", life.output, name);
+    process_say("%s is there already: the trace is written to %s.", life.output, name);
     memcpy(life.output, name, (size_t)length + 1);
     return;
   }
@@ -275,7 +275,7 @@ static void start_collector(void)
 
   if (!error) choose_output();
   if (error) {
-    log_message("cannot write the trace %s (%s): the events stay in %s; `weir import %s/*.spool -o "
+    process_say("cannot write the trace %s (%s): the events stay in %s; `weir import %s/*.spool -o "
                 "FILE` makes a trace of them.",
                 life.output[0] ? life.output : "in a folder that is gone", strerror(error),
                 life.directory, life.directory);
@@ -287,7 +287,7 @@ static void start_collector(void)
     error = process_start_collector(program, life.directory, life.output, tree_root());
   }
   if (error)
-    log_message(
+    process_say(
         "cannot start the collector %s (%s): the events stay in %s; `weir import %s/*.spool -o "
         "FILE` makes a trace of them.",
         program, strerror(error), life.directory, life.directory);
@@ -325,7 +325,7 @@ static weir_status open_automatic(void)
 
 /* A folder of the name that `weir run` gives: that it is gone means that the run this process came
  * from is over, which is no mistake of anybody's. */
-static bool is_of_a_run(void)
+static bool has_run_directory(void)
 {
   unsigned uid;
   const char *name = strrchr(life.directory, '/');
@@ -342,8 +342,9 @@ static void open_image(bool for_event)
   life.tried = for_event || status == WEIR_OK;
   if (status == WEIR_OK)
     atomic_store(&process_recording, true);
-  else if (for_event && !life.said && (life.automatic || status != WEIR_ENOENT || !is_of_a_run())) {
-    log_message("nothing is recorded: %s.", weir_error_message());
+  else if (for_event && !life.said &&
+           (life.automatic || status != WEIR_ENOENT || !has_run_directory())) {
+    process_say("nothing is recorded: %s.", weir_error_message());
     life.said = true;
   }
 }
@@ -364,7 +365,7 @@ static _Atomic bool stacks_left_off;  /* and the trace is still to say so */
 
 /* Another of the parent's threads may have been in the unwinder, holding its locks or the dynamic
  * linker's, and is not here to give them back. */
-static void leave_stacks_off(void)
+static void disable_stacks(void)
 {
   if (!life.depth) return;
   stack_init(NULL, NULL, NULL, 0);
@@ -386,7 +387,7 @@ static void begin_child(bool counted)
 
   process_parts_forked();
   life.unwinder_lock = unlocked; /* whoever held it is not in this image */
-  if (atomic_load(&recording_threads) > this_thread) leave_stacks_off();
+  if (atomic_load(&recording_threads) > this_thread) disable_stacks();
   atomic_store(&recording_threads, this_thread);
   if (parent && counted) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
   spool_after_fork();
@@ -441,7 +442,7 @@ static void fork_child(void)
 /* A later call of the thread, from another destructor, begins it again and re-arms this one. */
 static void end_thread(void *self)
 {
-  weir_thread *t = self;
+  thread_state *t = self;
 
   process_parts_thread_ends();
   if (t->depth) { /* cancelled in a call, whose event is lost */
@@ -455,13 +456,13 @@ static void end_thread(void *self)
 }
 
 /* From here on the thread counts, and its end is noticed. */
-static void arm_thread(weir_thread *t)
+static void arm_thread(thread_state *t)
 {
   if (pthread_getspecific(life.key)) return;
   if (pthread_setspecific(life.key, t) == 0) atomic_fetch_add(&recording_threads, 1);
 }
 
-static void begin_thread(weir_thread *t)
+static void begin_thread(thread_state *t)
 {
   char name[17] = "";
   uint32_t depth = t->depth;
@@ -505,7 +506,7 @@ static const char *begin_unwinder(void)
   return name;
 }
 
-static void note(weir_thread *t, const char *text)
+static void write_note(thread_state *t, const char *text)
 {
   trace_event head = {
       .start = clock_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
@@ -517,38 +518,40 @@ enum { NAMESPACE_NONE, NAMESPACE_UNSAID, NAMESPACE_SAID };
 /* The program made some with dlmopen. A child inherits that it was said. */
 static _Atomic int namespaces;
 
-static void say_namespace(weir_thread *t)
+static void print_namespace_note(thread_state *t)
 {
   int unsaid = NAMESPACE_UNSAID;
 
   if (atomic_compare_exchange_strong(&namespaces, &unsaid, NAMESPACE_SAID))
-    note(t, "dlmopen was called: CUDA calls from libraries in other namespaces are not seen");
+    write_note(t, "dlmopen was called: CUDA calls from libraries in other namespaces are not seen");
 }
 
 void process_note_namespace(void)
 {
-  weir_thread *t = &thread_self;
+  thread_state *t = &thread_self;
   int none = NAMESPACE_NONE;
 
   atomic_compare_exchange_strong(&namespaces, &none, NAMESPACE_UNSAID);
-  if (t->epoch == atomic_load(&process_epoch) && atomic_load(&process_recording)) say_namespace(t);
+  if (t->epoch == atomic_load(&process_epoch) && atomic_load(&process_recording))
+    print_namespace_note(t);
 }
 
 static _Atomic bool first_event_seen; /* and remarked on; a child inherits it */
 
-static void say_what_is_missing(weir_thread *t, const char *unwinder)
+static void print_missing_parts(thread_state *t, const char *unwinder)
 {
   if (unwinder && strcmp(unwinder, "backtrace") == 0)
-    note(t, "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
+    write_note(t,
+               "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
   if (atomic_exchange(&stacks_left_off, false))
-    note(t, "forked while other threads called CUDA: no stacks are taken in this process");
+    write_note(t, "forked while other threads called CUDA: no stacks are taken in this process");
   if (!atomic_exchange(&first_event_seen, true)) process_parts_first_event();
-  say_namespace(t);
+  print_namespace_note(t);
 }
 
 /* Sets the process up if the constructor has not, and the image if it was forked behind our back.
  */
-static void notice_image(void)
+static void detect_fork(void)
 {
   pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   bool needed = atomic_load(&wiped.epoch) == 0;
@@ -569,7 +572,7 @@ typedef struct undisturbed {
   int cancelling;
 } undisturbed;
 
-static void begin_undisturbed(undisturbed *u)
+static void block_signals(undisturbed *u)
 {
   static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
   sigset_t most;
@@ -581,17 +584,17 @@ static void begin_undisturbed(undisturbed *u)
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &u->cancelling);
 }
 
-static void end_undisturbed(const undisturbed *u)
+static void restore_signals(const undisturbed *u)
 {
   pthread_setcancelstate(u->cancelling, NULL);
   pthread_sigmask(SIG_SETMASK, &u->mask, NULL);
 }
 
-static bool start_thread(weir_thread *t)
+static bool start_thread(thread_state *t)
 {
   const char *unwinder = NULL;
 
-  notice_image();
+  detect_fork();
   pthread_mutex_lock(&life.lock);
   open_image(true);
   bool recording = atomic_load(&process_recording);
@@ -602,25 +605,25 @@ static bool start_thread(weir_thread *t)
     unwinder = begin_unwinder();
   }
   begin_thread(t);
-  if (recording) say_what_is_missing(t, unwinder);
+  if (recording) print_missing_parts(t, unwinder);
   return recording;
 }
 
-bool thread_start(weir_thread *t)
+bool thread_start(thread_state *t)
 {
   int saved = errno;
   undisturbed u;
 
-  begin_undisturbed(&u);
+  block_signals(&u);
   bool recording = start_thread(t);
-  end_undisturbed(&u);
+  restore_signals(&u);
   errno = saved;
   return recording;
 }
 
 /* The call that owned the event never came back, and one further out on the same stack is made: its
  * event is lost, and counted. A handler on a stack of its own is no such call. */
-bool call_was_abandoned(weir_thread *t)
+bool call_was_abandoned(thread_state *t)
 {
   stack_t stack = {.ss_flags = SS_ONSTACK};
   int saved = errno;
@@ -637,9 +640,9 @@ bool call_was_abandoned(weir_thread *t)
  * symbol. */
 void weir_note(const char *text)
 {
-  weir_thread *t = &thread_self;
+  thread_state *t = &thread_self;
 
-  if (text && thread_ready(t)) note(t, text);
+  if (text && thread_ready(t)) write_note(t, text);
 }
 
 /* AddressSanitizer's runtime ends a program in which it is not the first library, which it is not

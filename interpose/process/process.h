@@ -20,7 +20,7 @@ int process_start_collector(const char *program, const char *directory, const ch
 
 /* Writes one sentence on the program's stderr, for what a user must know. Keeps errno; no malloc.
  */
-void log_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void process_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Remembers the stderr that the process was started with. */
 void process_say_start(void);

@@ -11,7 +11,7 @@
 static struct stat first_stderr;
 
 /* A program that has closed its stderr may have a file or a socket of its own by that number. */
-static bool stderr_is_the_first(void)
+static bool is_first_stderr(void)
 {
   struct stat now;
 
@@ -19,13 +19,13 @@ static bool stderr_is_the_first(void)
          now.st_ino == first_stderr.st_ino;
 }
 
-void log_message(const char *format, ...)
+void process_say(const char *format, ...)
 {
   char text[1024] = "weir: ";
   int saved = errno, n;
   va_list args;
 
-  if (!stderr_is_the_first()) {
+  if (!is_first_stderr()) {
     errno = saved;
     return;
   }

@@ -14,23 +14,23 @@
 #include "core/trace/spool.h"
 #include "core/trace/stack.h"
 
-typedef struct weir_thread {
+typedef struct thread_state {
   uint32_t depth;        /* hooked calls this thread is inside of; 0: the next owns its event */
   uint32_t epoch;        /* of the process: a fork makes everything below stale */
   spool_writer writer;   /* its pen */
   stack_table *stacks;   /* its stack table */
   uint64_t last_context; /* CUcontext seen last, and what it means, so that it is asked for once */
   uint8_t last_context_number, last_device;
-  uint8_t named;         /* THREAD record written */
-  uint32_t context_age;  /* context_age when last_context was asked for (context.h) */
-  uint8_t context_trust; /* events that may still go by last_context without asking */
-  uintptr_t outermost;   /* where on the stack the call is that owns the event; depth 0: stale */
-  uintptr_t inner_start; /* the CUDA library that called last within a call (nested.c), and */
-  size_t inner_bytes;    /* its size; 0: none yet */
-  bool hushed;           /* within a call of libweir's own (engine.c) */
-} weir_thread;
+  uint8_t named;            /* THREAD record written */
+  uint32_t context_age;     /* context_age when last_context was asked for (context.h) */
+  uint8_t context_trust;    /* events that may still go by last_context without asking */
+  uintptr_t outermost;      /* where on the stack the call is that owns the event; depth 0: stale */
+  uintptr_t inner_start;    /* the CUDA library that called last within a call (nested.c), and */
+  size_t inner_bytes;       /* its size; 0: none yet */
+  bool recording_suspended; /* within a call of libweir's own (engine.c) */
+} thread_state;
 
-extern __thread weir_thread thread_self __attribute__((tls_model("initial-exec")));
+extern __thread thread_state thread_self __attribute__((tls_model("initial-exec")));
 
 /* The process is recording. False before set-up, when set-up failed (the reason is in the drop
  * count), and in a sanitizer's or debugger's way. Relaxed loads are enough. */
@@ -38,16 +38,16 @@ extern _Atomic bool process_recording;
 
 /* Slow path of the first outermost call in a process, a fork's child or a thread: spool, collector,
  * unwinder, thread key. Returns whether this thread can record now. Keeps errno. */
-bool thread_start(weir_thread *t);
+bool thread_start(thread_state *t);
 
 /* Whether the call this thread is said to be inside of was left by longjmp(), asked by one that is
  * not inside of it by its place on the stack. Then depth is 0. Keeps errno. */
-bool call_was_abandoned(weir_thread *t);
+bool call_was_abandoned(thread_state *t);
 
 /* Current epoch: 1 in the first process image, one more after each fork. */
 extern _Atomic uint32_t process_epoch;
 
-static inline bool thread_ready(weir_thread *t)
+static inline bool thread_ready(thread_state *t)
 {
   if (__builtin_expect(t->epoch == atomic_load_explicit(&process_epoch, memory_order_relaxed), 1))
     return atomic_load_explicit(&process_recording, memory_order_relaxed);

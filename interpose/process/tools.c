@@ -104,6 +104,6 @@ void tool_report(const char *tool)
 {
   char text[128];
   (void)snprintf(text, sizeof text, "%s is at work in this process: it is observed only", tool);
-  log_message("%s.", text);
+  process_say("%s.", text);
   weir_note(text);
 }

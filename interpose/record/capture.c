@@ -52,7 +52,7 @@ static uint64_t now_ns(void)
   return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-static bool others_step(void)
+static bool others_in_step(void)
 {
   return atomic_load(&steps) > own_steps;
 }
@@ -62,12 +62,12 @@ __attribute__((noinline)) static void wait_for_steps(void)
 {
   struct timespec pause = {0, PAUSE_NS};
   int saved = errno;
-  for (int i = 0; i < SPINS && others_step(); i++)
+  for (int i = 0; i < SPINS && others_in_step(); i++)
     __asm__ volatile("" ::: "memory");
-  for (int i = 0; i < YIELDS && others_step(); i++)
+  for (int i = 0; i < YIELDS && others_in_step(); i++)
     (void)sched_yield();
   uint64_t start = now_ns();
-  while (others_step() && now_ns() - start < BEGIN_WAITS_NS)
+  while (others_in_step() && now_ns() - start < BEGIN_WAITS_NS)
     (void)nanosleep(&pause, NULL);
   errno = saved;
 }
@@ -77,11 +77,11 @@ bool capture_begins(void)
   if (!outermost(&beginning_at)) return false;
   atomic_fetch_add(&capture_count, 1);
   atomic_store(&ever, true);
-  if (others_step()) wait_for_steps();
+  if (others_in_step()) wait_for_steps();
   return true;
 }
 
-static void one_less(void)
+static void decrement_captures(void)
 {
   uint32_t n = atomic_load(&capture_count);
   while (n && !atomic_compare_exchange_weak(&capture_count, &n, n - 1))
@@ -92,7 +92,7 @@ void capture_begun(bool counted, uint32_t status)
 {
   if (!counted) return;
   beginning_at = 0;
-  if (status) one_less();
+  if (status) decrement_captures();
 }
 
 bool capture_ends(void)
@@ -105,8 +105,8 @@ static CUstreamCaptureStatus status_of(uint64_t stream, CUstreamCaptureStatus ot
 {
   CUstreamCaptureStatus status = otherwise;
   PFN_cuStreamIsCapturing_v10000 ask = WEIR_HELPER(cuStreamIsCapturing);
-  bool told = ask && ask((CUstream)(uintptr_t)stream, &status) == CUDA_SUCCESS;
-  return told ? status : otherwise;
+  bool answered = ask && ask((CUstream)(uintptr_t)stream, &status) == CUDA_SUCCESS;
+  return answered ? status : otherwise;
 }
 
 bool capture_is_active(uint64_t stream)
@@ -114,7 +114,7 @@ bool capture_is_active(uint64_t stream)
   return status_of(stream, CU_STREAM_CAPTURE_STATUS_NONE) == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-static bool is_over(uint64_t stream)
+static bool stream_capture_over(uint64_t stream)
 {
   return status_of(stream, CU_STREAM_CAPTURE_STATUS_ACTIVE) == CU_STREAM_CAPTURE_STATUS_NONE;
 }
@@ -128,9 +128,9 @@ void capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream)
   if (!counted) return;
   ending_at = 0;
   bool over = status == CUDA_SUCCESS || status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
-              (status == CUDA_ERROR_STREAM_CAPTURE_UNJOINED && is_over(stream));
+              (status == CUDA_ERROR_STREAM_CAPTURE_UNJOINED && stream_capture_over(stream));
   if (status == CUDA_SUCCESS) record_subscriber_now()->graph_made(owner);
-  if (over) one_less();
+  if (over) decrement_captures();
 }
 
 void capture_forked(void)

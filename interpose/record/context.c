@@ -144,7 +144,7 @@ bool context_many_devices(void)
 }
 
 /* Once a device and spool: its product name, and in `stream` its memory in bytes. */
-static void name_device(weir_thread *t, unsigned device)
+static void name_device(thread_state *t, unsigned device)
 {
   uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
   uint32_t seen = atomic_load_explicit(&named[device], memory_order_relaxed);
@@ -161,7 +161,7 @@ static void name_device(weir_thread *t, unsigned device)
   spool_writer_extended(&t->writer, WEIR_EV_NAME, &head, name, strlen(name));
 }
 
-void context_add(weir_thread *t, CUcontext context)
+void context_add(thread_state *t, CUcontext context)
 {
   t->context_age = atomic_load_explicit(&context_age, memory_order_relaxed);
   t->last_context = (uint64_t)(uintptr_t)context;

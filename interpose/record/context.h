@@ -110,13 +110,13 @@ static inline bool weir_helpers_there(const enum driver_helper *needed, size_t c
 extern _Atomic uint32_t context_age;
 
 /* Slow path: gives `context` a number, asks for its device, names the device in the spool. */
-void context_add(weir_thread *t, CUcontext context);
+void context_add(thread_state *t, CUcontext context);
 
 #define WEIR_CONTEXT_TRUST 16 /* see context_refresh_trusted() */
 
 /* Makes t->last_* those of the thread's current context. Before a slot is taken: may write a NAME.
  */
-WEIR_INLINE void context_refresh(weir_thread *t)
+WEIR_INLINE void context_refresh(thread_state *t)
 {
   CUcontext now = NULL;
   PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent);
@@ -131,7 +131,7 @@ WEIR_INLINE void context_refresh(weir_thread *t)
 /* Asking costs as much as the rest of a frequent event. A thread's context changes only by calls
  * that are wrapped, at whatever depth, and each of them takes the trust away (gen.py, CONTEXT
  * rows); the limit is for what may go round them inside NVIDIA's own libraries. */
-WEIR_INLINE void context_refresh_trusted(weir_thread *t)
+WEIR_INLINE void context_refresh_trusted(thread_state *t)
 {
   if (t->context_trust && t->last_context &&
       t->context_age == atomic_load_explicit(&context_age, memory_order_relaxed))

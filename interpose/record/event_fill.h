@@ -105,7 +105,7 @@ WEIR_INLINE void event_commit(const hook_call *c, const event_fields *e)
   _Static_assert(offsetof(trace_event, api) == 6 && offsetof(trace_event, status) == 22 &&
                      offsetof(trace_event, device) == 28 && offsetof(trace_event, mem) == 31,
                  "the words below are the event's");
-  weir_thread *t = c->thread;
+  thread_state *t = c->thread;
   uint32_t seen = atomic_load_explicit(&called_epochs[c->api], memory_order_relaxed);
   if (__builtin_expect(seen != t->epoch, 0)) coverage_first_call(c->api, t->epoch);
   uint64_t stack = stack_capture_on() ? stack_capture(&t->stacks, &t->writer) : 0;

@@ -21,7 +21,7 @@ WEIR_INLINE void remember(const hook_call *c, uint64_t ptr, uint64_t bytes, unsi
   if (c->status != 0 || !ptr || c->routed) return;
   record_subscriber_now()->allocated(ptr);
   block_tag tag = block_tag_make(mem, device, c->thread->last_context_number);
-  pointer_block_add((weir_block){ptr, bytes, tag | more});
+  pointer_block_add((pointer_block){ptr, bytes, tag | more});
 }
 
 WEIR_INLINE event_fields begin_alloc(hook_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,

@@ -29,7 +29,7 @@ typedef struct side {
 
 /* The driver's word on an address that the map does not know: memory made by a way we do not wrap.
  * A question that fails means memory CUDA was not told of. */
-static side ask_driver(const hook_call *c, uint64_t at)
+static side query_driver_side(const hook_call *c, uint64_t at)
 {
   side s = {at, WEIR_MEM_PAGEABLE, WEIR_DEVICE_NONE, false, 0};
   PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
@@ -56,7 +56,7 @@ static side array_side(const hook_call *c, uint64_t handle)
 static side memory_side(const hook_call *c, uint64_t at, enum copy_end end)
 {
   block_tag tag = pointer_tag(at);
-  if (!tag && end != COPY_HOST && end != COPY_DEVICE) return ask_driver(c, at);
+  if (!tag && end != COPY_HOST && end != COPY_DEVICE) return query_driver_side(c, at);
   side s = {at, (uint8_t)block_tag_mem(tag), WEIR_DEVICE_NONE, end == COPY_DEVICE, tag};
   bool ours = s.mem == WEIR_MEM_DEVICE || s.mem == WEIR_MEM_MANAGED;
   if (end != COPY_HOST && end != COPY_DEVICE) s.on_device = ours;
@@ -77,7 +77,7 @@ static side side_of(const hook_call *c, uint64_t at, enum copy_end end)
 }
 
 /* The device that a call names is believed; a context says which it is where the map does not. */
-static void place(side *s, const copy_args *a, uint64_t owner)
+static void device_from_context(side *s, const copy_args *a, uint64_t owner)
 {
   if (a->owners == COPY_DEVICES && owner < WEIR_DEVICE_NONE) s->device = (uint8_t)owner;
   if (a->owners != COPY_CONTEXTS || !owner || !s->on_device || s->tag) return;
@@ -109,7 +109,7 @@ static bool copy_waits(const copy_args *a, const event_fields *e, const side *ds
 
 /* The context whose work the copy is: its stream's. "A memory copy will succeed even if it is
  * issued to a stream that is not associated to the current device" (CUDA C++ Programming Guide). */
-static unsigned works_in(const hook_call *c, uint64_t stream)
+static unsigned working_context(const hook_call *c, uint64_t stream)
 {
   PFN_cuStreamGetCtx_v9020 ask;
   CUcontext of = NULL;
@@ -126,7 +126,7 @@ static unsigned works_in(const hook_call *c, uint64_t stream)
 
 /* The driver's copy, in a context that the memory is not of: a free, which looks at the work of the
  * memory's own context, would not outlast it. */
-static void reached(const hook_call *c, const side *s, unsigned works)
+static void note_shared_memory(const hook_call *c, const side *s, unsigned works)
 {
   unsigned context = block_tag_context(s->tag);
   if (__builtin_expect(!context || context == works, 1)) return;
@@ -162,12 +162,12 @@ void record_copy(hook_call *c, const copy_args *a)
   side dst = side_of(c, a->dst, (enum copy_end)a->dst_end);
   side src = side_of(c, a->src, (enum copy_end)a->src_end);
   if (__builtin_expect(a->owners != COPY_NO_OWNERS, 0)) {
-    place(&dst, a, a->dst_owner);
-    place(&src, a, a->src_owner);
+    device_from_context(&dst, a, a->dst_owner);
+    device_from_context(&src, a, a->src_owner);
   }
-  unsigned works = works_in(c, a->stream);
-  reached(c, &dst, works);
-  reached(c, &src, works);
+  unsigned works = working_context(c, a->stream);
+  note_shared_memory(c, &dst, works);
+  note_shared_memory(c, &src, works);
   event_fields e = event_begin_here(c, WEIR_EV_COPY);
   e.a = dst.at;
   e.b = src.at;
@@ -190,8 +190,8 @@ void extract_memset(hook_call *c, extract_word dst, extract_word bytes, extract_
 {
   copy_begins(c);
   side to = side_of(c, dst, COPY_DEVICE);
-  unsigned works = works_in(c, stream);
-  reached(c, &to, works);
+  unsigned works = working_context(c, stream);
+  note_shared_memory(c, &to, works);
   event_fields e = event_begin_here(c, WEIR_EV_MEMSET);
   e.a = dst;
   e.b = value;

@@ -26,12 +26,12 @@ static uint64_t hash_of(uint64_t key)
 
 /* The level's slots, mapped on first use. Of two threads that map it at once one gives its own
  * back. */
-static weir_entry *level_make(hash_table *t, unsigned level)
+static hash_entry *level_make(hash_table *t, unsigned level)
 {
-  weir_entry *e = atomic_load_explicit(&t->level[level], memory_order_acquire);
+  hash_entry *e = atomic_load_explicit(&t->level[level], memory_order_acquire);
   if (e) return e;
-  uint64_t bytes = slots_of(level) * sizeof(weir_entry);
-  weir_entry *mine = pages_alloc(bytes);
+  uint64_t bytes = slots_of(level) * sizeof(hash_entry);
+  hash_entry *mine = pages_alloc(bytes);
   if (!mine) return NULL;
   if (atomic_compare_exchange_strong(&t->level[level], &e, mine)) return mine;
   munmap(mine, bytes);
@@ -39,19 +39,19 @@ static weir_entry *level_make(hash_table *t, unsigned level)
 }
 
 /* The n-th slot a key may live in. */
-static weir_entry *slot_at(weir_entry *slots, unsigned level, uint64_t hash, unsigned n)
+static hash_entry *slot_at(hash_entry *slots, unsigned level, uint64_t hash, unsigned n)
 {
   return &slots[(hash + n) & (slots_of(level) - 1)];
 }
 
-weir_entry *hash_table_find(hash_table *t, uint64_t key)
+hash_entry *hash_table_find(hash_table *t, uint64_t key)
 {
   uint64_t h = hash_of(key);
   for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
-    weir_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
+    hash_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
     if (!slots) return NULL;
     for (unsigned n = 0; n < PROBE; n++) {
-      weir_entry *e = slot_at(slots, l, h, n);
+      hash_entry *e = slot_at(slots, l, h, n);
       uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
       if (k == key) return e;
       if (k == 0) break;
@@ -61,11 +61,11 @@ weir_entry *hash_table_find(hash_table *t, uint64_t key)
 }
 
 /* A free slot of the level claimed for the key, or NULL. */
-static weir_entry *claim(weir_entry *slots, unsigned level, uint64_t key)
+static hash_entry *claim_slot(hash_entry *slots, unsigned level, uint64_t key)
 {
   uint64_t h = hash_of(key);
   for (unsigned n = 0; n < PROBE; n++) {
-    weir_entry *e = slot_at(slots, level, h, n);
+    hash_entry *e = slot_at(slots, level, h, n);
     uint64_t k = atomic_load_explicit(&e->key, memory_order_relaxed);
     while (k == 0 || k == GONE)
       if (atomic_compare_exchange_weak(&e->key, &k, key)) return e;
@@ -73,16 +73,16 @@ static weir_entry *claim(weir_entry *slots, unsigned level, uint64_t key)
   return NULL;
 }
 
-weir_entry *hash_table_claim(hash_table *t, uint64_t key, bool *there)
+hash_entry *hash_table_claim(hash_table *t, uint64_t key, bool *there)
 {
   uint64_t h = hash_of(key);
-  weir_entry *free_slot = NULL;
+  hash_entry *free_slot = NULL;
   *there = false;
   if (key == 0 || key == GONE) return NULL;
   for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
-    weir_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
+    hash_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
     for (unsigned n = 0; slots && n < PROBE; n++) {
-      weir_entry *e = slot_at(slots, l, h, n);
+      hash_entry *e = slot_at(slots, l, h, n);
       uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
       *there = k == key;
       if (*there) return e;
@@ -94,31 +94,31 @@ weir_entry *hash_table_claim(hash_table *t, uint64_t key, bool *there)
   uint64_t k = free_slot ? atomic_load_explicit(&free_slot->key, memory_order_relaxed) : key;
   if ((k == 0 || k == GONE) && atomic_compare_exchange_strong(&free_slot->key, &k, key))
     return free_slot;
-  weir_entry *e = NULL; /* it went to another */
+  hash_entry *e = NULL; /* it went to another */
   for (unsigned l = 0; !e && l < WEIR_TABLE_LEVELS; l++) {
-    weir_entry *slots = level_make(t, l);
+    hash_entry *slots = level_make(t, l);
     if (!slots) return NULL;
-    e = claim(slots, l, key);
+    e = claim_slot(slots, l, key);
   }
   return e;
 }
 
-void hash_entry_set(weir_entry *e, uint64_t x, uint64_t y)
+void hash_entry_set(hash_entry *e, uint64_t x, uint64_t y)
 {
   atomic_store_explicit(&e->x, x, memory_order_relaxed);
   atomic_store_explicit(&e->y, y, memory_order_release);
 }
 
-weir_entry *hash_table_put(hash_table *t, uint64_t key, uint64_t x, uint64_t y)
+hash_entry *hash_table_put(hash_table *t, uint64_t key, uint64_t x, uint64_t y)
 {
   bool there;
-  weir_entry *e = hash_table_claim(t, key, &there);
+  hash_entry *e = hash_table_claim(t, key, &there);
   if (e) hash_entry_set(e, x, y);
   return e;
 }
 
 /* Whoever makes y 0 has taken the entry. */
-static bool take(weir_entry *e, uint64_t key, uint64_t *x, uint64_t y)
+static bool take_entry(hash_entry *e, uint64_t key, uint64_t *x, uint64_t y)
 {
   *x = atomic_load_explicit(&e->x, memory_order_relaxed);
   return y && atomic_compare_exchange_strong(&e->y, &y, 0) &&
@@ -128,17 +128,17 @@ static bool take(weir_entry *e, uint64_t key, uint64_t *x, uint64_t y)
 bool hash_table_take(hash_table *t, uint64_t key, uint64_t *x, uint64_t *y)
 {
   if (key == 0 || key == GONE) return false;
-  weir_entry *e = hash_table_find(t, key);
+  hash_entry *e = hash_table_find(t, key);
   if (!e) return false;
   *y = atomic_load_explicit(&e->y, memory_order_acquire);
-  return take(e, key, x, *y);
+  return take_entry(e, key, x, *y);
 }
 
 bool hash_table_take_as(hash_table *t, uint64_t key, uint64_t *x, uint64_t y)
 {
   if (key == 0 || key == GONE) return false;
-  weir_entry *e = hash_table_find(t, key);
-  return e && atomic_load_explicit(&e->y, memory_order_acquire) == y && take(e, key, x, y);
+  hash_entry *e = hash_table_find(t, key);
+  return e && atomic_load_explicit(&e->y, memory_order_acquire) == y && take_entry(e, key, x, y);
 }
 
 void hash_table_each(hash_table *t,
@@ -146,7 +146,7 @@ void hash_table_each(hash_table *t,
                      void *context)
 {
   for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
-    weir_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
+    hash_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
     for (uint64_t i = 0; slots && i < slots_of(l); i++) {
       uint64_t k = atomic_load_explicit(&slots[i].key, memory_order_acquire);
       if (k == 0 || k == GONE) continue;

@@ -17,25 +17,25 @@
 
 #define WEIR_TABLE_LEVELS 7 /* 1 Ki slots, then x8: 256 Mi at the last */
 
-typedef struct weir_entry {
+typedef struct hash_entry {
   _Atomic uint64_t key;  /* 0: never used; WEIR_TABLE_GONE: removed */
   _Atomic uint64_t x, y; /* the user's two words */
-} weir_entry;
+} hash_entry;
 
 typedef struct hash_table {
-  _Atomic(weir_entry *) level[WEIR_TABLE_LEVELS];
+  _Atomic(hash_entry *) level[WEIR_TABLE_LEVELS];
 } hash_table;
 
 /* The entry of `key`, or NULL. Lives until it is removed. */
-weir_entry *hash_table_find(hash_table *t, uint64_t key);
+hash_entry *hash_table_find(hash_table *t, uint64_t key);
 
 /* Finds or makes the entry; its words are set. NULL: no memory. Key 0 and ~0 are refused. */
-weir_entry *hash_table_put(hash_table *t, uint64_t key, uint64_t x, uint64_t y);
+hash_entry *hash_table_put(hash_table *t, uint64_t key, uint64_t x, uint64_t y);
 
 /* The two halves of it, for who has to do something between: finds the entry, *there, or claims
  * one, whose words are set then. */
-weir_entry *hash_table_claim(hash_table *t, uint64_t key, bool *there);
-void hash_entry_set(weir_entry *e, uint64_t x, uint64_t y);
+hash_entry *hash_table_claim(hash_table *t, uint64_t key, bool *there);
+void hash_entry_set(hash_entry *e, uint64_t x, uint64_t y);
 
 /* Removes the entry and returns its words, of which y is not 0. False when it is not there, or is
  * only about to be. */

@@ -34,7 +34,7 @@ void kernel_name_stub(uint64_t stub, const char *name)
 
 static const char *stub_name(uint64_t stub)
 {
-  const weir_entry *e = hash_table_find(&stubs, stub);
+  const hash_entry *e = hash_table_find(&stubs, stub);
   return e ? (const char *)(uintptr_t)atomic_load_explicit(&e->x, memory_order_acquire) : NULL;
 }
 
@@ -56,7 +56,7 @@ void kernel_name_set(hook_call *c, uint64_t handle, const char *name)
 {
   if (!handle || !name) return;
   uint64_t y = (uint64_t)hash_name(name) << 32 | epoch_now();
-  const weir_entry *e = hash_table_find(&handles, handle);
+  const hash_entry *e = hash_table_find(&handles, handle);
   if (e && atomic_load_explicit(&e->y, memory_order_acquire) == y) return;
   hash_table_put(&handles, handle, 0, y);
   write_name(c, handle, name);
@@ -64,7 +64,7 @@ void kernel_name_set(hook_call *c, uint64_t handle, const char *name)
 
 /* What the driver calls its function, or NULL. The runtime is never asked: a question that fails
  * leaves an error for the program's cudaGetLastError(). */
-static const char *ask_name(const hook_call *c, uint64_t handle)
+static const char *query_function_name(const hook_call *c, uint64_t handle)
 {
   const char *name = NULL;
   PFN_cuFuncGetName_v12030 ask = WEIR_HELPER(cuFuncGetName);
@@ -75,12 +75,12 @@ static const char *ask_name(const hook_call *c, uint64_t handle)
 void kernel_name_launch_slow(hook_call *c, uint64_t handle, uint64_t mixed)
 {
   if (!handle) return;
-  const weir_entry *e = hash_table_find(&handles, handle);
+  const hash_entry *e = hash_table_find(&handles, handle);
   uint64_t y = e ? atomic_load_explicit(&e->y, memory_order_acquire) : 0;
   if ((uint32_t)y != epoch_now()) {
     uint64_t stub = e ? atomic_load_explicit(&e->x, memory_order_relaxed) : 0;
     const char *name = stub_name(stub ? stub : handle);
-    if (!name && c->status == 0) name = ask_name(c, handle);
+    if (!name && c->status == 0) name = query_function_name(c, handle);
     if (!name && c->status != 0) return; /* no kernel, perhaps: asked again when it works */
     y = (uint64_t)(name ? hash_name(name) : 0) << 32 | epoch_now();
     hash_table_put(&handles, handle, stub, y);

@@ -6,12 +6,12 @@
 #include "interpose/record/unseen.h"
 
 /* What the parent's other threads were at is under way in the parent alone. */
-static void forked(void)
+static void reset_after_fork(void)
 {
   unwrapped_forked();
   capture_forked();
   driver_pools_forked();
 }
 
-static const process_part part = {.forked = forked, .unloaded = driver_helpers_forget};
+static const process_part part = {.forked = reset_after_fork, .unloaded = driver_helpers_forget};
 PROCESS_PART(part);

@@ -46,7 +46,7 @@ ALWAYS node *node_of(uint64_t address)
 }
 
 /* What a word points to, made when there is none. A page's entries have no children. */
-__attribute__((noinline)) static uint64_t make(word *at, size_t bytes)
+__attribute__((noinline)) static uint64_t make_child(word *at, size_t bytes)
 {
   uint64_t there = 0;
   void *mine = pages_alloc(bytes);
@@ -60,7 +60,7 @@ __attribute__((noinline)) static uint64_t make(word *at, size_t bytes)
 ALWAYS node *child_of(word *at, int shift, bool on)
 {
   uint64_t there = pointer_load(at);
-  if (!there && on) there = make(at, shift == GRANULE ? offsetof(node, child) : sizeof(node));
+  if (!there && on) there = make_child(at, shift == GRANULE ? offsetof(node, child) : sizeof(node));
   return node_of(there);
 }
 
@@ -85,7 +85,7 @@ ALWAYS uint64_t bits_take(word *bitmap, uint64_t i, uint64_t end)
 
 /* ---- marks that give way --------------------------------------------------------------------- */
 
-static void wipe(pointer_mark *marks, uint64_t bits)
+static void clear_marks(pointer_mark *marks, uint64_t bits)
 {
   for (; bits; bits &= bits - 1)
     atomic_store_explicit(&marks[__builtin_ctzll(bits)], 0, memory_order_relaxed);
@@ -95,10 +95,10 @@ static void wipe(pointer_mark *marks, uint64_t bits)
 static void node_wipe(node *n, int shift)
 {
   if (!n) return;
-  wipe(n->mark8, bits_take(n->used8, 0, 64));
-  wipe(n->mark64, 255);
+  clear_marks(n->mark8, bits_take(n->used8, 0, 64));
+  clear_marks(n->mark64, 255);
   for (uint64_t i = 0; i < 512; i += 64) {
-    wipe(n->mark + i, bits_take(n->used, i, i + 64));
+    clear_marks(n->mark + i, bits_take(n->used, i, i + 64));
     uint64_t below = shift == PAGE ? 0 : bits_take(n->below, i, i + 64);
     for (; below; below &= below - 1)
       node_wipe(node_of(pointer_load(&n->child[i + (unsigned)__builtin_ctzll(below)])), PAGE);
@@ -114,8 +114,8 @@ ALWAYS void make_way(table t, int shift, uint64_t i, uint64_t end)
     uint64_t at = i / 64 * 64 + (unsigned)__builtin_ctzll(below);
     node_wipe(node_of(pointer_load(&t.child[at])), shift == GIB ? GRANULE : PAGE);
   }
-  if (first < last) wipe(t.mark + i / 64 * 64, bits_take(t.used, first, last));
-  if (end - i == 64) wipe(t.mark8 + i / 512 * 64, bits_take(t.used8, i / 8, end / 8));
+  if (first < last) clear_marks(t.mark + i / 64 * 64, bits_take(t.used, first, last));
+  if (end - i == 64) clear_marks(t.mark8 + i / 512 * 64, bits_take(t.used8, i / 8, end / 8));
 }
 
 /* ---- marking --------------------------------------------------------------------------------- */
@@ -210,7 +210,7 @@ static void granules_mark(node *n, uint64_t start, uint64_t end, uint32_t tag, b
   table_mark(TABLE(n), GRANULE, start, end, tag, on);
 }
 
-static void mark(weir_block b, bool on)
+static void mark_range(pointer_block b, bool on)
 {
   const uint64_t in_root = (UINT64_C(1) << 48) - 1;
   uint64_t at = b.start, end = b.start + b.bytes;
@@ -218,7 +218,7 @@ static void mark(weir_block b, bool on)
     word *slot = &pointer_top[at >> 48];
     uint64_t stop = end - at <= in_root + 1 - (at & in_root) ? end : (at | in_root) + 1;
     uint64_t there = pointer_load(slot);
-    if (!there && on) there = make(slot, sizeof(pointer_root));
+    if (!there && on) there = make_child(slot, sizeof(pointer_root));
     if (there) {
       pointer_root *r = (pointer_root *)(uintptr_t)there;
       table_mark(TABLE(r), GIB, at & in_root, (at & in_root) + (stop - at), b.tag & TAG_BITS, on);
@@ -255,74 +255,74 @@ block_tag pointer_tag_coarse(uint64_t address)
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* A block that can't be: it would wrap or reach past 57 bits. */
-static bool sane(weir_block b)
+static bool is_valid_block(pointer_block b)
 {
   return b.start && b.tag && !(b.start >> 57) && b.bytes <= (UINT64_C(1) << 57) - b.start;
 }
 
-void pointer_block_add(weir_block b)
+void pointer_block_add(pointer_block b)
 {
   bool there;
-  if (!sane(b)) return;
-  weir_entry *e = hash_table_claim(&blocks, b.start, &there);
+  if (!is_valid_block(b)) return;
+  hash_entry *e = hash_table_claim(&blocks, b.start, &there);
   if (e && there) { /* its end was not seen */
     (void)pointer_block_remove(b.start);
     e = hash_table_claim(&blocks, b.start, &there);
   }
   if (!e) return;
-  mark(b, true);
+  mark_range(b, true);
   hash_entry_set(e, b.bytes, b.tag);
 }
 
-weir_block pointer_block_remove(uint64_t start)
+pointer_block pointer_block_remove(uint64_t start)
 {
   uint64_t bytes, tag;
-  if (!hash_table_take(&blocks, start, &bytes, &tag)) return (weir_block){start, 0, 0};
-  weir_block b = {start, bytes, (block_tag)tag};
-  mark(b, false);
+  if (!hash_table_take(&blocks, start, &bytes, &tag)) return (pointer_block){start, 0, 0};
+  pointer_block b = {start, bytes, (block_tag)tag};
+  mark_range(b, false);
   return b;
 }
 
-weir_block pointer_block_at(uint64_t start)
+pointer_block pointer_block_at(uint64_t start)
 {
-  weir_entry *e = start ? hash_table_find(&blocks, start) : NULL;
-  if (!e) return (weir_block){start, 0, 0};
+  hash_entry *e = start ? hash_table_find(&blocks, start) : NULL;
+  if (!e) return (pointer_block){start, 0, 0};
   block_tag tag = (block_tag)atomic_load_explicit(&e->y, memory_order_acquire);
-  return (weir_block){start, atomic_load_explicit(&e->x, memory_order_relaxed), tag};
+  return (pointer_block){start, atomic_load_explicit(&e->x, memory_order_relaxed), tag};
 }
 
 typedef struct drop {
   block_tag mask, want;
 } drop;
 
-static void drop_one(void *context, uint64_t key, uint64_t x, uint64_t y)
+static void drop_block(void *context, uint64_t key, uint64_t x, uint64_t y)
 {
   const drop *d = context;
-  weir_block b = {key, 0, (block_tag)y};
+  pointer_block b = {key, 0, (block_tag)y};
   if ((b.tag & d->mask) != d->want || !hash_table_take_as(&blocks, key, &x, y)) return;
   b.bytes = x;
-  mark(b, false);
+  mark_range(b, false);
 }
 
 void pointer_blocks_drop(block_tag mask, block_tag want)
 {
   drop d = {mask, want};
-  hash_table_each(&blocks, drop_one, &d);
+  hash_table_each(&blocks, drop_block, &d);
 }
 
 typedef struct each {
-  void (*visit)(void *context, weir_block block);
+  void (*visit)(void *context, pointer_block block);
   void *context;
 } each;
 
-static void each_one(void *context, uint64_t key, uint64_t x, uint64_t y)
+static void visit_block(void *context, uint64_t key, uint64_t x, uint64_t y)
 {
   const each *e = context;
-  if (y) e->visit(e->context, (weir_block){key, x, (block_tag)y});
+  if (y) e->visit(e->context, (pointer_block){key, x, (block_tag)y});
 }
 
-void pointer_blocks_each(void (*visit)(void *context, weir_block block), void *context)
+void pointer_blocks_each(void (*visit)(void *context, pointer_block block), void *context)
 {
   each e = {visit, context};
-  hash_table_each(&blocks, each_one, &e);
+  hash_table_each(&blocks, visit_block, &e);
 }

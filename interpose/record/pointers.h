@@ -49,19 +49,19 @@ static inline unsigned block_tag_element(block_tag t)
   return t >> WEIR_TAG_ELEMENT & 1023u;
 }
 
-typedef struct weir_block {
+typedef struct pointer_block {
   uint64_t start, bytes; /* address or handle; bytes 0: a handle, nothing is marked */
   block_tag tag;         /* 0: no block */
-} weir_block;
+} pointer_block;
 
 /* Remembers a block. `start` 0 is ignored. */
-void pointer_block_add(weir_block block);
+void pointer_block_add(pointer_block block);
 
 /* Takes the block that starts there out; tag 0 when there is none. */
-weir_block pointer_block_remove(uint64_t start);
+pointer_block pointer_block_remove(uint64_t start);
 
 /* The block that starts there; tag 0 when there is none. */
-weir_block pointer_block_at(uint64_t start);
+pointer_block pointer_block_at(uint64_t start);
 
 /* The tree (pointers.c). top: 512 roots, one for 2^48 bytes each (57-bit addresses). A root has
  * 2^18 entries of 1 GiB, a node 512 of 2 MiB or of 4 KiB; the latter has no children. */
@@ -119,6 +119,6 @@ static inline block_tag pointer_tag(uint64_t address)
 void pointer_blocks_drop(block_tag mask, block_tag want);
 
 /* Calls `visit` for each block; one that comes or goes meanwhile may be seen or not. */
-void pointer_blocks_each(void (*visit)(void *context, weir_block block), void *context);
+void pointer_blocks_each(void (*visit)(void *context, pointer_block block), void *context);
 
 #endif

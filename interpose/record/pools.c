@@ -16,7 +16,7 @@ typedef struct pool {
   _Atomic uint64_t handle; /* CUmemoryPool; 0: this place is free */
   uint8_t device;          /* ordinal */
   bool from_start;         /* the one that the device had by itself */
-  bool told;               /* `last` is what the trace was told last */
+  bool reported;           /* `last` is what the trace was told last */
   pool_figures last;
 } pool;
 
@@ -30,7 +30,7 @@ static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* over the pools, and while one is asked */
 static __thread uint32_t uses __attribute__((tls_model("initial-exec")));
 
-static pool *find(uint64_t handle)
+static pool *find_pool(uint64_t handle)
 {
   unsigned n = atomic_load_explicit(&count, memory_order_acquire);
   for (unsigned i = 0; handle && i < n; i++)
@@ -40,7 +40,7 @@ static pool *find(uint64_t handle)
 
 /* ---- asking; lock held ----------------------------------------------------------------------- */
 
-static bool ask(uint64_t handle, CUmemPool_attribute what, uint64_t *value)
+static bool query_attribute(uint64_t handle, CUmemPool_attribute what, uint64_t *value)
 {
   PFN_cuMemPoolGetAttribute_v11020 get = WEIR_HELPER(cuMemPoolGetAttribute);
   cuuint64_t n = 0;
@@ -49,13 +49,13 @@ static bool ask(uint64_t handle, CUmemPool_attribute what, uint64_t *value)
   return good;
 }
 
-static bool ask_all(uint64_t handle, pool_figures *f)
+static bool query_all(uint64_t handle, pool_figures *f)
 {
-  return ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &f->reserved) &&
-         ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &f->reserved_high) &&
-         ask(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &f->used) &&
-         ask(handle, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &f->used_high) &&
-         ask(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &f->threshold);
+  return query_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &f->reserved) &&
+         query_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &f->reserved_high) &&
+         query_attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &f->used) &&
+         query_attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &f->used_high) &&
+         query_attribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &f->threshold);
 }
 
 static void sample(pool *p)
@@ -63,15 +63,15 @@ static void sample(pool *p)
   pool_figures now;
   uint64_t start = clock_ticks();
   uint64_t handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
-  if (!handle || !ask_all(handle, &now)) return;
-  if (p->told && memcmp(&now, &p->last, sizeof now) == 0) return;
-  p->told = true;
+  if (!handle || !query_all(handle, &now)) return;
+  if (p->reported && memcmp(&now, &p->last, sizeof now) == 0) return;
+  p->reported = true;
   p->last = now;
   cache_event_pool(start, handle, p->device, p->from_start, &now);
 }
 
 /* The lock is had at once, and no capture is live: asking is a step (capture.h). */
-static bool begin_asking(void)
+static bool begin_queries(void)
 {
   if (pthread_mutex_trylock(&lock)) return false;
   if (capture_step_begin()) return true;
@@ -79,7 +79,7 @@ static bool begin_asking(void)
   return false;
 }
 
-static void end_asking(void)
+static void end_queries(void)
 {
   capture_step_end();
   pthread_mutex_unlock(&lock);
@@ -94,17 +94,17 @@ static void sample_all(void)
     sample(&pools[i]);
 }
 
-static void try_all(void)
+static void try_sample_all(void)
 {
-  if (!begin_asking()) return;
+  if (!begin_queries()) return;
   sample_all();
-  end_asking();
+  end_queries();
 }
 
 /* ---- meeting pools --------------------------------------------------------------------------- */
 
 /* One that is not known yet; where there is no place left, it stays so. Lock held. */
-static void meet(unsigned device, uint64_t handle)
+static void add_pool(unsigned device, uint64_t handle)
 {
   PFN_cuDeviceGetDefaultMemPool_v11020 first = WEIR_HELPER(cuDeviceGetDefaultMemPool);
   CUmemoryPool had = NULL;
@@ -116,7 +116,7 @@ static void meet(unsigned device, uint64_t handle)
   pool *p = &pools[i];
   p->device = (uint8_t)device;
   p->from_start = (uint64_t)(uintptr_t)had == handle;
-  p->told = false;
+  p->reported = false;
   atomic_store_explicit(&p->handle, handle, memory_order_release);
   if (i == n) atomic_store_explicit(&count, n + 1, memory_order_release);
   sample(p);
@@ -129,61 +129,61 @@ static uint64_t bit_of(unsigned device)
 
 static bool is_known(unsigned device, uint64_t handle)
 {
-  if (handle) return find(handle) != NULL;
+  if (handle) return find_pool(handle) != NULL;
   return !bit_of(device) || atomic_load_explicit(&devices, memory_order_acquire) & bit_of(device);
 }
 
-static void first_use(unsigned device, uint64_t handle)
+static void note_first_use(unsigned device, uint64_t handle)
 {
   PFN_cuDeviceGetMemPool_v11020 get = WEIR_HELPER(cuDeviceGetMemPool);
   CUmemoryPool now = NULL;
-  if (!begin_asking()) return; /* the next use will do */
+  if (!begin_queries()) return; /* the next use will do */
   if (!handle) {
     atomic_fetch_or(&devices, bit_of(device));
     if (get && get(&now, (CUdevice)device) == CUDA_SUCCESS) handle = (uint64_t)(uintptr_t)now;
   }
-  if (handle && !find(handle)) meet(device, handle);
-  end_asking();
+  if (handle && !find_pool(handle)) add_pool(device, handle);
+  end_queries();
 }
 
 /* ---- what the program does ------------------------------------------------------------------- */
 
-static bool due(uint32_t wait_ms)
+static bool sample_is_due(uint32_t wait_ms)
 {
   uint32_t before = atomic_load_explicit(&asked_ms, memory_order_relaxed);
   return clock_coarse_ms() - before >= wait_ms;
 }
 
-static void touched(void)
+static void note_pool_use(void)
 {
   if (!atomic_load_explicit(&driver_pools_touched, memory_order_relaxed))
     atomic_store_explicit(&driver_pools_touched, true, memory_order_relaxed);
   uint32_t n = ++uses;
-  if (!(n & (n - 1)) || due(INTERVAL_MS)) try_all();
+  if (!(n & (n - 1)) || sample_is_due(INTERVAL_MS)) try_sample_all();
 }
 
 void driver_pool_used(unsigned device, uint64_t handle)
 {
   if (capture_live()) return;
-  if (__builtin_expect(!is_known(device, handle), 0)) first_use(device, handle);
-  touched();
+  if (__builtin_expect(!is_known(device, handle), 0)) note_first_use(device, handle);
+  note_pool_use();
 }
 
 void driver_pool_freed(void)
 {
-  if (atomic_load_explicit(&count, memory_order_relaxed) && !capture_live()) touched();
+  if (atomic_load_explicit(&count, memory_order_relaxed) && !capture_live()) note_pool_use();
 }
 
 void driver_pools_sample_now(bool context)
 {
-  if (context || due(WAITS_MS)) try_all();
+  if (context || sample_is_due(WAITS_MS)) try_sample_all();
 }
 
 /* Here the lock is waited for: what the call did is to be seen, and the handle ends. */
 static void sample_one(uint64_t handle, bool ends)
 {
   pthread_mutex_lock(&lock);
-  pool *p = find(handle);
+  pool *p = find_pool(handle);
   if (p && capture_step_begin()) {
     sample(p);
     capture_step_end();
@@ -194,12 +194,12 @@ static void sample_one(uint64_t handle, bool ends)
 
 void driver_pool_trimmed(uint64_t handle)
 {
-  if (find(handle)) sample_one(handle, false);
+  if (find_pool(handle)) sample_one(handle, false);
 }
 
 bool driver_pool_ends(uint64_t handle)
 {
-  bool known = find(handle) != NULL;
+  bool known = find_pool(handle) != NULL;
   if (known) sample_one(handle, true);
   return known;
 }
@@ -218,7 +218,7 @@ void driver_pools_moved(void)
 
 void driver_pools_device_ends(void)
 {
-  if (atomic_load(&count)) try_all();
+  if (atomic_load(&count)) try_sample_all();
 }
 
 void driver_pools_device_gone(unsigned device)

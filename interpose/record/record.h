@@ -31,20 +31,20 @@ enum memcpy_kind {
 #define WEIR_NOT_FOUND 302
 
 typedef struct hook_call {
-  weir_thread *thread;
-  uint64_t start;   /* ticks when the real function was called */
-  uint64_t end;     /* ticks when it returned */
-  weir_block held;  /* of a free: the block it takes out, put back if it fails */
-  uint16_t api;     /* core/trace/api.def */
-  uint16_t status;  /* CUresult or cudaError_t */
-  uint8_t flags;    /* WEIR_EVF_* that follow from the function alone */
-  uint8_t bank;     /* enum cuda_library */
-  bool routed;      /* memory of a cache: the pointer map knows it as long as the cache has it */
-  uint8_t why;      /* reroute_reason: why a rerouted call did not take the way through a cache */
-  uint64_t waited;  /* ticks of it that a rerouted free waited for the device */
-  const void *site; /* of a routed row: where it returns to, in the program */
-  int kept_errno;   /* what the real function left */
-  int *errno_at;    /* the thread's errno */
+  thread_state *thread;
+  uint64_t start;     /* ticks when the real function was called */
+  uint64_t end;       /* ticks when it returned */
+  pointer_block held; /* of a free: the block it takes out, put back if it fails */
+  uint16_t api;       /* core/trace/api.def */
+  uint16_t status;    /* CUresult or cudaError_t */
+  uint8_t flags;      /* WEIR_EVF_* that follow from the function alone */
+  uint8_t bank;       /* enum cuda_library */
+  bool routed;        /* memory of a cache: the pointer map knows it as long as the cache has it */
+  uint8_t why;        /* reroute_reason: why a rerouted call did not take the way through a cache */
+  uint64_t waited;    /* ticks of it that a rerouted free waited for the device */
+  const void *site;   /* of a routed row: where it returns to, in the program */
+  int kept_errno;     /* what the real function left */
+  int *errno_at;      /* the thread's errno */
 } hook_call;
 
 /* The generated file is too large for the compiler's taste to inline these by itself. */
@@ -52,13 +52,13 @@ typedef struct hook_call {
 
 /* Whether the call is made within another of the same thread, by its place on the stack: stacks
  * grow down, and what is called from a call is below it. */
-WEIR_INLINE bool call_is_within(const hook_call *c, weir_thread *t)
+WEIR_INLINE bool call_is_within(const hook_call *c, thread_state *t)
 {
   return t->depth && ((uintptr_t)c < t->outermost || !call_was_abandoned(t));
 }
 
 /* Begins a call that is within no other. True: it owns its event, and call_leave() must follow. */
-WEIR_INLINE bool call_begin_outermost(hook_call *c, weir_thread *t, uint16_t api, unsigned flags,
+WEIR_INLINE bool call_begin_outermost(hook_call *c, thread_state *t, uint16_t api, unsigned flags,
                                       int bank)
 {
   if (!thread_ready(t)) return false;

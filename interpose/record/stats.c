@@ -7,7 +7,7 @@
 #include <errno.h>
 #include "interpose/record/record.h"
 
-static void put(weir_thread *t, const trace_event *fact)
+static void write_cache_event(thread_state *t, const trace_event *fact)
 {
   uint32_t stack = fact->stack ? fact->stack : stack_capture(&t->stacks, &t->writer);
   trace_event *slot = spool_writer_slots(&t->writer, 1);
@@ -32,7 +32,7 @@ static void put(weir_thread *t, const trace_event *fact)
 
 void cache_event_write(const trace_event *fact)
 {
-  weir_thread *t = &thread_self;
+  thread_state *t = &thread_self;
   int saved = errno;
   __typeof__(t->depth) depth = t->depth; /* not 0: within a call */
   bool here = t->epoch == atomic_load_explicit(&process_epoch, memory_order_relaxed);
@@ -40,7 +40,7 @@ void cache_event_write(const trace_event *fact)
   if (ready) {
     if (!depth) t->outermost = (uintptr_t)__builtin_frame_address(0);
     t->depth = 1;
-    put(t, fact);
+    write_cache_event(t, fact);
     t->depth = depth;
   }
   errno = saved;

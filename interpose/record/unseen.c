@@ -21,12 +21,12 @@ static unsigned used;
 static _Atomic bool too_many; /* were looked up for the passages there are */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void *passage(unsigned i)
+static void *thunk_at(unsigned i)
 {
   return (void *)(uintptr_t)(thunk_code + (size_t)i * THUNK_BYTES);
 }
 
-static bool is_passage(const void *function)
+static bool is_thunk(const void *function)
 {
   uintptr_t at = (uintptr_t)function - (uintptr_t)thunk_code;
   return at < (uintptr_t)THUNKS * THUNK_BYTES;
@@ -35,7 +35,7 @@ static bool is_passage(const void *function)
 void *unwrapped_watch(const char *name, void *real)
 {
   unsigned i = 0;
-  if (process_mode_now() != WEIR_RELAXED || !real || is_passage(real)) return real;
+  if (process_mode_now() != WEIR_RELAXED || !real || is_thunk(real)) return real;
   pthread_mutex_lock(&lock);
   while (i < used && thunk_targets[i] != real)
     i++;
@@ -45,7 +45,7 @@ void *unwrapped_watch(const char *name, void *real)
     used++;
   }
   pthread_mutex_unlock(&lock);
-  if (i < THUNKS) return passage(i);
+  if (i < THUNKS) return thunk_at(i);
   atomic_store(&too_many, true);
   __atomic_store_n(&thunk_any_taken, 1, __ATOMIC_RELEASE);
   return real;

@@ -65,7 +65,7 @@ uint32_t work_wait_begins(void)
   return atomic_fetch_add(&work_age, 1);
 }
 
-static void settle(_Atomic uint32_t *age, uint32_t waited)
+static void clear_if_waited(_Atomic uint32_t *age, uint32_t waited)
 {
   uint32_t seen = atomic_load(age);
   while (seen && (int32_t)(seen - waited) <= 0 && !atomic_compare_exchange_weak(age, &seen, 0))
@@ -76,7 +76,8 @@ void work_waited(unsigned context, uint32_t waited)
 {
   for (int i = next_claimed(0); i >= 0; i = next_claimed(i + 1)) {
     work_slot *s = &work_slots[i];
-    if (atomic_load_explicit(&s->context, memory_order_relaxed) == context) settle(&s->age, waited);
+    if (atomic_load_explicit(&s->context, memory_order_relaxed) == context)
+      clear_if_waited(&s->age, waited);
   }
 }
 
@@ -106,7 +107,7 @@ void work_note_unknown(const char *why)
 }
 
 /* What nobody wrapped was called: it is said once, and remembered. */
-static bool is_blind(void)
+static bool has_unknown_work(void)
 {
   char text[96];
   if (!atomic_load(&blind)) {
@@ -125,7 +126,7 @@ static bool is_blind(void)
 int work_list(unsigned context, void **streams, int room)
 {
   int n = 0;
-  if (is_blind() || atomic_load(&lost_age)) return -1;
+  if (has_unknown_work() || atomic_load(&lost_age)) return -1;
   for (int i = next_claimed(0); i >= 0; i = next_claimed(i + 1)) {
     const work_slot *s = &work_slots[i];
     if (atomic_load_explicit(&s->context, memory_order_relaxed) != context) continue;

@@ -44,7 +44,8 @@ uint8_t block_miss_reason(uint64_t address)
 }
 
 /* What has to be in a block is in it; false: it went back, the original has to do it. */
-static bool filled(hook_call *c, const context_cache *k, uint64_t at, uint64_t bytes, bool hit)
+static bool fill_or_return(hook_call *c, const context_cache *k, uint64_t at, uint64_t bytes,
+                           bool hit)
 {
   bool full;
   CUresult r = fill_device_memory(k->device.number, at, block_cache_round(bytes), hit);
@@ -55,7 +56,7 @@ static bool filled(hook_call *c, const context_cache *k, uint64_t at, uint64_t b
 }
 
 /* Memory that the driver gave to the program itself. */
-static void fill_passed(uint64_t at, uint64_t bytes)
+static void fill_original(uint64_t at, uint64_t bytes)
 {
   if (fill_in_use != WEIR_FILL_POISON || !at || reroute_hands_off()) return;
   context_refresh(&thread_self);
@@ -63,15 +64,15 @@ static void fill_passed(uint64_t at, uint64_t bytes)
 }
 
 /* There was nothing idle, or what is has to be filled. */
-__attribute__((noinline)) static bool serve_slowly(hook_call *c, context_cache *k, uint64_t bytes,
-                                                   uint64_t *address)
+__attribute__((noinline)) static bool serve_slow_path(hook_call *c, context_cache *k,
+                                                      uint64_t bytes, uint64_t *address)
 {
   bool hit;
-  weir_status st = block_cache_malloc(k->whole, bytes, address, &hit);
+  weir_status st = block_cache_malloc(k->cache, bytes, address, &hit);
   while (st == WEIR_EOOM && reroute_should_retry(CUDA_ERROR_OUT_OF_MEMORY))
-    st = block_cache_malloc(k->whole, bytes, address, &hit);
+    st = block_cache_malloc(k->cache, bytes, address, &hit);
   if (st) return leave_to_original(c, WEIR_WHY_NO_MEMORY);
-  if (__builtin_expect(fill_in_use, 0) && !filled(c, k, *address, bytes, hit)) return false;
+  if (__builtin_expect(fill_in_use, 0) && !fill_or_return(c, k, *address, bytes, hit)) return false;
   if (hit)
     c->flags |= WEIR_EVF_CACHED;
   else
@@ -90,8 +91,8 @@ WEIR_INLINE bool serve(hook_call *c, uint64_t bytes, uint64_t *address)
     return leave_to_original(c, WEIR_WHY_RULE);
   context_cache *k = runtime_is_elsewhere(c) ? NULL : context_cache_here();
   if (__builtin_expect(!k, 0)) return leave_to_original(c, WEIR_WHY_NO_CACHE);
-  if (__builtin_expect(fill_in_use, 0) || !block_cache_reuse(k->whole, bytes, address))
-    return serve_slowly(c, k, bytes, address);
+  if (__builtin_expect(fill_in_use, 0) || !block_cache_reuse(k->cache, bytes, address))
+    return serve_slow_path(c, k, bytes, address);
   c->flags |= WEIR_EVF_CACHED;
   c->routed = true;
   return true;
@@ -104,7 +105,7 @@ CUresult reroute_cuMemAlloc(hook_call *c, CUresult (*real)(CUdeviceptr *, size_t
   if (!out || !serve(c, bytes, &at)) {
     CUresult r;
     WEIR_WITH_RELIEF(c, r, real(out, bytes));
-    if (r == CUDA_SUCCESS && out) fill_passed(*out, bytes);
+    if (r == CUDA_SUCCESS && out) fill_original(*out, bytes);
     return r;
   }
   *out = at;
@@ -125,18 +126,18 @@ static uint64_t pitch_key(uint64_t width, unsigned element)
 }
 
 /* 0: not known. */
-static uint64_t pitch_known(uint64_t key)
+static uint64_t pitch_find(uint64_t key)
 {
-  weir_entry *e = key ? hash_table_find(&pitches, key) : NULL;
+  hash_entry *e = key ? hash_table_find(&pitches, key) : NULL;
   return e ? atomic_load_explicit(&e->y, memory_order_acquire) : 0;
 }
 
 /* What the driver has said; and of the memory that it gave to the program itself. */
-static void pitch_learn(uint64_t key, uint64_t pitch, uint64_t at, uint64_t rows)
+static void pitch_store(uint64_t key, uint64_t pitch, uint64_t at, uint64_t rows)
 {
-  if (key && !pitch_known(key) && atomic_fetch_add(&pitches_known, 1) < PITCHES_MOST)
+  if (key && !pitch_find(key) && atomic_fetch_add(&pitches_known, 1) < PITCHES_MOST)
     (void)hash_table_put(&pitches, key, 0, pitch);
-  fill_passed(at, pitch * rows);
+  fill_original(at, pitch * rows);
 }
 
 /* Memory for `rows` rows of a width whose pitch is known; 0 in *pitch: the original has to do it.
@@ -144,7 +145,7 @@ static void pitch_learn(uint64_t key, uint64_t pitch, uint64_t at, uint64_t rows
 static bool serve_pitched(hook_call *c, uint64_t key, uint64_t rows, uint64_t *pitch, uint64_t *at)
 {
   uint64_t bytes;
-  *pitch = pitch_known(key);
+  *pitch = pitch_find(key);
   return *pitch && !__builtin_mul_overflow(*pitch, rows, &bytes) && serve(c, bytes, at);
 }
 
@@ -161,7 +162,7 @@ cudaError_t reroute_cudaMallocPitch(hook_call *c,
   cudaError_t r;
   WEIR_WITH_RELIEF(c, r, real(out, pitch, width, height));
   if (r == cudaSuccess && out && pitch && height)
-    pitch_learn(key, *pitch, (uint64_t)(uintptr_t)*out, height);
+    pitch_store(key, *pitch, (uint64_t)(uintptr_t)*out, height);
   return r;
 }
 
@@ -178,7 +179,7 @@ cudaError_t reroute_cudaMalloc3D(hook_call *c,
   cudaError_t r;
   WEIR_WITH_RELIEF(c, r, real(out, extent));
   if (r == cudaSuccess && out && extent.height && extent.depth)
-    pitch_learn(key, out->pitch, (uint64_t)(uintptr_t)out->ptr, extent.height * extent.depth);
+    pitch_store(key, out->pitch, (uint64_t)(uintptr_t)out->ptr, extent.height * extent.depth);
   return r;
 }
 
@@ -195,15 +196,15 @@ CUresult reroute_cuMemAllocPitch(
   }
   CUresult r;
   WEIR_WITH_RELIEF(c, r, real(out, pitch, width, height, element));
-  if (r == CUDA_SUCCESS && out && pitch && height) pitch_learn(key, *pitch, *out, height);
+  if (r == CUDA_SUCCESS && out && pitch && height) pitch_store(key, *pitch, *out, height);
   return r;
 }
 
 /* ---- freeing --------------------------------------------------------------------------------- */
 
 /* strict: as cudaFree, which waits for the work of the context that the memory is in. */
-__attribute__((noinline)) static free_outcome keep_strictly(hook_call *c, context_cache *k,
-                                                            const block_cache_block *b)
+__attribute__((noinline)) static free_outcome free_strict(hook_call *c, context_cache *k,
+                                                          const block_cache_block *b)
 {
   bool full;
   uint64_t start = clock_ticks();
@@ -225,7 +226,7 @@ WEIR_INLINE free_outcome keep_relaxed(hook_call *c, context_cache *k, const bloc
   int n = atomic_load_explicit(&process_recording, memory_order_relaxed)
               ? work_list(k->device.number, streams, STREAMS)
               : -1;
-  if (n < 0) return keep_strictly(c, k, b);
+  if (n < 0) return free_strict(c, k, b);
   if (block_cache_release(b, streams, (unsigned)n, c->start, &full)) return FREE_REAL;
   if (n) c->why = WEIR_WHY_PENDING;
   if (!full) return FREE_KEPT;
@@ -242,12 +243,12 @@ WEIR_INLINE void note_freed(hook_call *c, uint64_t address, const block_cache_bl
   if (!k)
     c->held = pointer_block_remove(address);
   else if (b->state == BLOCK_CACHE_LIVE)
-    c->held = (weir_block){address, b->requested, context_cache_tag(k)};
+    c->held = (pointer_block){address, b->requested, context_cache_tag(k)};
 }
 
 /* The original frees a block, and the driver may hand its address out again before that returns: so
  * nobody knows of it from here on. */
-static free_outcome part(const block_cache_block *b)
+static free_outcome forget_block(const block_cache_block *b)
 {
   if (!block_cache_detach(b)) return FREE_TWICE; /* by another thread just now */
   (void)pointer_block_remove(b->address);
@@ -269,10 +270,10 @@ free_outcome free_to_cache(hook_call *c, uint64_t address, bool host, block_cach
     c->why = WEIR_WHY_GRAPH;
   else if (context_cache_reached(k))
     c->why = WEIR_WHY_PEER;
-  if (c->why) return part(b);
+  if (c->why) return forget_block(b);
   free_outcome f =
-      process_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, b) : keep_strictly(c, k, b);
-  if (f != FREE_KEPT) return part(b);
+      process_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, b) : free_strict(c, k, b);
+  if (f != FREE_KEPT) return forget_block(b);
   c->flags |= WEIR_EVF_CACHED;
   c->held.bytes = b->bytes; /* what is cached */
   return f;
@@ -295,9 +296,9 @@ void free_finished(free_outcome f, const block_cache_block *b, int error)
 {
   if (f != FREE_REAL || !error) return;
   const context_cache *k = context_cache_of(b);
-  block_cache *w = __atomic_load_n(&k->whole, __ATOMIC_ACQUIRE);
+  block_cache *w = __atomic_load_n(&k->cache, __ATOMIC_ACQUIRE);
   if (!w) return; /* its context is gone, and the memory with it */
-  pointer_block_add((weir_block){b->address, b->bytes, context_cache_tag(k)});
+  pointer_block_add((pointer_block){b->address, b->bytes, context_cache_tag(k)});
   block_cache_reattach(w, b);
 }
 
@@ -314,21 +315,21 @@ CUresult reroute_cuMemFree(hook_call *c, CUresult (*real)(CUdeviceptr), CUdevice
 /* ---- left to the driver ---------------------------------------------------------------------- */
 
 /* A stream-ordered free of memory from cudaMalloc is the driver's business. */
-static free_outcome leave_to_driver(hook_call *c, uint64_t address, block_cache_block *b)
+static free_outcome free_by_driver(hook_call *c, uint64_t address, block_cache_block *b)
 {
   *b = block_cache_find(address);
   const context_cache *k = context_cache_of(b);
   note_freed(c, address, b, k);
   if (!k) return FREE_FOREIGN;
   c->why = WEIR_WHY_ORDERED;
-  return b->state == BLOCK_CACHE_LIVE ? part(b) : FREE_TWICE;
+  return b->state == BLOCK_CACHE_LIVE ? forget_block(b) : FREE_TWICE;
 }
 
 CUresult reroute_cuMemFreeAsync(hook_call *c, CUresult (*real)(CUdeviceptr, CUstream),
                                 CUdeviceptr ptr, CUstream stream)
 {
   block_cache_block b;
-  free_outcome f = leave_to_driver(c, ptr, &b);
+  free_outcome f = free_by_driver(c, ptr, &b);
   CUresult r = real(free_address(f, ptr), stream);
   free_finished(f, &b, (int)r);
   return r;

@@ -29,7 +29,7 @@ _Atomic uint64_t tainted_serial;
 _Atomic bool peer_access_enabled;
 static _Atomic bool broken; /* a context has an error that stays */
 #define OWN static __thread __attribute__((tls_model("initial-exec")))
-OWN uint64_t given_seen; /* block_cache_free_count() when this thread last gave all back */
+OWN uint64_t freed_seen; /* block_cache_free_count() when this thread last gave all back */
 OWN unsigned tries;      /* of its allocation, after the first */
 
 /* ---- caches ---------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static _Atomic bool watchers_known; /* it was asked whether there is a debugger 
 
 /* Ahead of the first cache and the first staged copy: a debugger may have come since the start.
  * Under the lock. */
-static bool debugged(void)
+static bool is_debugged(void)
 {
   const char *tool = atomic_load(&watchers_known) ? NULL : tool_at_work();
   atomic_store(&watchers_known, true);
@@ -76,14 +76,14 @@ bool reroute_is_watched(void)
 {
   if (__builtin_expect(!atomic_load_explicit(&watchers_known, memory_order_relaxed), 0)) {
     pthread_mutex_lock(&making);
-    (void)debugged();
+    (void)is_debugged();
     pthread_mutex_unlock(&making);
   }
   return process_mode_now() == WEIR_OBSERVE;
 }
 
 /* Memory has gone back to the driver: a fact for the trace. */
-static void on_given(void *device, const block_cache_freed *given)
+static void on_device_free(void *device, const block_cache_freed *given)
 {
   const reroute_device *d = device;
   cache_event_write(&(trace_event){.start = given->start,
@@ -95,23 +95,23 @@ static void on_given(void *device, const block_cache_freed *given)
                                    .bytes = given->bytes});
 }
 
-bool context_cache_make(context_cache *k, const weir_thread *t, int host)
+bool context_cache_make(context_cache *k, const thread_state *t, int host)
 {
   pthread_mutex_lock(&making);
-  if (!k->whole && !debugged() &&
+  if (!k->cache && !is_debugged() &&
       reroute_device_init(&k->device, (CUcontext)(uintptr_t)t->last_context, t->last_context_number,
                           t->last_device, host >= 0)) {
     block_cache_options o = {.keep_bytes = host >= 0 ? most_pinned() : most_cached(t->last_device),
                              .decay_ms = decay_ms,
-                             .on_given = on_given};
+                             .on_given = on_device_free};
     block_cache *made;
     if (!block_cache_open(&made, &k->device.backend, &o)) {
-      __atomic_store_n(&k->whole, made, __ATOMIC_RELEASE);
+      __atomic_store_n(&k->cache, made, __ATOMIC_RELEASE);
       if (host >= 0) atomic_fetch_or(&hosts_made[t->last_context_number], UINT32_C(1) << host);
     }
   }
   pthread_mutex_unlock(&making);
-  return k->whole != NULL;
+  return k->cache != NULL;
 }
 
 /* Takes the first out of a copy of hosts_made[]; -1: none is left. */
@@ -124,10 +124,10 @@ static int next_host(uint32_t *made)
   return first;
 }
 
-static void abandon(context_cache *k)
+static void abandon_cache(context_cache *k)
 {
-  if (k->whole) block_cache_abandon(k->whole);
-  k->whole = NULL;
+  if (k->cache) block_cache_abandon(k->cache);
+  k->cache = NULL;
 }
 
 void reroute_context_gone(unsigned number)
@@ -139,16 +139,16 @@ void reroute_context_gone(unsigned number)
   reroute_device_gone(number);
   pthread_mutex_lock(&making);
   contexts_gone++;
-  abandon(&context_caches[number]);
+  abandon_cache(&context_caches[number]);
   uint32_t made = atomic_exchange(&hosts_made[number], 0);
   for (int i; (i = next_host(&made)) >= 0;)
-    abandon(&host_caches[number][i]);
+    abandon_cache(&host_caches[number][i]);
   atomic_store(&broken, false);
   pthread_mutex_unlock(&making);
 }
 
 /* `waiting`: too, what could not be waited for. */
-static void give_back(block_cache *w, bool waiting)
+static void trim_cache(block_cache *w, bool waiting)
 {
   if (!w) return;
   (void)block_cache_trim(w, 0);
@@ -157,7 +157,7 @@ static void give_back(block_cache *w, bool waiting)
 
 /* Errors after which a context answers nothing else: "the process must be terminated" (cuda.h,
  * CUresult; some are newer than the headers may be). */
-static bool stays(int r)
+static bool is_sticky_error(int r)
 {
   enum { CONTAINED = 226, TENSOR_MEMORY_LEAK = 721, MPS_CLIENT_TERMINATED = 810, EXTERNAL = 911 };
   return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CONTAINED || r == CUDA_ERROR_ILLEGAL_ADDRESS ||
@@ -190,12 +190,12 @@ void reroute_taint_all(bool tell)
 
 static uint64_t clock_of(const context_cache *k)
 {
-  return k->whole ? block_cache_clock(k->whole) : 0;
+  return k->cache ? block_cache_clock(k->cache) : 0;
 }
 
-static void complete(const context_cache *k, uint64_t clock)
+static void complete_until(const context_cache *k, uint64_t clock)
 {
-  if (clock && k->whole) block_cache_complete(k->whole, clock);
+  if (clock && k->cache) block_cache_complete(k->cache, clock);
 }
 
 void wait_mark_begin(wait_mark *m, unsigned number)
@@ -212,9 +212,9 @@ void wait_mark_end(const wait_mark *m)
 {
   uint32_t made = m->made;
   work_waited(m->number, m->age);
-  complete(&context_caches[m->number], m->clock);
+  complete_until(&context_caches[m->number], m->clock);
   for (int i; (i = next_host(&made)) >= 0;)
-    complete(&host_caches[m->number][i], m->host[i]);
+    complete_until(&host_caches[m->number][i], m->host[i]);
 }
 
 /* Waits for all work of the cache's context and tells the caches, where anything in them waits; the
@@ -226,7 +226,7 @@ CUresult context_cache_wait(const context_cache *k)
   if (tell) wait_mark_begin(&m, k->device.number);
   CUresult r = reroute_device_wait(&k->device);
   if (r == CUDA_SUCCESS && tell) wait_mark_end(&m);
-  if (stays((int)r)) atomic_store(&broken, true);
+  if (is_sticky_error((int)r)) atomic_store(&broken, true);
   return r;
 }
 
@@ -240,9 +240,9 @@ static bool has_waiting(block_cache *w)
 void context_caches_age(unsigned number)
 {
   uint32_t made = atomic_load(&hosts_made[number]);
-  if (context_caches[number].whole) block_cache_age(context_caches[number].whole);
+  if (context_caches[number].cache) block_cache_age(context_caches[number].cache);
   for (int i; (i = next_host(&made)) >= 0;)
-    if (host_caches[number][i].whole) block_cache_age(host_caches[number][i].whole);
+    if (host_caches[number][i].cache) block_cache_age(host_caches[number][i].cache);
 }
 
 /* What a context's frees did not wait for, they would have without us: now is the time. The lock is
@@ -252,10 +252,10 @@ void context_caches_age(unsigned number)
 static bool wait_for_waiting(unsigned number)
 {
   const context_cache *waiting =
-      has_waiting(context_caches[number].whole) ? &context_caches[number] : NULL;
+      has_waiting(context_caches[number].cache) ? &context_caches[number] : NULL;
   uint32_t made = atomic_load(&hosts_made[number]);
   for (int i; !waiting && (i = next_host(&made)) >= 0;)
-    if (has_waiting(host_caches[number][i].whole)) waiting = &host_caches[number][i];
+    if (has_waiting(host_caches[number][i].cache)) waiting = &host_caches[number][i];
   if (!waiting) return true;
   if (reroute_hands_off()) return false;
   reroute_device device = waiting->device;
@@ -265,28 +265,28 @@ static bool wait_for_waiting(unsigned number)
   pthread_mutex_unlock(&making);
   CUresult r = reroute_device_wait(&device);
   pthread_mutex_lock(&making);
-  if (stays((int)r)) atomic_store(&broken, true);
+  if (is_sticky_error((int)r)) atomic_store(&broken, true);
   if (r == CUDA_SUCCESS && before == contexts_gone) wait_mark_end(&m);
   return r == CUDA_SUCCESS;
 }
 
 /* All cached memory of all contexts goes back. Under the lock: another thread may end a context. */
-static void give_all_back(void)
+static void trim_all_caches(void)
 {
   pthread_mutex_lock(&making);
   for (unsigned i = 1; i < WEIR_CACHES - 1; i++) {
     bool waiting = !wait_for_waiting(i);
-    give_back(context_caches[i].whole, waiting);
+    trim_cache(context_caches[i].cache, waiting);
     uint32_t made = atomic_load(&hosts_made[i]);
     for (int j; (j = next_host(&made)) >= 0;)
-      give_back(host_caches[i][j].whole, waiting);
+      trim_cache(host_caches[i][j].cache, waiting);
   }
   pthread_mutex_unlock(&making);
 }
 
 /* What other threads are just giving back was freed by the program before: without us it would be
  * there. For a while: the driver's free may wait for work that needs what this thread does next. */
-static void wait_for_giving(void)
+static void wait_for_frees(void)
 {
   enum { YIELDS = 64, PAUSES = 50000 };
   for (int i = 0; block_cache_is_freeing() && i < YIELDS + PAUSES; i++)
@@ -299,11 +299,11 @@ static void wait_for_giving(void)
 bool reroute_release_cached(void)
 {
   int saved = errno;
-  give_all_back();
-  wait_for_giving();
+  trim_all_caches();
+  wait_for_frees();
   uint64_t given = block_cache_free_count();
-  bool more = given != given_seen;
-  given_seen = given;
+  bool more = given != freed_seen;
+  freed_seen = given;
   errno = saved;
   return more;
 }
@@ -325,7 +325,7 @@ bool reroute_should_retry(int error)
 
 void reroute_note_error(int error)
 {
-  if (process_mode_now() != WEIR_OBSERVE && stays(error)) atomic_store(&broken, true);
+  if (process_mode_now() != WEIR_OBSERVE && is_sticky_error(error)) atomic_store(&broken, true);
 }
 
 void reroute_peers_enabled(void)
@@ -343,10 +343,10 @@ weir_status context_caches_stream_ends(unsigned number, void *stream, bool busy)
 {
   weir_status st = WEIR_OK;
   if (context_cache_here())
-    st = block_cache_stream_ends(context_caches[number].whole, stream, busy);
+    st = block_cache_stream_ends(context_caches[number].cache, stream, busy);
   uint32_t made = atomic_load(&hosts_made[number]);
   for (int i; !st && (i = next_host(&made)) >= 0;)
-    if (host_caches[number][i].whole)
-      st = block_cache_stream_ends(host_caches[number][i].whole, stream, busy);
+    if (host_caches[number][i].cache)
+      st = block_cache_stream_ends(host_caches[number][i].cache, stream, busy);
   return st;
 }

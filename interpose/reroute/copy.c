@@ -11,7 +11,7 @@
 
 /* ---- what may be staged ---------------------------------------------------------------------- */
 
-static bool driver_knows(uint64_t at)
+static bool pointer_known(uint64_t at)
 {
   PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
   CUmemorytype type = 0;
@@ -21,8 +21,8 @@ static bool driver_knows(uint64_t at)
 /* Memory that CUDA was not told of, from its first byte to its last. */
 static bool pageable(uint64_t at, uint64_t bytes)
 {
-  return !pointer_tag(at) && !pointer_tag(at + bytes - 1) && !driver_knows(at) &&
-         !driver_knows(at + bytes - 1);
+  return !pointer_tag(at) && !pointer_tag(at + bytes - 1) && !pointer_known(at) &&
+         !pointer_known(at + bytes - 1);
 }
 
 /* All of it in one allocation of device memory, of a context that has a number. */
@@ -60,18 +60,18 @@ static uint64_t copy_src(const copy_args *a)
 }
 
 /* Bytes from the first to the last; false: too many to be true. */
-static bool span(uint64_t pitch, const copy_args *a, uint64_t *bytes)
+static bool pitched_bytes(uint64_t pitch, const copy_args *a, uint64_t *bytes)
 {
   return !__builtin_mul_overflow(pitch, a->height - 1, bytes) &&
          !__builtin_add_overflow(*bytes, a->width, bytes);
 }
 
-static bool fits(const copy_args *a, bool to)
+static bool is_stageable(const copy_args *a, bool to)
 {
   uint64_t host, device;
   if (a->dimensions > 1 && (a->dst_pitch < a->width || a->src_pitch < a->width)) return false;
-  if (!span(to ? a->src_pitch : a->dst_pitch, a, &host) ||
-      !span(to ? a->dst_pitch : a->src_pitch, a, &device))
+  if (!pitched_bytes(to ? a->src_pitch : a->dst_pitch, a, &host) ||
+      !pitched_bytes(to ? a->dst_pitch : a->src_pitch, a, &device))
     return false;
   return pageable(to ? copy_src(a) : copy_dst(a), host) &&
          on_device(to ? copy_dst(a) : copy_src(a), device);
@@ -103,7 +103,7 @@ static bool wait_for_stream(CUstream stream)
   return r == CUDA_SUCCESS;
 }
 
-static bool stage(hook_call *c, const copy_args *a)
+static bool stage_pageable(hook_call *c, const copy_args *a)
 {
   CUresult r = CUDA_SUCCESS;
   bool to = may_be(a->dst_end, COPY_DEVICE) && may_be(a->src_end, COPY_HOST) &&
@@ -112,7 +112,7 @@ static bool stage(hook_call *c, const copy_args *a)
   if (!to && !from) return false;
   if (reroute_hands_off() || reroute_is_watched()) return false;
   context_refresh(&thread_self);
-  if (!fits(a, to)) return false;
+  if (!is_stageable(a, to)) return false;
   rule_action rule = reroute_rules_action(WEIR_RULES_COPY, c->site, a->width * a->height);
   if (rule == WEIR_RULE_STAGING_OFF) return false;
   CUstream stream = stream_of(c, a);
@@ -175,7 +175,7 @@ bool reroute_copy(hook_call *c, const copy_args *a)
   if (__builtin_mul_overflow(a->width, a->height, &bytes) || bytes < WEIR_STAGE_MIN) return false;
   bool between = may_be(a->dst_end, COPY_DEVICE) && may_be(a->src_end, COPY_DEVICE);
   if (between && a->dimensions == 1 && stage_peers(c, a)) return true;
-  return stage(c, a);
+  return stage_pageable(c, a);
 }
 
 /* ---- poison ---------------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ static bool to_host(const copy_args *a)
   if (a->dst_end != COPY_EITHER || a->src_end != COPY_EITHER) return false;
   unsigned to = block_tag_mem(pointer_tag(copy_dst(a)));
   return block_tag_mem(pointer_tag(copy_src(a))) == WEIR_MEM_DEVICE &&
-         (to == WEIR_MEM_PINNED || (!to && !driver_knows(copy_dst(a))));
+         (to == WEIR_MEM_PINNED || (!to && !pointer_known(copy_dst(a))));
 }
 
 /* What such a copy has brought back is looked at. Into memory that the driver knows not, a copy is
@@ -200,7 +200,7 @@ void reroute_look_at_copy(const hook_call *c, const copy_args *a)
   poison_poll();
   if (!to_host(a)) return;
   context_refresh(&thread_self);
-  if (a->blocking || c->flags & WEIR_EVF_STAGED || (!pointer_tag(dst) && !driver_knows(dst)))
+  if (a->blocking || c->flags & WEIR_EVF_STAGED || (!pointer_tag(dst) && !pointer_known(dst)))
     poison_check(&copy);
   else
     poison_check_later(&copy, stream_of(c, a));

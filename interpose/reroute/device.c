@@ -11,7 +11,7 @@
 #include "interpose/record/pointers.h"
 
 /* Makes the context current. *pushed: it was not. */
-static CUresult enter(const reroute_device *d, bool *pushed)
+static CUresult push_context(const reroute_device *d, bool *pushed)
 {
   CUcontext now = NULL;
   PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent);
@@ -24,7 +24,7 @@ static CUresult enter(const reroute_device *d, bool *pushed)
   return r;
 }
 
-static void leave(bool pushed)
+static void pop_context(bool pushed)
 {
   CUcontext was;
   PFN_cuCtxPopCurrent_v4000 pop = WEIR_HELPER(cuCtxPopCurrent_v2);
@@ -33,9 +33,9 @@ static void leave(bool pushed)
 
 #define HERE(call)                                                                                 \
   bool pushed;                                                                                     \
-  CUresult r = enter(self, &pushed);                                                               \
+  CUresult r = push_context(self, &pushed);                                                        \
   if (r == CUDA_SUCCESS) r = (call);                                                               \
-  leave(pushed)
+  pop_context(pushed)
 
 /* The same for what may take its time, and for a step (capture.h). */
 #define HERE_RELAXED(call)                                                                         \
@@ -45,11 +45,11 @@ static void leave(bool pushed)
 
 #define HERE_STEP(call)                                                                            \
   if (!capture_step_begin())                                                                       \
-    return said(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "beside a capture");                        \
+    return status_of_result(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "beside a capture");            \
   HERE(call);                                                                                      \
   capture_step_end()
 
-static weir_status said(CUresult r, const char *what)
+static weir_status status_of_result(CUresult r, const char *what)
 {
   if (r == CUDA_SUCCESS) return WEIR_OK;
   return weir_fail(r == CUDA_ERROR_OUT_OF_MEMORY ? WEIR_EOOM : WEIR_EIO, "%s: CUDA error %d", what,
@@ -62,7 +62,7 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
   HERE(WEIR_HELPER(cuMemGetInfo_v2)(&free_now, &total));
   *free_bytes = free_now;
   *total_bytes = total;
-  return said(r, "cuMemGetInfo");
+  return status_of_result(r, "cuMemGetInfo");
 }
 
 static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
@@ -72,9 +72,9 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
   HERE_RELAXED(WEIR_HELPER(cuMemAlloc_v2)(&at, bytes));
   *address = at;
   if (r == CUDA_SUCCESS)
-    pointer_block_add((weir_block){
+    pointer_block_add((pointer_block){
         at, bytes, block_tag_make(WEIR_MEM_DEVICE, (unsigned)d->backend.index, d->number)});
-  return said(r, "cuMemAlloc");
+  return status_of_result(r, "cuMemAlloc");
 }
 
 static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
@@ -84,7 +84,7 @@ static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
   (void)pointer_block_remove(address);
   HERE_RELAXED(d->host ? WEIR_HELPER(cuMemFreeHost)((void *)(uintptr_t)address)
                        : WEIR_HELPER(cuMemFree_v2)(address));
-  return said(r, d->host ? "cuMemFreeHost" : "cuMemFree");
+  return status_of_result(r, d->host ? "cuMemFreeHost" : "cuMemFree");
 }
 
 static weir_status event_create(void *self, void **event)
@@ -92,26 +92,26 @@ static weir_status event_create(void *self, void **event)
   CUevent made = NULL;
   HERE_STEP(WEIR_HELPER(cuEventCreate)(&made, CU_EVENT_DISABLE_TIMING));
   *event = made;
-  return said(r, "cuEventCreate");
+  return status_of_result(r, "cuEventCreate");
 }
 
 static weir_status event_destroy(void *self, void *event)
 {
   HERE(WEIR_HELPER(cuEventDestroy_v2)((CUevent)event));
-  return said(r, "cuEventDestroy");
+  return status_of_result(r, "cuEventDestroy");
 }
 
 static weir_status event_record(void *self, void *event, void *stream)
 {
   HERE_STEP(WEIR_HELPER(cuEventRecord)((CUevent)event, (CUstream)stream));
-  return said(r, "cuEventRecord");
+  return status_of_result(r, "cuEventRecord");
 }
 
 static weir_status event_query(void *self, void *event, bool *complete)
 {
   HERE_STEP(WEIR_HELPER(cuEventQuery)((CUevent)event));
   *complete = r == CUDA_SUCCESS;
-  return r == CUDA_ERROR_NOT_READY ? WEIR_OK : said(r, "cuEventQuery");
+  return r == CUDA_ERROR_NOT_READY ? WEIR_OK : status_of_result(r, "cuEventQuery");
 }
 
 static bool stream_capturing(void *self, void *stream)
@@ -125,14 +125,14 @@ static bool stream_capturing(void *self, void *stream)
 enum { CONTEXTS = 256, EVENTS = 8 };
 static _Atomic(void *) idle_events[CONTEXTS][EVENTS]; /* CUevent; by number of context */
 
-static CUresult event_take(unsigned number, CUevent *out)
+static CUresult event_acquire(unsigned number, CUevent *out)
 {
   for (int i = 0; i < EVENTS; i++)
     if ((*out = atomic_exchange(&idle_events[number][i], NULL))) return CUDA_SUCCESS;
   return WEIR_HELPER(cuEventCreate)(out, CU_EVENT_DISABLE_TIMING);
 }
 
-static void event_give(unsigned number, CUevent event, bool again)
+static void event_release(unsigned number, CUevent event, bool again)
 {
   for (int i = 0; again && i < EVENTS; i++) {
     void *none = NULL;
@@ -152,10 +152,10 @@ static CUresult record_context(const reroute_device *d, CUevent *event)
 {
   PFN_cuCtxRecordEvent_v12050 record = WEIR_HELPER(cuCtxRecordEvent);
   if (!record) return CUDA_ERROR_NOT_SUPPORTED;
-  CUresult r = event_take(d->number, event);
+  CUresult r = event_acquire(d->number, event);
   if (r != CUDA_SUCCESS) return r;
   r = record(d->context, *event);
-  if (r != CUDA_SUCCESS) event_give(d->number, *event, false);
+  if (r != CUDA_SUCCESS) event_release(d->number, *event, false);
   return r;
 }
 
@@ -175,7 +175,7 @@ static CUresult wait_for_context(const reroute_device *d)
   capture_relaxed mode = capture_relax();
   r = WEIR_HELPER(cuEventSynchronize)(event);
   capture_relax_end(&mode);
-  event_give(d->number, event, r == CUDA_SUCCESS && age == atomic_load(&context_age));
+  event_release(d->number, event, r == CUDA_SUCCESS && age == atomic_load(&context_age));
   return r;
 }
 

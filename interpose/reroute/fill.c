@@ -61,7 +61,7 @@ static CUresult poison(CUstream stream, uint64_t address, uint64_t bytes)
   return r;
 }
 
-static CUresult zero(CUstream stream, uint64_t address, uint64_t bytes)
+static CUresult zero_block(CUstream stream, uint64_t address, uint64_t bytes)
 {
   PFN_cuMemsetD8Async_v3020 set = WEIR_HELPER(cuMemsetD8Async);
   return set ? set(address, 0, bytes, stream) : CUDA_ERROR_NOT_SUPPORTED;
@@ -77,7 +77,7 @@ CUresult fill_device_memory(unsigned number, uint64_t address, uint64_t bytes, b
   capture_relaxed mode = capture_relax();
   CUresult r = stream_of(number, &stream);
   if (r == CUDA_SUCCESS)
-    r = fill_in_use == WEIR_FILL_ZERO ? zero(stream, address, bytes)
+    r = fill_in_use == WEIR_FILL_ZERO ? zero_block(stream, address, bytes)
                                       : poison(stream, address, bytes);
   if (r == CUDA_SUCCESS) r = wait(stream);
   capture_relax_end(&mode);

@@ -30,8 +30,8 @@ static context_cache *cache_of(const hook_call *c, const host_way *h)
 static void host_adopt(hook_call *c, const context_cache *k, void *ptr, size_t asked)
 {
   uint64_t at = (uint64_t)(uintptr_t)ptr;
-  if (block_cache_adopt(k->whole, asked, at)) return;
-  pointer_block_add((weir_block){at, block_cache_round(asked), context_cache_tag(k)});
+  if (block_cache_adopt(k->cache, asked, at)) return;
+  pointer_block_add((pointer_block){at, block_cache_round(asked), context_cache_tag(k)});
   c->routed = true;
 }
 
@@ -55,7 +55,7 @@ static CUresult host_alloc(hook_call *c, const host_way *h, void **out, size_t b
     WEIR_WITH_RELIEF(c, r, host_get(h, out, bytes));
     return r;
   }
-  if (block_cache_reuse(k->whole, bytes, &at)) {
+  if (block_cache_reuse(k->cache, bytes, &at)) {
     *out = (void *)(uintptr_t)at;
     if (fill_in_use == WEIR_FILL_ZERO) memset(*out, 0, bytes);
     c->flags |= WEIR_EVF_CACHED;

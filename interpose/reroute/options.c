@@ -20,7 +20,7 @@ static void read_fill(void)
 {
   bool zero = process_flag_option("WEIR_ZERO"), poison = process_flag_option("WEIR_POISON");
   if (zero && poison) {
-    log_message("WEIR_ZERO and WEIR_POISON exclude each other; neither is used.");
+    process_say("WEIR_ZERO and WEIR_POISON exclude each other; neither is used.");
     unsetenv("WEIR_ZERO");
     unsetenv("WEIR_POISON");
     return;
@@ -37,7 +37,7 @@ static void read_rules(void)
 
   if (!text || !*text) return;
   if (rule_list_read(&rules, text)) {
-    log_message("%s; no rules are used.", weir_error_message());
+    process_say("%s; no rules are used.", weir_error_message());
     unsetenv("WEIR_RULES");
     return;
   }
@@ -70,7 +70,7 @@ static void read_options(void)
  */
 
 /* Beside a tool that watches the program's memory nothing is rerouted. */
-static void start(void)
+static void start_rerouting(void)
 {
   read_options();
   if (options.mode != WEIR_OBSERVE && (tool = tool_at_start())) options.mode = WEIR_OBSERVE;
@@ -90,7 +90,7 @@ static void first_event(void)
   weir_note(text);
 }
 
-static const process_part part = {.start = start,
+static const process_part part = {.start = start_rerouting,
                                   .first_event = first_event,
                                   .thread_ends = poison_flush,
                                   .forked = reroute_forked,

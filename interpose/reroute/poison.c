@@ -17,16 +17,16 @@ enum { LATER = 64, WORD = 8, CHUNK = 4096 };
 
 typedef struct later { /* a copy that was not complete */
   poison_copy copy;
-  const weir_thread *owner; /* NULL: free */
-  CUevent done;             /* of the driver's; owned */
-  unsigned number;          /* of the context */
-  uint32_t stack;           /* of the owner's, where the copy was made */
+  const thread_state *owner; /* NULL: free */
+  CUevent done;              /* of the driver's; owned */
+  unsigned number;           /* of the context */
+  uint32_t stack;            /* of the owner's, where the copy was made */
 } later;
 
 static later laters[LATER];
 static unsigned next_victim;
-static const weir_thread nobody; /* owns what a thread has left at its end: events */
-static _Atomic bool left;        /* there may be such */
+static const thread_state no_thread; /* owns what a thread has left at its end: events */
+static _Atomic bool left;            /* there may be such */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -105,33 +105,34 @@ void poison_check(const poison_copy *copy)
 
 /* ---- later ----------------------------------------------------------------------------------- */
 
-static void drop(later *l)
+static void drop_pending(later *l)
 {
   PFN_cuEventDestroy_v4000 destroy = WEIR_HELPER(cuEventDestroy_v2);
   if (l->done && destroy) (void)destroy(l->done);
   *l = (later){0};
 }
 
-static uint64_t span(const poison_copy *c)
+static uint64_t host_bytes(const poison_copy *c)
 {
   return (c->rows - 1) * c->host_pitch + c->width;
 }
 
 /* What a newer copy writes over is no older copy's any more. A place for one: of all, if need be,
  * the one that has waited longest. */
-static later *place_for(const poison_copy *c)
+static later *pending_slot(const poison_copy *c)
 {
   later *found = NULL;
   for (int i = 0; i < LATER; i++) {
     later *l = &laters[i];
-    if (l->owner == &nobody) drop(l);
-    if (l->owner && l->copy.host < c->host + span(c) && c->host < l->copy.host + span(&l->copy))
-      drop(l);
+    if (l->owner == &no_thread) drop_pending(l);
+    if (l->owner && l->copy.host < c->host + host_bytes(c) &&
+        c->host < l->copy.host + host_bytes(&l->copy))
+      drop_pending(l);
     if (!l->owner && !found) found = l;
   }
   if (found) return found;
   found = &laters[next_victim++ % LATER];
-  drop(found);
+  drop_pending(found);
   return found;
 }
 
@@ -139,7 +140,7 @@ void poison_check_later(const poison_copy *copy, CUstream stream)
 {
   PFN_cuEventCreate_v2000 create = WEIR_HELPER(cuEventCreate);
   PFN_cuEventRecord_v2000 record = WEIR_HELPER(cuEventRecord);
-  weir_thread *t = &thread_self;
+  thread_state *t = &thread_self;
   later l = {.copy = *copy, .owner = t, .number = t->last_context_number};
   int saved = errno;
   if (!create || !record || !capture_step_begin()) return;
@@ -151,15 +152,15 @@ void poison_check_later(const poison_copy *copy, CUstream stream)
   if (r == CUDA_SUCCESS) {
     if (thread_ready(t)) l.stack = stack_capture(&t->stacks, &t->writer);
     pthread_mutex_lock(&lock);
-    *place_for(copy) = l;
+    *pending_slot(copy) = l;
     pthread_mutex_unlock(&lock);
   } else {
-    drop(&l);
+    drop_pending(&l);
   }
   errno = saved;
 }
 
-static bool complete(CUevent event)
+static bool is_complete(CUevent event)
 {
   PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery);
   if (!query || !capture_step_begin()) return false;
@@ -170,33 +171,33 @@ static bool complete(CUevent event)
 
 /* The next of the thread's that is complete is taken out; `end`: or not, and its event, which only
  * the driver can destroy, stays for another thread's call. */
-static bool take_one(later *out, bool end)
+static bool check_pending(later *out, bool end)
 {
   bool found = false;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < LATER && !found; i++) {
     later *l = &laters[i];
     if (l->owner != &thread_self) continue;
-    found = end || complete(l->done);
+    found = end || is_complete(l->done);
     if (!found) continue;
     *out = *l;
-    l->owner = &nobody;
+    l->owner = &no_thread;
     if (end) {
       atomic_store(&left, true);
     } else {
       l->done = NULL;
-      drop(l);
+      drop_pending(l);
     }
   }
   pthread_mutex_unlock(&lock);
   return found;
 }
 
-static void drop_left(void)
+static void drop_all_pending(void)
 {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < LATER; i++)
-    if (laters[i].owner == &nobody) drop(&laters[i]);
+    if (laters[i].owner == &no_thread) drop_pending(&laters[i]);
   atomic_store(&left, false);
   pthread_mutex_unlock(&lock);
 }
@@ -206,10 +207,10 @@ void poison_poll(void)
   int saved = errno;
   later l;
   if (capture_live()) return;
-  if (atomic_load_explicit(&left, memory_order_relaxed)) drop_left();
-  while (take_one(&l, false)) {
+  if (atomic_load_explicit(&left, memory_order_relaxed)) drop_all_pending();
+  while (check_pending(&l, false)) {
     report(&l.copy, l.stack, true);
-    drop(&l);
+    drop_pending(&l);
   }
   errno = saved;
 }
@@ -219,7 +220,7 @@ void poison_flush(void)
   int saved = errno;
   later l;
   if (fill_in_use != WEIR_FILL_POISON) return;
-  while (take_one(&l, true))
+  while (check_pending(&l, true))
     report(&l.copy, l.stack, false);
   errno = saved;
 }

@@ -26,14 +26,14 @@ void reroute_taint(uint64_t address, reroute_reason why)
 {
   reroute_address r = reroute_find_block(address);
   if (r.what != WEIR_ROUTED_LIVE || !block_cache_forget(r.base)) return;
-  weir_block b = pointer_block_remove(r.base);
+  pointer_block b = pointer_block_remove(r.base);
   cache_event_tainted(r.base, b.bytes, why);
   b.bytes = r.requested;
   pointer_block_add(b);
 }
 
 /* `ptr`, or where it is in memory that the program has freed an address that is nobody's. */
-static CUdeviceptr as_seen(CUdeviceptr ptr, reroute_address *what)
+static CUdeviceptr visible_free(CUdeviceptr ptr, reroute_address *what)
 {
   *what = reroute_find_block(ptr);
   return what->what == WEIR_ROUTED_CACHED ? (CUdeviceptr)WEIR_FREED_ADDRESS : ptr;
@@ -72,7 +72,7 @@ static bool page_add(const room *r, uint64_t page)
   return false;
 }
 
-static bool in_room(const room *r, const weir_block *b)
+static bool in_room(const room *r, const pointer_block *b)
 {
   return block_tag_mem(b->tag) == WEIR_MEM_DEVICE && block_tag_device(b->tag) == r->device &&
          !(b->tag & WEIR_TAG_POOL) && b->bytes;
@@ -84,7 +84,7 @@ static bool is_cached(const block_cache_block *b)
 }
 
 /* First look: blocks with pages of their own; how many others there are. */
-static void room_of_large(void *context, weir_block b)
+static void room_of_large(void *context, pointer_block b)
 {
   room *r = context;
   if (!in_room(r, &b)) return;
@@ -96,7 +96,7 @@ static void room_of_large(void *context, weir_block b)
   if (is_cached(&known)) r->cached += known.bytes;
 }
 
-static void room_of_small(void *context, weir_block b)
+static void room_of_small(void *context, pointer_block b)
 {
   room *r = context;
   if (!in_room(r, &b) || b.bytes > BLOCK_CACHE_PAGE / 2) return;
@@ -143,7 +143,7 @@ CUresult handle_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *, size_t *
                                         CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
   reroute_address what;
-  CUresult r = real(base, bytes, as_seen(ptr, &what));
+  CUresult r = real(base, bytes, visible_free(ptr, &what));
   if (r == CUDA_SUCCESS && bytes && what.what == WEIR_ROUTED_LIVE) *bytes = what.requested;
   return r;
 }
@@ -166,7 +166,7 @@ CUresult handle_cuPointerGetAttribute(CUresult (*real)(void *, CUpointer_attribu
                                       void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
   reroute_address what;
-  CUresult r = real(data, attribute, as_seen(ptr, &what));
+  CUresult r = real(data, attribute, visible_free(ptr, &what));
   if (r == CUDA_SUCCESS) adjust(&what, attribute, data, ptr);
   return r;
 }
@@ -177,7 +177,7 @@ CUresult handle_cuPointerGetAttributes(CUresult (*real)(unsigned, CUpointer_attr
                                        CUdeviceptr ptr)
 {
   reroute_address what;
-  CUresult r = real(count, attributes, data, as_seen(ptr, &what));
+  CUresult r = real(count, attributes, data, visible_free(ptr, &what));
   for (unsigned i = 0; r == CUDA_SUCCESS && i < count; i++)
     adjust(&what, attributes[i], data[i], ptr);
   return r;
@@ -190,7 +190,7 @@ handle_cuPointerSetAttribute(CUresult (*real)(const void *, CUpointer_attribute,
                              const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
   reroute_address what;
-  CUresult r = real(value, attribute, as_seen(ptr, &what));
+  CUresult r = real(value, attribute, visible_free(ptr, &what));
   if (r == CUDA_SUCCESS && what.what == WEIR_ROUTED_LIVE) reroute_taint(ptr, WEIR_WHY_ATTRIBUTE);
   return r;
 }
@@ -202,7 +202,7 @@ CUresult handle_cuMemGetHandleForAddressRange(CUresult (*real)(void *, CUdevicep
                                               CUmemRangeHandleType type, unsigned long long flags)
 {
   reroute_address what;
-  CUresult r = real(handle, as_seen(ptr, &what), bytes, type, flags);
+  CUresult r = real(handle, visible_free(ptr, &what), bytes, type, flags);
   if (r == CUDA_SUCCESS) reroute_taint(ptr, WEIR_WHY_HANDLE);
   return r;
 }
@@ -211,7 +211,7 @@ CUresult handle_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *, CUdeviceptr
                                   CUipcMemHandle *handle, CUdeviceptr ptr)
 {
   reroute_address what;
-  CUresult r = real(handle, as_seen(ptr, &what));
+  CUresult r = real(handle, visible_free(ptr, &what));
   if (r == CUDA_SUCCESS) reroute_taint(ptr, WEIR_WHY_IPC);
   return r;
 }

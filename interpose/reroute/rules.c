@@ -120,13 +120,13 @@ typedef struct image { /* an ELF file, mapped */
   size_t bytes;
 } image;
 
-static const void *part(const image *m, uint64_t offset, uint64_t bytes)
+static const void *bytes_in_image(const image *m, uint64_t offset, uint64_t bytes)
 {
   return offset <= m->bytes && bytes <= m->bytes - offset ? m->at + offset : NULL;
 }
 
 /* Of the rules, those whose function is this symbol. */
-static uint64_t named(const char *name, size_t room)
+static uint64_t is_name_of(const char *name, size_t room)
 {
   uint64_t fits = 0;
   for (unsigned i = 0; i < rules.count; i++) {
@@ -139,8 +139,8 @@ static uint64_t named(const char *name, size_t room)
 static uint64_t search_symbols(const image *m, const ElfW(Shdr) * table, const ElfW(Shdr) * text,
                                uint64_t address)
 {
-  const ElfW(Sym) *symbols = part(m, table->sh_offset, table->sh_size);
-  const char *names = part(m, text->sh_offset, text->sh_size);
+  const ElfW(Sym) *symbols = bytes_in_image(m, table->sh_offset, table->sh_size);
+  const char *names = bytes_in_image(m, text->sh_offset, text->sh_size);
   uint64_t fits = 0;
   if (!symbols || !names || table->sh_offset % _Alignof(ElfW(Sym))) return 0;
   for (size_t i = 0; i < table->sh_size / sizeof *symbols; i++) {
@@ -148,7 +148,7 @@ static uint64_t search_symbols(const image *m, const ElfW(Shdr) * table, const E
     if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || !s->st_shndx || s->st_name >= text->sh_size)
       continue;
     if (address - s->st_value < s->st_size)
-      fits |= named(names + s->st_name, text->sh_size - s->st_name);
+      fits |= is_name_of(names + s->st_name, text->sh_size - s->st_name);
   }
   return fits;
 }
@@ -156,12 +156,12 @@ static uint64_t search_symbols(const image *m, const ElfW(Shdr) * table, const E
 /* Rules whose function holds the address (of the file, not of memory). */
 static uint64_t search_image(const image *m, uint64_t address)
 {
-  const ElfW(Ehdr) *e = part(m, 0, sizeof *e);
+  const ElfW(Ehdr) *e = bytes_in_image(m, 0, sizeof *e);
   uint64_t fits = 0;
   if (!e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_ident[EI_CLASS] != ELFCLASS64 ||
       e->e_shentsize != sizeof(ElfW(Shdr)) || e->e_shoff % _Alignof(ElfW(Shdr)))
     return 0;
-  const ElfW(Shdr) *h = part(m, e->e_shoff, (uint64_t)e->e_shnum * sizeof *h);
+  const ElfW(Shdr) *h = bytes_in_image(m, e->e_shoff, (uint64_t)e->e_shnum * sizeof *h);
   for (unsigned i = 0; h && i < e->e_shnum; i++)
     if ((h[i].sh_type == SHT_SYMTAB || h[i].sh_type == SHT_DYNSYM) && h[i].sh_link < e->e_shnum)
       fits |= search_symbols(m, &h[i], &h[h[i].sh_link], address);
@@ -186,7 +186,7 @@ static uint64_t in_function(const place *p)
 }
 
 /* Rules with a place that fit a site. The call is ahead of where it returns to. */
-static uint64_t find_out(const void *site)
+static uint64_t resolve_site(const void *site)
 {
   place p = {.address = (uintptr_t)site - 1};
   uint64_t fits = 0, functions = 0;
@@ -210,10 +210,10 @@ static uint64_t fits_site(const void *site)
   uint64_t now = atomic_load_explicit(&generation, memory_order_relaxed);
   uint64_t key = (uint64_t)(uintptr_t)site ^ now << 48;
   if (!site) return 0;
-  weir_entry *e = hash_table_find(&sites, key);
+  hash_entry *e = hash_table_find(&sites, key);
   if (e && atomic_load_explicit(&e->y, memory_order_acquire))
     return atomic_load_explicit(&e->x, memory_order_relaxed);
-  uint64_t fits = find_out(site);
+  uint64_t fits = resolve_site(site);
   (void)hash_table_put(&sites, key, fits, 1);
   return fits;
 }

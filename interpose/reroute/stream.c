@@ -49,7 +49,7 @@ CUresult reroute_cuStreamDestroy(hook_call *c, CUresult (*real)(CUstream), CUstr
 
 /* A green context shares the memory of its device's primary context and has streams of its own:
  * what they do is noted for another context than the one that the memory is in. */
-static void goes_green(void)
+static void to_green_context(void)
 {
   work_note_unknown("the program uses green contexts");
 }
@@ -60,7 +60,7 @@ CUresult reroute_cuGreenCtxStreamCreate(hook_call *c,
                                         int priority)
 {
   (void)c;
-  goes_green();
+  to_green_context();
   return real(stream, green, flags, priority);
 }
 
@@ -68,6 +68,6 @@ CUresult reroute_cuCtxFromGreenCtx(hook_call *c, CUresult (*real)(CUcontext *, C
                                    CUcontext *context, CUgreenCtx green)
 {
   (void)c;
-  goes_green();
+  to_green_context();
   return real(context, green);
 }

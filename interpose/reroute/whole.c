@@ -78,15 +78,15 @@ struct block_cache { /* what a hit touches comes first */
   const weir_backend *backend;
   block_cache_options options;
   block_cache_counters stats;
-  uint64_t clock;        /* frees so far */
-  rec_id newest, oldest; /* idle */
-  rec_id waiting;        /* newest first */
-  unsigned ended;        /* streams that ended and are not forgotten */
-  unsigned stream_count; /* slots ever used */
-  rec_id bins[BINS];     /* idle, newest first */
-  uint32_t in_bin[BINS]; /* waiting blocks of the bin's sizes */
-  uint32_t given[BINS];  /* blocks given back that no miss was blamed on yet */
-  uint8_t why[BINS];     /* block_cache_reason of the last one given back; FIRST: none ever made */
+  uint64_t clock;             /* frees so far */
+  rec_id newest, oldest;      /* idle */
+  rec_id waiting;             /* newest first */
+  unsigned ended;             /* streams that ended and are not forgotten */
+  unsigned stream_count;      /* slots ever used */
+  rec_id bins[BINS];          /* idle, newest first */
+  uint32_t in_bin[BINS];      /* waiting blocks of the bin's sizes */
+  uint32_t freed_count[BINS]; /* blocks given back that no miss was blamed on yet */
+  uint8_t why[BINS]; /* block_cache_reason of the last one given back; FIRST: none ever made */
   stream streams[STREAMS];
 };
 
@@ -110,8 +110,8 @@ static struct {
   uint32_t mask, count;
 } map;
 static uint64_t serial;
-static _Atomic uint64_t given_so_far; /* blocks, by all caches */
-static _Atomic uint32_t giving;       /* blocks that the device is asked to take back */
+static _Atomic uint64_t freed_so_far; /* blocks, by all caches */
+static _Atomic uint32_t freeing;      /* blocks that the device is asked to take back */
 static struct {
   uint64_t ticks; /* clock_ticks() when `ms` was read, or a little earlier */
   uint32_t ms;    /* the time last read: all times here come from it, so that none is ahead */
@@ -286,7 +286,7 @@ static void waiting_in(block_cache *w, rec_id id)
 }
 
 /* An ended stream that nothing waits for and whose work is complete is forgotten. */
-static void let_go(block_cache *w, stream *s)
+static void release_waiting(block_cache *w, stream *s)
 {
   if (!s->ended || s->uses || s->marked > s->done) return;
   if (s->marker) (void)w->backend->event_destroy(w->backend->self, s->marker);
@@ -300,7 +300,7 @@ static void uses_drop(block_cache *w, rec_id id)
     next = recs[u].next;
     stream *s = &w->streams[recs[u].stream];
     s->uses--;
-    let_go(w, s);
+    release_waiting(w, s);
     rec_drop(u);
   }
   recs[id].uses = 0;
@@ -316,7 +316,7 @@ static void waiting_out(block_cache *w, rec_id id)
 }
 
 /* Out of whatever list its state puts it in, and no more known. */
-static void vanish(rec_id id)
+static void remove_block(rec_id id)
 {
   block_cache *w = recs[id].cache;
   if (recs[id].state == BLOCK_CACHE_IDLE) idle_out(w, id);
@@ -358,7 +358,7 @@ static bool capturing(const block_cache *w, const stream *s)
   return b->stream_capturing && b->stream_capturing(b->self, s->handle);
 }
 
-static weir_status mark(block_cache *w, stream *s)
+static weir_status mark_stream(block_cache *w, stream *s)
 {
   const weir_backend *b = w->backend;
   weir_status st = WEIR_OK;
@@ -370,7 +370,7 @@ static weir_status mark(block_cache *w, stream *s)
 }
 
 /* Brings `done` up to date; marks what no marker covers yet. */
-static void ask(block_cache *w, stream *s)
+static void query_stream(block_cache *w, stream *s)
 {
   const weir_backend *b = w->backend;
   for (int i = 0; i < 2; i++) {
@@ -379,11 +379,11 @@ static void ask(block_cache *w, stream *s)
       if (capturing(w, s) || b->event_query(b->self, s->marker, &complete) || !complete) return;
       s->done = s->marked;
     }
-    if (i || s->ended || s->dirty <= s->done || mark(w, s)) return;
+    if (i || s->ended || s->dirty <= s->done || mark_stream(w, s)) return;
   }
 }
 
-static bool over(const block_cache *w, rec_id id)
+static bool uses_complete(const block_cache *w, rec_id id)
 {
   for (rec_id u = recs[id].uses; u; u = recs[u].next)
     if (recs[u].serial > w->streams[recs[u].stream].done) return false;
@@ -391,43 +391,43 @@ static bool over(const block_cache *w, rec_id id)
 }
 
 /* Waiting blocks whose work is complete become idle. */
-static void settle(block_cache *w)
+static void settle_waiting(block_cache *w)
 {
   uint32_t now = time_now();
   for (rec_id id = w->waiting, next; id; id = next) {
     next = recs[id].next;
-    if (!over(w, id)) continue;
+    if (!uses_complete(w, id)) continue;
     waiting_out(w, id);
     idle_in(w, id, now);
   }
 }
 
-static void poll(block_cache *w)
+static void poll_streams(block_cache *w)
 {
   if (!w->waiting) return;
   for (unsigned i = 0; i < w->stream_count; i++)
-    if (w->streams[i].uses) ask(w, &w->streams[i]);
-  settle(w);
+    if (w->streams[i].uses) query_stream(w, &w->streams[i]);
+  settle_waiting(w);
 }
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
 /* A block goes back. The lock is let go for the call: the block is in no list then, and the index
  * forgets it before the device can hand out its address again. */
-static weir_status give(block_cache *w, rec_id id, block_cache_reason why)
+static weir_status free_to_device(block_cache *w, rec_id id, block_cache_reason why)
 {
   const weir_backend *b = w->backend;
   block_cache_freed g = {recs[id].address, recs[id].bytes, 0, why};
   unsigned bin = bin_of(g.bytes);
-  vanish(id);
-  w->given[bin]++;
+  remove_block(id);
+  w->freed_count[bin]++;
   w->why[bin] = (uint8_t)why;
-  atomic_fetch_add(&giving, 1);
+  atomic_fetch_add(&freeing, 1);
   bias_unlock(&lock);
   g.start = clock_ticks();
   weir_status st = b->source.segment_free(b->self, g.address, g.bytes);
-  atomic_fetch_add(&given_so_far, 1);
-  atomic_fetch_sub(&giving, 1);
+  atomic_fetch_add(&freed_so_far, 1);
+  atomic_fetch_sub(&freeing, 1);
   if (w->options.on_given) w->options.on_given(b->self, &g);
   bias_lock(&lock);
   w->stats.device_frees++;
@@ -435,11 +435,11 @@ static weir_status give(block_cache *w, rec_id id, block_cache_reason why)
   return st;
 }
 
-static weir_status trim(block_cache *w, uint64_t keep, block_cache_reason why)
+static weir_status trim_idle(block_cache *w, uint64_t keep, block_cache_reason why)
 {
   weir_status st = WEIR_OK;
   while (!st && w->oldest && w->stats.idle_bytes > keep)
-    st = give(w, w->oldest, why);
+    st = free_to_device(w, w->oldest, why);
   return st;
 }
 
@@ -449,23 +449,23 @@ HOT bool aged(const block_cache *w, uint32_t now)
          now - recs[w->oldest].when >= (uint32_t)w->options.decay_ms;
 }
 
-__attribute__((noinline)) static void give_some(block_cache *w, uint32_t now)
+__attribute__((noinline)) static void free_some(block_cache *w, uint32_t now)
 {
   uint64_t most = w->options.keep_bytes;
   if (w->stats.idle_bytes + w->stats.waiting_bytes > most) {
-    poll(w);
-    (void)trim(w, w->stats.waiting_bytes < most ? most - w->stats.waiting_bytes : 0,
-               BLOCK_CACHE_LIMIT);
+    poll_streams(w);
+    (void)trim_idle(w, w->stats.waiting_bytes < most ? most - w->stats.waiting_bytes : 0,
+                    BLOCK_CACHE_LIMIT);
   }
   while (aged(w, now))
-    if (give(w, w->oldest, BLOCK_CACHE_DECAY)) return;
+    if (free_to_device(w, w->oldest, BLOCK_CACHE_DECAY)) return;
 }
 
 /* What is cached keeps below the bound, as far as it is complete, and what is old goes. */
-HOT void decay(block_cache *w, uint32_t now)
+HOT void decay_idle(block_cache *w, uint32_t now)
 {
   if (w->stats.idle_bytes + w->stats.waiting_bytes > w->options.keep_bytes || aged(w, now))
-    give_some(w, now);
+    free_some(w, now);
 }
 
 /* ---- blocks out and in ----------------------------------------------------------------------- */
@@ -497,19 +497,19 @@ static weir_status from_device(block_cache *w, uint64_t bytes, uint64_t *address
     bias_lock(&lock);
     w->stats.device_allocs++;
     if (st != WEIR_EOOM || tries) return st;
-    poll(w);
-    (void)trim(w, 0, BLOCK_CACHE_TRIM);
+    poll_streams(w);
+    (void)trim_idle(w, 0, BLOCK_CACHE_TRIM);
   }
 }
 
 /* Why a block of this size had to be made; each block given back is blamed once. */
-static block_cache_reason missed(block_cache *w, uint64_t bytes)
+static block_cache_reason miss_reason(block_cache *w, uint64_t bytes)
 {
   unsigned bin = bin_of(bytes);
   block_cache_reason last = (block_cache_reason)w->why[bin];
   if (w->in_bin[bin]) return BLOCK_CACHE_WAITED_FOR;
-  if (w->given[bin]) {
-    w->given[bin]--;
+  if (w->freed_count[bin]) {
+    w->freed_count[bin]--;
     return last;
   }
   if (last) return BLOCK_CACHE_IN_USE;
@@ -532,23 +532,23 @@ static rec_id rec_live(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t 
 }
 
 /* Lock held. */
-static weir_status adopt(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t address)
+static weir_status adopt_block(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t address)
 {
   /* The device gives an address that we have: it was freed behind our back. */
   rec_id id = map_find(address);
-  if (id) vanish(id);
+  if (id) remove_block(id);
   id = rec_live(w, asked, bytes, address);
   if (!id) return no_memory();
-  recs[id].why = (uint8_t)missed(w, bytes);
+  recs[id].why = (uint8_t)miss_reason(w, bytes);
   w->stats.misses++;
   return WEIR_OK;
 }
 
-static weir_status miss(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t *address)
+static weir_status alloc_missed(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t *address)
 {
   weir_status st = from_device(w, bytes, address);
   if (st) return st;
-  st = adopt(w, asked, bytes, *address);
+  st = adopt_block(w, asked, bytes, *address);
   if (st) (void)w->backend->source.segment_free(w->backend->self, *address, bytes);
   return st;
 }
@@ -559,7 +559,7 @@ HOT bool reuse(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t *address
   unsigned bin = bin_of(bytes);
   rec_id id = find_idle(w, bin, bytes);
   if (!id && w->in_bin[bin]) {
-    poll(w);
+    poll_streams(w);
     id = find_idle(w, bin, bytes);
   }
   if (!id) return false;
@@ -583,7 +583,7 @@ weir_status block_cache_malloc(block_cache *w, uint64_t asked, uint64_t *address
   uint64_t bytes = round_up(asked);
   HOLD_LOCK;
   *hit = reuse(w, asked, bytes, address);
-  return *hit ? WEIR_OK : miss(w, asked, bytes, address);
+  return *hit ? WEIR_OK : alloc_missed(w, asked, bytes, address);
 }
 
 bool block_cache_reuse(block_cache *w, uint64_t asked, uint64_t *address)
@@ -595,7 +595,7 @@ bool block_cache_reuse(block_cache *w, uint64_t asked, uint64_t *address)
 weir_status block_cache_adopt(block_cache *w, uint64_t asked, uint64_t address)
 {
   HOLD_LOCK;
-  return adopt(w, asked, round_up(asked), address);
+  return adopt_block(w, asked, round_up(asked), address);
 }
 
 uint64_t block_cache_round(uint64_t bytes)
@@ -603,7 +603,7 @@ uint64_t block_cache_round(uint64_t bytes)
   return sane(bytes) ? round_up(bytes) : bytes;
 }
 
-static weir_status use(rec_id id, block_cache *w, stream *s)
+static weir_status add_use(rec_id id, block_cache *w, stream *s)
 {
   if (!s)
     return weir_fail(WEIR_ELIMIT, "more than %d streams have work that a cached block waits for",
@@ -626,21 +626,21 @@ __attribute__((noinline)) static weir_status uses_make(block_cache *w, rec_id id
 {
   weir_status st = WEIR_OK;
   for (unsigned i = 0; i < count && !st; i++)
-    st = use(id, w, stream_of(w, streams[i]));
+    st = add_use(id, w, stream_of(w, streams[i]));
   for (unsigned i = 0; i < w->stream_count && !st; i++) {
     stream *s = &w->streams[i];
     if (!s->used || !s->ended) continue;
-    ask(w, s);
+    query_stream(w, s);
     if (s->marked > s->done)
-      st = use(id, w, s);
+      st = add_use(id, w, s);
     else
-      let_go(w, s);
+      release_waiting(w, s);
   }
   if (st) uses_drop(w, id);
   return st;
 }
 
-static weir_status not_live(uint64_t address)
+static weir_status fail_not_live(uint64_t address)
 {
   return weir_fail(WEIR_EINVAL, "0x%llx is not a live block of a cache",
                    (unsigned long long)address);
@@ -659,7 +659,7 @@ HOT weir_status put_back(rec_id id, void *const *streams, unsigned count, uint32
     waiting_in(w, id);
   else
     idle_in(w, id, now);
-  decay(w, now);
+  decay_idle(w, now);
   *full = w->stats.waiting_bytes > w->options.keep_bytes;
   return WEIR_OK;
 }
@@ -675,7 +675,7 @@ weir_status block_cache_free(uint64_t address, void *const *streams, unsigned co
 {
   HOLD_LOCK;
   rec_id id = live_at(address);
-  return id ? put_back(id, streams, count, time_now(), full) : not_live(address);
+  return id ? put_back(id, streams, count, time_now(), full) : fail_not_live(address);
 }
 
 /* Lock held. */
@@ -690,7 +690,7 @@ weir_status block_cache_release(const block_cache_block *b, void *const *streams
                                 uint64_t ticks, bool *full)
 {
   HOLD_LOCK;
-  if (!still(b)) return not_live(b->address);
+  if (!still(b)) return fail_not_live(b->address);
   return put_back(b->record, streams, count, time_at(ticks), full);
 }
 
@@ -698,7 +698,7 @@ bool block_cache_forget(uint64_t address)
 {
   HOLD_LOCK;
   rec_id id = live_at(address);
-  if (id) vanish(id);
+  if (id) remove_block(id);
   return id != 0;
 }
 
@@ -706,14 +706,14 @@ void block_cache_forget_stale(uint64_t address)
 {
   HOLD_LOCK;
   rec_id id = map_find(address);
-  if (id) vanish(id);
+  if (id) remove_block(id);
 }
 
 bool block_cache_detach(const block_cache_block *b)
 {
   HOLD_LOCK;
   bool live = still(b);
-  if (live) vanish(b->record);
+  if (live) remove_block(b->record);
   return live;
 }
 
@@ -767,13 +767,13 @@ void block_cache_complete(block_cache *w, uint64_t before)
     waiting_out(w, id);
     idle_in(w, id, now);
   }
-  decay(w, now);
+  decay_idle(w, now);
 }
 
 void block_cache_age(block_cache *w)
 {
   HOLD_LOCK;
-  decay(w, time_now());
+  decay_idle(w, time_now());
 }
 
 weir_status block_cache_stream_ends(block_cache *w, void *handle, bool busy)
@@ -782,11 +782,11 @@ weir_status block_cache_stream_ends(block_cache *w, void *handle, bool busy)
   stream *s = stream_known(w, handle);
   if (!s && busy && !(s = stream_of(w, handle)))
     return weir_fail(WEIR_ELIMIT, "more than %d streams have work", STREAMS);
-  weir_status st = s && (busy || s->uses) ? mark(w, s) : WEIR_OK;
+  weir_status st = s && (busy || s->uses) ? mark_stream(w, s) : WEIR_OK;
   if (!s || st) return st;
   s->ended = true;
   w->ended++;
-  let_go(w, s);
+  release_waiting(w, s);
   return WEIR_OK;
 }
 
@@ -795,8 +795,8 @@ weir_status block_cache_stream_ends(block_cache *w, void *handle, bool busy)
 weir_status block_cache_trim(block_cache *w, uint64_t keep)
 {
   HOLD_LOCK;
-  poll(w);
-  return trim(w, keep, BLOCK_CACHE_TRIM);
+  poll_streams(w);
+  return trim_idle(w, keep, BLOCK_CACHE_TRIM);
 }
 
 weir_status block_cache_trim_waiting(block_cache *w)
@@ -804,24 +804,24 @@ weir_status block_cache_trim_waiting(block_cache *w)
   HOLD_LOCK;
   weir_status st = WEIR_OK;
   while (!st && w->waiting)
-    st = give(w, w->waiting, BLOCK_CACHE_TRIM);
+    st = free_to_device(w, w->waiting, BLOCK_CACHE_TRIM);
   return st;
 }
 
 uint64_t block_cache_free_count(void)
 {
-  return atomic_load(&given_so_far);
+  return atomic_load(&freed_so_far);
 }
 
 bool block_cache_is_freeing(void)
 {
-  return atomic_load(&giving) != 0;
+  return atomic_load(&freeing) != 0;
 }
 
 void block_cache_get_stats(block_cache *w, block_cache_counters *out)
 {
   HOLD_LOCK;
-  poll(w);
+  poll_streams(w);
   *out = w->stats;
 }
 
@@ -843,7 +843,7 @@ void block_cache_abandon(block_cache *w)
     if (recs[id].cache == w && recs[id].state <= BLOCK_CACHE_IDLE && recs[id].state) {
       for (unsigned i = 0; i < w->stream_count; i++)
         w->streams[i].marker = NULL; /* gone with the context */
-      vanish(id);
+      remove_block(id);
     }
   bias_unlock(&lock);
   (void)munmap(w, sizeof *w);

@@ -25,7 +25,7 @@ enum { WEIR_CACHES = 256, WEIR_HOST_VALUES = 8, WEIR_HOSTS = WEIR_HOST_KINDS * W
 
 typedef struct context_cache {
   reroute_device device;
-  block_cache *whole; /* NULL: none yet */
+  block_cache *cache; /* NULL: none yet */
 } context_cache;
 
 extern context_cache context_caches[WEIR_CACHES]; /* device memory, by number of context */
@@ -37,18 +37,18 @@ extern _Atomic bool peer_access_enabled; /* kernels of one device may touch memo
 void context_caches_start(uint64_t keep_bytes, uint64_t decay_ms);
 
 /* The thread's context has none of that kind yet; false: none can be had. */
-bool context_cache_make(context_cache *k, const weir_thread *t, int host);
+bool context_cache_make(context_cache *k, const thread_state *t, int host);
 
 /* The cache of the thread's context (`host`: of page-locked memory got in that way, -1: of device
  * memory); NULL: none can be had. */
 WEIR_INLINE context_cache *context_cache_for(int host)
 {
-  weir_thread *t = &thread_self;
+  thread_state *t = &thread_self;
   context_refresh(t);
   unsigned n = t->last_context_number;
   if (__builtin_expect(!n || n >= WEIR_CACHES - 1, 0)) return NULL;
   context_cache *k = host < 0 ? &context_caches[n] : &host_caches[n][host];
-  if (__builtin_expect(__atomic_load_n(&k->whole, __ATOMIC_ACQUIRE) != NULL, 1)) return k;
+  if (__builtin_expect(__atomic_load_n(&k->cache, __ATOMIC_ACQUIRE) != NULL, 1)) return k;
   return context_cache_make(k, t, host) ? k : NULL;
 }
 

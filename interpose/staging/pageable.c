@@ -114,21 +114,21 @@ typedef struct piece {
   size_t offset, bytes; /* of one in one dimension, and packed bytes in the slot */
 } piece;
 
-static bool flat(const staging_copy *c)
+static bool is_linear(const staging_copy *c)
 {
   return c->rows == 1;
 }
 
 static size_t piece_count(const staging_copy *c)
 {
-  if (flat(c)) return (c->width + SLOT_BYTES - 1) / SLOT_BYTES;
+  if (is_linear(c)) return (c->width + SLOT_BYTES - 1) / SLOT_BYTES;
   size_t fit = SLOT_BYTES / c->width;
   return (c->rows + fit - 1) / fit;
 }
 
 static piece piece_at(const staging_copy *c, size_t i)
 {
-  if (flat(c)) {
+  if (is_linear(c)) {
     size_t at = i * SLOT_BYTES, n = c->width - at;
     return (piece){0, 1, at, n < SLOT_BYTES ? n : SLOT_BYTES};
   }
@@ -138,9 +138,9 @@ static piece piece_at(const staging_copy *c, size_t i)
 }
 
 /* Between the program's memory and the slot. */
-static void move(const staging_copy *c, const piece *p, char *memory)
+static void move_piece(const staging_copy *c, const piece *p, char *memory)
 {
-  if (flat(c)) {
+  if (is_linear(c)) {
     char *host = c->host + p->offset;
     staging_memcpy(c->to_device ? memory : host, c->to_device ? host : memory, p->bytes,
                    copy_threads());
@@ -170,7 +170,7 @@ static CUresult submit_rows(const staging_copy *c, const piece *p, char *memory)
 static CUresult submit(const staging_copy *c, const piece *p, slot *s)
 {
   CUresult r;
-  if (!flat(c))
+  if (!is_linear(c))
     r = submit_rows(c, p, s->memory);
   else if (c->to_device)
     r = WEIR_HELPER(cuMemcpyHtoDAsync_v2)(c->device + p->offset, s->memory, p->bytes, c->stream);
@@ -195,7 +195,7 @@ static CUresult to_device(ring *g, const staging_copy *c)
     slot *s = &g->slots[i % SLOTS];
     piece p = piece_at(c, i);
     if ((r = wait_slot(s)) != CUDA_SUCCESS) break;
-    move(c, &p, s->memory);
+    move_piece(c, &p, s->memory);
     r = submit(c, &p, s);
   }
   if (r == CUDA_SUCCESS && c->wait) r = wait_slot(&g->slots[(n - 1) % SLOTS]);
@@ -213,14 +213,14 @@ static CUresult from_device(ring *g, const staging_copy *c)
     }
     if (r != CUDA_SUCCESS || (r = wait_slot(&g->slots[i % SLOTS])) != CUDA_SUCCESS) break;
     piece p = piece_at(c, i);
-    move(c, &p, g->slots[i % SLOTS].memory);
+    move_piece(c, &p, g->slots[i % SLOTS].memory);
   }
   return r;
 }
 
 /* Whether all slots are over, or under way in the copy's own stream, for which it has to wait
  * anyway. Another stream may be held up by something that only this thread can do. */
-static bool ready(ring *g, const staging_copy *c)
+static bool slots_ready(ring *g, const staging_copy *c)
 {
   PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery);
   for (int i = 0; i < SLOTS; i++) {
@@ -233,11 +233,11 @@ static bool ready(ring *g, const staging_copy *c)
 }
 
 /* False: the ring is taken or cannot be had. */
-static bool run(const staging_copy *c, unsigned number, CUresult *result)
+static bool run_staged(const staging_copy *c, unsigned number, CUresult *result)
 {
   ring *g = &rings[number][!c->to_device];
   if (atomic_exchange_explicit(&g->taken, true, memory_order_acquire)) return false;
-  bool now = ring_make(g) && ready(g, c);
+  bool now = ring_make(g) && slots_ready(g, c);
   if (now) *result = c->to_device ? to_device(g, c) : from_device(g, c);
   atomic_store_explicit(&g->taken, false, memory_order_release);
   return now;
@@ -250,7 +250,7 @@ typedef struct trial { /* a copy that is measured */
   unsigned number, device; /* of the context */
 } trial;
 
-static bool by_driver(void *of)
+static bool time_driver_copy(void *of)
 {
   const staging_copy *c = &((const trial *)of)->copy;
   CUresult r = c->to_device
@@ -259,11 +259,11 @@ static bool by_driver(void *of)
   return r == CUDA_SUCCESS && WEIR_HELPER(cuStreamSynchronize)(c->stream) == CUDA_SUCCESS;
 }
 
-static bool by_us(void *of)
+static bool time_staged_copy(void *of)
 {
   const trial *t = of;
   CUresult r = CUDA_SUCCESS;
-  return run(&t->copy, t->number, &r) && r == CUDA_SUCCESS;
+  return run_staged(&t->copy, t->number, &r) && r == CUDA_SUCCESS;
 }
 
 static unsigned measure_on(trial *t, char *host)
@@ -272,7 +272,7 @@ static unsigned measure_on(trial *t, char *host)
   if (!staging_trial_alloc(&device, t->device, TRIAL_BYTES, t->copy.stream)) return 0;
   t->copy.host = host;
   t->copy.device = device.at;
-  unsigned percent = staging_race(by_driver, by_us, t);
+  unsigned percent = staging_race(time_driver_copy, time_staged_copy, t);
   staging_trial_free(&device, t->copy.stream);
   return percent;
 }
@@ -324,10 +324,11 @@ bool staging_run(const staging_copy *c, unsigned number, unsigned device, CUresu
 {
   if ((staging_options.use == WEIR_STAGE_OFF && !c->always) || c->width == 0 || c->rows == 0)
     return false;
-  if (!flat(c) && c->width > SLOT_BYTES) return false;
+  if (!is_linear(c) && c->width > SLOT_BYTES) return false;
   if (!number || number >= RINGS - 1 || device >= RINGS || !driver_has_all()) return false;
   capture_relaxed mode = capture_relax();
-  bool staged = (c->always || is_worth(number, device, c->to_device)) && run(c, number, result);
+  bool staged =
+      (c->always || is_worth(number, device, c->to_device)) && run_staged(c, number, result);
   capture_relax_end(&mode);
   return staged;
 }

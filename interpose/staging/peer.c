@@ -82,12 +82,12 @@ static bool driver_has_all(void)
   return weir_helpers_there(needed, sizeof needed / sizeof *needed);
 }
 
-static bool enter(CUcontext context)
+static bool enter_context(CUcontext context)
 {
   return WEIR_HELPER(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
 }
 
-static CUresult leave(CUresult r)
+static CUresult leave_context(CUresult r)
 {
   CUcontext was;
   (void)WEIR_HELPER(cuCtxPopCurrent_v2)(&was);
@@ -95,7 +95,8 @@ static CUresult leave(CUresult r)
 }
 
 /* What the call answers with the context current. */
-#define IN(context, call) (enter(context) ? leave(call) : CUDA_ERROR_INVALID_CONTEXT)
+#define IN(context, call)                                                                          \
+  (enter_context(context) ? leave_context(call) : CUDA_ERROR_INVALID_CONTEXT)
 
 static CUresult record(CUevent event, CUstream stream)
 {
@@ -174,7 +175,7 @@ static void unmake(pair *p)
   p->made = false;
 }
 
-static bool make(pair *p, size_t slot_bytes)
+static bool make_pair(pair *p, size_t slot_bytes)
 {
   if (p->made || p->failed) return p->made;
   p->slot_bytes = slot_bytes;
@@ -186,22 +187,22 @@ static bool make(pair *p, size_t slot_bytes)
   return p->made;
 }
 
-static size_t pieces(const pair *p, size_t bytes)
+static size_t piece_count(const pair *p, size_t bytes)
 {
   return (bytes + p->slot_bytes - 1) / p->slot_bytes;
 }
 
 /* Slots in which the copy is few enough pieces; larger ones are had while the pair is idle. False:
  * it is too large, or the pair cannot be had. */
-static bool make_for(pair *p, size_t bytes, bool idle)
+static bool ensure_slots(pair *p, size_t bytes, bool idle)
 {
-  if (!make(p, SLOT_BYTES)) return false;
-  if (pieces(p, bytes) <= PIECES_MOST) return true;
+  if (!make_pair(p, SLOT_BYTES)) return false;
+  if (piece_count(p, bytes) <= PIECES_MOST) return true;
   if (bytes / LARGE_BYTES >= PIECES_MOST || p->slot_bytes == LARGE_BYTES || !idle) return false;
   unmake(p);
-  if (make(p, LARGE_BYTES)) return true;
+  if (make_pair(p, LARGE_BYTES)) return true;
   p->failed = false;
-  (void)make(p, SLOT_BYTES);
+  (void)make_pair(p, SLOT_BYTES);
   return false;
 }
 
@@ -245,7 +246,7 @@ static CUresult move(const pair *p, int which, int i, CUdeviceptr at, size_t byt
   return r == CUDA_SUCCESS ? record(p->half[which].passed[i], stream) : r;
 }
 
-static CUresult piece(const pair *p, const staging_peer_copy *c, size_t i)
+static CUresult copy_piece(const pair *p, const staging_peer_copy *c, size_t i)
 {
   size_t at = i * p->slot_bytes, left = c->bytes - at;
   size_t n = left < p->slot_bytes ? left : p->slot_bytes;
@@ -285,7 +286,7 @@ static CUresult follow(const pair *p, const staging_peer_copy *c)
 
 /* The program's stream goes on after what was queued, all of the copy or, after an error, a part of
  * it, which the driver's own copy must not run beside. */
-static CUresult join(const pair *p, const staging_peer_copy *c)
+static CUresult join_stream(const pair *p, const staging_peer_copy *c)
 {
   const half *in = &p->half[DESTINATION];
   CUresult r = record(in->last, in->stream);
@@ -295,18 +296,18 @@ static CUresult join(const pair *p, const staging_peer_copy *c)
   return r;
 }
 
-static CUresult send(pair *p, const staging_peer_copy *c)
+static CUresult send_pieces(pair *p, const staging_peer_copy *c)
 {
   CUresult r = CUDA_SUCCESS;
-  size_t n = pieces(p, c->bytes);
+  size_t n = piece_count(p, c->bytes);
   for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++)
-    r = piece(p, c, i);
+    r = copy_piece(p, c, i);
   bool named = c->stream != CU_STREAM_PER_THREAD; /* of each thread another */
   p->programs = named ? c->stream : NULL;
   p->programs_context = thread_self.last_context_number;
   for (int i = 0; i < 2; i++)
     work_note(p->half[i].number, (uint64_t)(uintptr_t)p->half[i].stream);
-  CUresult joined = join(p, c);
+  CUresult joined = join_stream(p, c);
   return r == CUDA_SUCCESS ? joined : r;
 }
 
@@ -342,11 +343,11 @@ static CUresult copy_end_bytes(const pair *p, const staging_peer_copy *c, size_t
 }
 
 /* False: the driver's. Lock held. */
-static bool run(pair *p, const staging_peer_copy *c, CUresult *result)
+static bool run_peer_copy(pair *p, const staging_peer_copy *c, CUresult *result)
 {
   bool idle = is_idle(p);
   if (!idle && !in_line(p, c)) return false;
-  if (!make_for(p, c->bytes, idle)) return false;
+  if (!ensure_slots(p, c->bytes, idle)) return false;
   staging_peer_copy middle = *c;
   size_t tail = c->bytes - ENDS_BYTES;
   if (has_ends(c)) {
@@ -354,7 +355,7 @@ static bool run(pair *p, const staging_peer_copy *c, CUresult *result)
     if (copy_end_bytes(p, c, 0) != CUDA_SUCCESS) return false;
   }
   if (follow(p, &middle) != CUDA_SUCCESS) return false;
-  *result = send(p, &middle);
+  *result = send_pieces(p, &middle);
   if (has_ends(c) && *result == CUDA_SUCCESS) *result = copy_end_bytes(p, c, tail);
   return true;
 }
@@ -368,28 +369,29 @@ typedef struct trial { /* a copy that is measured, and the pair */
   staging_trial memory[2]; /* of each half's device */
 } trial;
 
-static bool over(const trial *t, CUresult r)
+static bool wait_for_stream(const trial *t, CUresult r)
 {
   return r == CUDA_SUCCESS && WEIR_HELPER(cuStreamSynchronize)(t->copy.stream) == CUDA_SUCCESS;
 }
 
-static bool by_driver(void *of)
+static bool time_driver_peer_copy(void *of)
 {
   const trial *t = of;
   const staging_peer_copy *c = &t->copy;
-  return over(t, WEIR_HELPER(cuMemcpyPeerAsync)(c->dst, t->of->half[DESTINATION].context, c->src,
-                                                t->of->half[SOURCE].context, c->bytes, c->stream));
+  return wait_for_stream(t, WEIR_HELPER(cuMemcpyPeerAsync)(c->dst, t->of->half[DESTINATION].context,
+                                                           c->src, t->of->half[SOURCE].context,
+                                                           c->bytes, c->stream));
 }
 
-static bool by_us(void *of)
+static bool time_staged_peer_copy(void *of)
 {
   trial *t = of;
   CUresult r = CUDA_SUCCESS;
-  return run(t->of, &t->copy, &r) && over(t, r);
+  return run_peer_copy(t->of, &t->copy, &r) && wait_for_stream(t, r);
 }
 
 /* In the half's context. */
-static CUresult trial_begin(trial *t, int i)
+static CUresult begin_trial(trial *t, int i)
 {
   CUcontext context = t->of->half[i].context;
   unsigned device = context_device((uint64_t)(uintptr_t)context);
@@ -414,7 +416,7 @@ static CUresult trial_race(trial *t, unsigned *percent)
                                 .src_context = t->of->half[SOURCE].number,
                                 .dst_context = t->of->half[DESTINATION].number,
                                 .stream = t->stream[DESTINATION]};
-  *percent = staging_race(by_driver, by_us, t);
+  *percent = staging_race(time_driver_peer_copy, time_staged_peer_copy, t);
   if (t->of->programs == t->copy.stream) t->of->programs = NULL; /* its handle may be anybody's */
   return CUDA_SUCCESS;
 }
@@ -424,8 +426,8 @@ static unsigned measure(void *of)
   trial t = {.of = of};
   const half *h = t.of->half;
   unsigned percent = 0;
-  if (IN(h[SOURCE].context, trial_begin(&t, SOURCE)) != CUDA_SUCCESS) return 0;
-  if (IN(h[DESTINATION].context, trial_begin(&t, DESTINATION)) == CUDA_SUCCESS) {
+  if (IN(h[SOURCE].context, begin_trial(&t, SOURCE)) != CUDA_SUCCESS) return 0;
+  if (IN(h[DESTINATION].context, begin_trial(&t, DESTINATION)) == CUDA_SUCCESS) {
     (void)IN(h[DESTINATION].context, trial_race(&t, &percent));
     (void)IN(h[DESTINATION].context, trial_end(&t, DESTINATION));
   }
@@ -470,7 +472,7 @@ void staging_peer_waited(void)
 }
 
 /* Neither device reaches the other's memory. */
-static bool apart(const pair *p, const staging_peer_copy *c)
+static bool ranges_disjoint(const pair *p, const staging_peer_copy *c)
 {
   return IN(p->half[DESTINATION].context, out_of_reach(c->src)) == CUDA_SUCCESS &&
          IN(p->half[SOURCE].context, out_of_reach(c->dst)) == CUDA_SUCCESS;
@@ -485,7 +487,7 @@ bool staging_run_peers(const staging_peer_copy *c, CUresult *result)
   if (pthread_mutex_trylock(&lock)) return false;
   pair *p = pair_of(c->src_context, c->dst_context);
   mode = capture_relax();
-  if (p && !p->failed && apart(p, c) && is_worth(p)) staged = run(p, c, result);
+  if (p && !p->failed && ranges_disjoint(p, c) && is_worth(p)) staged = run_peer_copy(p, c, result);
   capture_relax_end(&mode);
   pthread_mutex_unlock(&lock);
   return staged;

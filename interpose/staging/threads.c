@@ -26,7 +26,7 @@ static struct {
           .done = PTHREAD_COND_INITIALIZER};
 
 /* Lock held on entry and on return. */
-static void do_share(void)
+static void copy_share(void)
 {
   size_t at = crew.taken++ * crew.share;
   size_t n = crew.bytes - at < crew.share ? crew.bytes - at : crew.share;
@@ -43,20 +43,20 @@ static bool share_waits(void)
   return crew.taken * crew.share < crew.bytes;
 }
 
-static void *help(void *unused)
+static void *copy_shares(void *unused)
 {
   (void)unused;
   pthread_mutex_lock(&crew.lock);
   for (;;) {
     while (!share_waits())
       pthread_cond_wait(&crew.work, &crew.lock);
-    do_share();
+    copy_share();
   }
   return NULL;
 }
 
 /* Lock held. */
-static void hire(unsigned helpers)
+static void start_threads(unsigned helpers)
 {
   sigset_t most, was;
   pthread_t t;
@@ -65,7 +65,7 @@ static void hire(unsigned helpers)
   sigdelset(&most, SIGSEGV);
   sigdelset(&most, SIGBUS);
   pthread_sigmask(SIG_SETMASK, &most, &was);
-  while (crew.helpers < helpers && pthread_create(&t, NULL, help, NULL) == 0) {
+  while (crew.helpers < helpers && pthread_create(&t, NULL, copy_shares, NULL) == 0) {
     pthread_detach(t);
     crew.helpers++;
   }
@@ -80,7 +80,7 @@ void staging_memcpy(void *dst, const void *src, size_t bytes, unsigned threads)
     return;
   }
   pthread_mutex_lock(&crew.lock);
-  hire(threads - 1);
+  start_threads(threads - 1);
   crew.dst = dst;
   crew.src = src;
   crew.bytes = bytes;
@@ -89,7 +89,7 @@ void staging_memcpy(void *dst, const void *src, size_t bytes, unsigned threads)
   crew.left = (unsigned)((bytes + crew.share - 1) / crew.share);
   pthread_cond_broadcast(&crew.work);
   while (share_waits())
-    do_share();
+    copy_share();
   while (crew.left)
     pthread_cond_wait(&crew.done, &crew.lock);
   crew.bytes = 0;

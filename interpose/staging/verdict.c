@@ -11,7 +11,7 @@
 #include "interpose/record/context.h"
 
 /* What a file's name may not hold, or should not. */
-static void make_plain(char *text)
+static void sanitize_name(char *text)
 {
   for (char *p = text; *p; p++)
     if (*p == '/' || *p == ' ' || *p == '.') *p = '-';
@@ -29,7 +29,7 @@ bool calibration_key(char key[CALIBRATION_KEY_ROOM], unsigned device, unsigned t
   char name[128] = "";
   if (!name_of(name, device)) return false;
   (void)snprintf(key, CALIBRATION_KEY_ROOM, "staging-%s-%u", name, threads);
-  make_plain(key);
+  sanitize_name(key);
   return true;
 }
 
@@ -44,7 +44,7 @@ bool calibration_key_peers(char key[CALIBRATION_KEY_ROOM], unsigned from, unsign
       return false;
   (void)snprintf(key, CALIBRATION_KEY_ROOM, "staging-%s-%s-to-%s-%s", name[0], bus[0], name[1],
                  bus[1]);
-  make_plain(key);
+  sanitize_name(key);
   return true;
 }
 

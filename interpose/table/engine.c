@@ -18,7 +18,7 @@
 
 _Static_assert(sizeof(hook_call) <= sizeof(engine_notice), "a told call is a call");
 
-static const struct told_row {
+static const struct event_row {
   uint16_t api; /* core/trace/api.def */
   bool alloc, pinned;
 } rows[WEIR_NOTICE_APIS] = {[WEIR_NOTICE_MALLOC] = {WEIR_API_weir_malloc, true, false},
@@ -26,17 +26,18 @@ static const struct told_row {
                             [WEIR_NOTICE_PINNED_MALLOC] = {WEIR_API_weir_pinned_malloc, true, true},
                             [WEIR_NOTICE_PINNED_FREE] = {WEIR_API_weir_pinned_free, false, true}};
 
-static bool begin(engine_notice *told)
+static bool begin_notice(engine_notice *notice)
 {
-  hook_call *c = (hook_call *)(void *)told->room;
-  weir_thread *t = &thread_self;
+  hook_call *c = (hook_call *)(void *)notice->room;
+  thread_state *t = &thread_self;
   if (call_is_within(c, t) || !call_begin_outermost(c, t, 0, 0, WEIR_BANK_DRIVER)) return false;
   call_forward(c);
   return true;
 }
 
 /* The block's place is that of the memory it was cut from. */
-static event_fields fill(const hook_call *c, const block_notice *what, const struct told_row *row)
+static event_fields fill_block_event(const hook_call *c, const block_notice *what,
+                                     const struct event_row *row)
 {
   block_tag tag = pointer_tag(what->address);
   event_fields e = {.kind = row->alloc ? WEIR_EV_ALLOC : WEIR_EV_FREE,
@@ -56,65 +57,66 @@ static event_fields fill(const hook_call *c, const block_notice *what, const str
   return e;
 }
 
-static void end(engine_notice *told, const block_notice *what)
+static void end_notice(engine_notice *notice, const block_notice *what)
 {
-  hook_call *c = (hook_call *)(void *)told->room;
-  const struct told_row *row = &rows[what->api];
+  hook_call *c = (hook_call *)(void *)notice->room;
+  const struct event_row *row = &rows[what->api];
   call_returned(c, what->status);
   c->api = row->api;
-  event_fields e = fill(c, what, row);
+  event_fields e = fill_block_event(c, what, row);
   event_commit(c, &e);
   call_leave(c);
 }
 
-static bool hush(const void *scope)
+static bool suspend_recording(const void *scope)
 {
-  weir_thread *t = &thread_self;
+  thread_state *t = &thread_self;
   if (t->depth) return false;
   (void)thread_ready(t);
   t->depth = 1;
   t->outermost = (uintptr_t)scope;
-  t->hushed = true;
+  t->recording_suspended = true;
   return true;
 }
 
-static void unhush(void)
+static void resume_recording(void)
 {
-  thread_self.hushed = false;
+  thread_self.recording_suspended = false;
   thread_self.depth = 0;
 }
 
-static bool relieve(void)
+static bool on_out_of_memory(void)
 {
   return process_mode_now() != WEIR_OBSERVE && reroute_release_cached();
 }
 
-static void mapped(uint64_t address, uint64_t bytes, memory_kind mem, int device)
+static void on_mapped(uint64_t address, uint64_t bytes, memory_kind mem, int device)
 {
-  weir_thread *t = &thread_self;
+  thread_state *t = &thread_self;
   bool here = t->epoch == atomic_load_explicit(&process_epoch, memory_order_relaxed);
   unsigned context = 0;
   if (here && atomic_load(&process_recording)) {
     context_refresh(t);
     context = t->last_context_number;
   }
-  pointer_block_add((weir_block){address, bytes, block_tag_make(mem, (unsigned)device, context)});
+  pointer_block_add(
+      (pointer_block){address, bytes, block_tag_make(mem, (unsigned)device, context)});
 }
 
-static void unmapped(uint64_t address)
+static void on_unmapped(uint64_t address)
 {
   (void)pointer_block_remove(address);
 }
 
-static void reserved(int device, memory_kind mem, uint64_t bytes)
+static void on_reserved(int device, memory_kind mem, uint64_t bytes)
 {
   cache_event_reserved((unsigned)device, mem, bytes);
 }
 
 /* A fact of a tensor is no event: it is written wherever the thread is, within a call or not. */
-static void tensor(const tensor_notice *what)
+static void on_tensor(const tensor_notice *what)
 {
-  weir_thread *t = &thread_self;
+  thread_state *t = &thread_self;
   if (!thread_ready(t)) return;
   int kept = errno;
   trace_event head = {.start = clock_ticks()};
@@ -124,7 +126,8 @@ static void tensor(const tensor_notice *what)
 
 const engine_listener *weir_note_engine(uint32_t version)
 {
-  static const engine_listener listener = {begin,  end,      hush,     unhush, relieve,
-                                           mapped, unmapped, reserved, tensor};
+  static const engine_listener listener = {begin_notice,     end_notice,       suspend_recording,
+                                           resume_recording, on_out_of_memory, on_mapped,
+                                           on_unmapped,      on_reserved,      on_tensor};
   return version == WEIR_LISTENER_VERSION && !getauxval(AT_SECURE) ? &listener : NULL;
 }

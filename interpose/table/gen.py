@@ -496,7 +496,7 @@ class Generator:
             while at in slots:
                 at = (at + 1) & (size - 1)
             slots[at] = i + 1
-        out = ['const weir_name weir_names[] = {\n']
+        out = ['const hook_name hook_names[] = {\n']
         for name in names:
             r = [self.index.get((b, name), -1) + 1 for b in range(4)]
             out.append(f'  {{"{name}", {self.number[name]}, {{{r[0]}, {r[1]}, {r[2]}, {r[3]}}}}},\n')

@@ -10038,7 +10038,7 @@ const hook_row hook_rows[] = {
 };
 const uint32_t hook_row_count = WEIR_ROWS;
 
-const weir_name weir_names[] = {
+const hook_name hook_names[] = {
   {"cudaFree", 1, {0, 301, 439, 587}},
   {"cudaFreeArray", 2, {0, 310, 448, 597}},
   {"cudaFreeMipmappedArray", 3, {0, 311, 449, 598}},

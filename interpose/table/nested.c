@@ -18,7 +18,7 @@ static struct {
   _Atomic size_t bytes;    /* 0: not set yet */
 } known[KNOWN];            /* objects whose calls are a call's own work */
 
-static bool holds_an_original(uintptr_t start, size_t bytes)
+static bool holds_original(uintptr_t start, size_t bytes)
 {
   for (uint32_t i = 0; i < hook_row_count; i++) {
     uintptr_t at = (uintptr_t)atomic_load_explicit(&hook_originals[i], memory_order_relaxed);
@@ -27,7 +27,7 @@ static bool holds_an_original(uintptr_t start, size_t bytes)
   return false;
 }
 
-static void remember(uintptr_t start, size_t bytes)
+static void remember_caller(uintptr_t start, size_t bytes)
 {
   for (int i = 0; i < KNOWN; i++) {
     uintptr_t none = 0;
@@ -50,18 +50,18 @@ static bool is_inner(const void *site, uintptr_t *start, size_t *bytes)
   bool bank = false;
   if (is_known((uintptr_t)site, start, bytes)) return true;
   if (!elf_object_span(site, start, bytes, &bank)) return false;
-  if (!bank && !holds_an_original(*start, *bytes)) return false;
-  remember(*start, *bytes);
+  if (!bank && !holds_original(*start, *bytes)) return false;
+  remember_caller(*start, *bytes);
   return true;
 }
 
-void call_note_nested(weir_thread *t, const void *site)
+void call_note_nested(thread_state *t, const void *site)
 {
   uintptr_t start;
   size_t bytes;
   int saved = errno;
   spool_header *h = spool_current();
-  if (t->hushed || is_own_address(site)) return;
+  if (t->recording_suspended || is_own_address(site)) return;
   if (is_inner(site, &start, &bytes)) {
     t->inner_bytes = 0; /* a handler in between finds no half */
     atomic_signal_fence(memory_order_seq_cst);

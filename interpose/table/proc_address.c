@@ -50,7 +50,7 @@ static const hook_abi *best_abi(const char *name, uint32_t version, bool per_thr
 }
 
 /* What the asker gets in place of `real`. */
-static void *exchange(const asker *a, const char *name, uint32_t version, void *real)
+static void *replace_entry(const asker *a, const char *name, uint32_t version, void *real)
 {
   const hook_abi *abi =
       best_abi(name, version, a->flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
@@ -79,10 +79,10 @@ static bool is_ours(const void *address)
 }
 
 /* Exchanges *function after a success, unless the look-up beneath has done so already. */
-static void answer(const asker *a, const char *name, uint32_t version, void **function)
+static void wrap_answer(const asker *a, const char *name, uint32_t version, void **function)
 {
   if (!name || !*name || !function || !*function || is_ours(*function)) return;
-  *function = exchange(a, name, version, *function);
+  *function = replace_entry(a, name, version, *function);
 }
 
 typedef CUresult (*fn_v1)(const char *, void **, int, cuuint64_t);
@@ -110,7 +110,7 @@ CUresult handle_cuGetProcAddress(int bank, bool per_thread, fn_v1 real, const ch
   (void)bank, (void)per_thread;
   CUresult r = real(symbol, function, version, flags);
   asker a = {ask_v1, (void (*)(void))real, flags};
-  if (r == CUDA_SUCCESS) answer(&a, symbol, (uint32_t)version, function);
+  if (r == CUDA_SUCCESS) wrap_answer(&a, symbol, (uint32_t)version, function);
   return r;
 }
 
@@ -121,7 +121,7 @@ CUresult handle_cuGetProcAddress_v2(int bank, bool per_thread, fn_v2 real, const
   (void)bank, (void)per_thread;
   CUresult r = real(symbol, function, version, flags, status);
   asker a = {ask_v2, (void (*)(void))real, flags};
-  if (r == CUDA_SUCCESS) answer(&a, symbol, (uint32_t)version, function);
+  if (r == CUDA_SUCCESS) wrap_answer(&a, symbol, (uint32_t)version, function);
   return r;
 }
 
@@ -136,7 +136,7 @@ static uint64_t entry_flags(unsigned long long flags, bool per_thread)
 }
 
 /* A newer runtime's default version can't be asked for again: only one we know is exchanged. */
-static void *ask_nobody(const asker *a, const char *name, uint32_t version)
+static void *no_entry_point(const asker *a, const char *name, uint32_t version)
 {
   (void)a, (void)name, (void)version;
   return NULL;
@@ -164,9 +164,9 @@ cudaError_t handle_cudaGetDriverEntryPoint(int bank, bool per_thread, fn_entry r
                                            enum cudaDriverEntryPointQueryResult *status)
 {
   cudaError_t r = real(symbol, function, flags, status);
-  asker a = {ask_nobody, NULL, entry_flags(flags, per_thread)};
+  asker a = {no_entry_point, NULL, entry_flags(flags, per_thread)};
   if (r == cudaSuccess && function && *function && !is_ours(*function))
-    answer(&a, symbol, runtime_version(bank), function);
+    wrap_answer(&a, symbol, runtime_version(bank), function);
   return r;
 }
 
@@ -178,6 +178,6 @@ cudaError_t handle_cudaGetDriverEntryPointByVersion(int bank, bool per_thread, f
   (void)bank;
   cudaError_t r = real(symbol, function, version, flags, status);
   asker a = {ask_entry_by, (void (*)(void))real, entry_flags(flags, per_thread)};
-  if (r == cudaSuccess) answer(&a, symbol, version, function);
+  if (r == cudaSuccess) wrap_answer(&a, symbol, version, function);
   return r;
 }

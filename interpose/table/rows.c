@@ -20,14 +20,14 @@ static bool looks_ours(const char *n)
   return *n >= 'A' && *n <= 'Z';
 }
 
-const weir_name *hook_name_find(const char *name)
+const hook_name *hook_name_find(const char *name)
 {
   if (!looks_ours(name)) return NULL;
   uint32_t h = 2166136261u;
   for (const char *p = name; *p; p++)
     h = (h ^ (unsigned char)*p) * 16777619u;
   for (uint32_t i = h % WEIR_NAME_SLOTS; hook_name_slots[i]; i = (i + 1) % WEIR_NAME_SLOTS) {
-    const weir_name *n = &weir_names[hook_name_slots[i] - 1];
+    const hook_name *n = &hook_names[hook_name_slots[i] - 1];
     if (strcmp(n->name, name) == 0) return n;
   }
   return NULL;
@@ -35,19 +35,19 @@ const weir_name *hook_name_find(const char *name)
 
 const hook_row *hook_row_find(int bank, const char *name)
 {
-  const weir_name *n = bank >= 0 && bank < WEIR_BANKS ? hook_name_find(name) : NULL;
+  const hook_name *n = bank >= 0 && bank < WEIR_BANKS ? hook_name_find(name) : NULL;
   return n && n->row[bank] ? &hook_rows[n->row[bank] - 1] : NULL;
 }
 
 bool hook_name_is_wrapped(const char *name)
 {
-  const weir_name *n = hook_name_find(name);
+  const hook_name *n = hook_name_find(name);
   return n && (n->row[0] | n->row[1] | n->row[2] | n->row[3]);
 }
 
 uint16_t hook_api_find(const char *name)
 {
-  const weir_name *n = hook_name_find(name);
+  const hook_name *n = hook_name_find(name);
   return n ? n->api : 0;
 }
 

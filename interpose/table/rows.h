@@ -48,11 +48,11 @@ void *hook_row_bind(const hook_row *row, void *real);
 void *hook_row_resolve(const hook_row *row);
 
 /* Every exported name there is, and where it is wrapped. */
-typedef struct weir_name {
+typedef struct hook_name {
   const char *name;
   uint16_t api;
   uint16_t row[WEIR_BANKS]; /* index + 1 in hook_rows, by bank; 0: not wrapped */
-} weir_name;
+} hook_name;
 
 /* One ABI of a driver function as cuGetProcAddress knows it. */
 typedef struct hook_abi {
@@ -64,13 +64,13 @@ typedef struct hook_abi {
 } hook_abi;
 
 #define WEIR_NAME_SLOTS 4096u
-extern const weir_name weir_names[];
+extern const hook_name hook_names[];
 extern const uint16_t hook_name_slots[WEIR_NAME_SLOTS]; /* FNV-1a, linear probing; index + 1 */
 extern const hook_abi hook_abis[];                      /* by name, per_thread, version */
 extern const uint32_t hook_abi_count;
 
 /* The record of an exact name, or NULL. */
-const weir_name *hook_name_find(const char *name);
+const hook_name *hook_name_find(const char *name);
 
 /* ---- cuGetProcAddress and its kin (proc_address.c) ---------------------------------------------
  *

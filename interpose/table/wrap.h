@@ -21,14 +21,14 @@ WEIR_INLINE void *hook_original(uint32_t row)
 
 /* A hooked call was made within another, from `site`, which is not in the library that last did so
  * (nested.c). Keeps errno; a signal handler may be the caller. */
-void call_note_nested(weir_thread *t, const void *site);
+void call_note_nested(thread_state *t, const void *site);
 
 /* True: this call owns the event and call_leave() must follow. `site`: where a wrapper returns to.
  */
 WEIR_INLINE bool call_enter_from(hook_call *c, uint16_t api, unsigned flags, int bank,
                                  const void *site)
 {
-  weir_thread *t = &thread_self;
+  thread_state *t = &thread_self;
   if (call_is_within(c, t)) {
     if (__builtin_expect((uintptr_t)site - t->inner_start >= t->inner_bytes, 0))
       call_note_nested(t, site);

@@ -20,7 +20,7 @@ static bool needs_cudart(Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
   return false;
 }
 
-static void look(Elf *elf, wr_elf_facts *facts)
+static void read_facts(Elf *elf, wr_elf_facts *facts)
 {
   size_t names;
   if (elf_kind(elf) != ELF_K_ELF || elf_getshdrstrndx(elf, &names)) return;
@@ -43,7 +43,7 @@ wr_elf_facts wr_elf_facts_of(const char *path)
   if (fd < 0) return facts;
   elf_version(EV_CURRENT);
   Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-  if (elf) look(elf, &facts);
+  if (elf) read_facts(elf, &facts);
   elf_end(elf);
   close(fd);
   return facts;

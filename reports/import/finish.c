@@ -152,7 +152,7 @@ static weir_status look_at_modules(const wr_db *db)
   return s;
 }
 
-static weir_status complete(trace_importer *im)
+static weir_status complete_trace(trace_importer *im)
 {
   const wr_db *db = &im->db;
   weir_status s = shift_times(im);
@@ -171,7 +171,7 @@ weir_status wr_finish(trace_importer *im)
   fold_wal(&im->db, false);
   weir_status s = wr_db_exec(&im->db, "BEGIN IMMEDIATE");
   if (s) return s;
-  s = complete(im);
+  s = complete_trace(im);
   if (!s) s = wr_db_exec(&im->db, "COMMIT");
   if (s) {
     if (!sqlite3_get_autocommit(im->db.handle))

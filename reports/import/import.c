@@ -66,7 +66,7 @@ static void free_spool(wr_spool *s)
   free(s);
 }
 
-static void close_and_leave(trace_importer *im, bool remove)
+static void close_without_commit(trace_importer *im, bool remove)
 {
   for (size_t i = 0; i < im->spool_count; i++)
     free_spool(im->spools[i]);
@@ -113,7 +113,7 @@ weir_status importer_open(trace_importer **out, const char *database,
     if (!s) s = write_meta(im);
   }
   if (s)
-    close_and_leave(im, im->file.made);
+    close_without_commit(im, im->file.made);
   else
     *out = im;
   return s;
@@ -121,12 +121,12 @@ weir_status importer_open(trace_importer **out, const char *database,
 
 void importer_close(trace_importer *im)
 {
-  if (im) close_and_leave(im, false);
+  if (im) close_without_commit(im, false);
 }
 
 void importer_discard(trace_importer *im)
 {
-  if (im) close_and_leave(im, im->file.made);
+  if (im) close_without_commit(im, im->file.made);
 }
 
 uint64_t importer_events(const trace_importer *im)
@@ -368,7 +368,7 @@ static weir_status queue_unseen(wr_spool *s)
 
 /* ---- polling --------------------------------------------------------------------------------- */
 
-static weir_status drain(wr_spool *s, bool final)
+static weir_status drain_spool(wr_spool *s, bool final)
 {
   fix_origin(s->im);
   weir_status status = s->started ? WEIR_OK : start_process(s);
@@ -390,7 +390,7 @@ weir_status importer_poll(trace_importer *im, uint64_t *events)
   for (size_t i = 0; i < im->spool_count; i++) {
     wr_spool *s = im->spools[i];
     if (!s || s->drained) continue;
-    weir_status status = drain(s, false);
+    weir_status status = drain_spool(s, false);
     if (status && !first) first = status;
     if (status == WEIR_ENOSPC || status == WEIR_ENOMEM) break; /* it is nobody's fault: later */
   }
@@ -449,24 +449,24 @@ weir_status importer_drain(trace_importer *im, uint32_t number, importer_end_rea
   if (!s || s->drained) return WEIR_OK;
   s->reason = reason;
   s->detail = detail;
-  weir_status status = drain(s, true);
+  weir_status status = drain_spool(s, true);
   if (!status) status = queue_end(s);
   if (!status) s->drained = true;
   return status;
 }
 
-static bool ended(const wr_spool *s)
+static bool is_drained(const wr_spool *s)
 {
   return s && s->drained;
 }
 
 /* The shares of all that have ended go back to their folder's budget at once. */
-static void repay(trace_importer *im)
+static void repay_budget(trace_importer *im)
 {
   spool_reader *any = NULL;
   uint64_t bytes = 0;
   for (size_t i = 0; i < im->spool_count; i++) {
-    if (!ended(im->spools[i])) continue;
+    if (!is_drained(im->spools[i])) continue;
     any = im->spools[i]->reader;
     bytes += spool_reader_owes(any);
   }
@@ -478,9 +478,9 @@ weir_status importer_commit(trace_importer *im)
 {
   weir_status status = wr_importer_flush(im);
   if (status) return status;
-  repay(im);
+  repay_budget(im);
   for (size_t i = 0; i < im->spool_count; i++) {
-    if (!ended(im->spools[i])) continue;
+    if (!is_drained(im->spools[i])) continue;
     free_spool(im->spools[i]);
     im->spools[i] = NULL;
   }

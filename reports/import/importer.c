@@ -16,7 +16,7 @@ char *importer_no_gpu(const trace_importer *im)
 
 /* ---- writing what waits ---------------------------------------------------------------------- */
 
-static void tell_progress(trace_importer *im)
+static void report_progress(trace_importer *im)
 {
   if (!im->options.progress) return;
   uint64_t guess = im->written;
@@ -29,11 +29,11 @@ static void tell_progress(trace_importer *im)
 static weir_status queue_duration(trace_importer *im)
 {
   int64_t duration = im->latest - im->least;
-  if (duration == im->duration_told) return WEIR_OK;
+  if (duration == im->duration_written) return WEIR_OK;
   wr_op op = {
       .sql = "INSERT OR REPLACE INTO meta VALUES('duration_ns',?)", .v = {duration}, .numbers = 1};
   weir_status s = wr_batch_op(&im->batch, op);
-  if (!s) im->duration_told = duration;
+  if (!s) im->duration_written = duration;
   return s;
 }
 
@@ -46,6 +46,6 @@ weir_status wr_importer_flush(trace_importer *im)
   if (!s) s = wr_batch_flush(&im->batch, false);
   if (s) return s;
   im->written += events;
-  if (events) tell_progress(im);
+  if (events) report_progress(im);
   return WEIR_OK;
 }

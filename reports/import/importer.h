@@ -97,13 +97,13 @@ struct trace_importer {
   bool merging;             /* the trace was there */
   bool unfinished;          /* and what finish() had done to it is taken back */
   int64_t processes, threads, stacks, frames, modules, strings, events; /* last row ids given out */
-  int64_t least, latest; /* times of the rows so far, ns; 0 at first */
-  int64_t duration_told; /* ns, last written to meta */
-  uint64_t written;      /* events committed */
-  wr_map odd_apis;       /* function numbers our table lacks */
-  wr_map texts;          /* hash of a text -> its row of StringIds */
-  uint32_t api_count;    /* of functions, of the spool added last */
-  uint64_t api_hash;     /* of the first so many of our table */
+  int64_t least, latest;    /* times of the rows so far, ns; 0 at first */
+  int64_t duration_written; /* ns, last written to meta */
+  uint64_t written;         /* events committed */
+  wr_map odd_apis;          /* function numbers our table lacks */
+  wr_map texts;             /* hash of a text -> its row of StringIds */
+  uint32_t api_count;       /* of functions, of the spool added last */
+  uint64_t api_hash;        /* of the first so many of our table */
   bool finished;
   bool reached;         /* a call succeeded that needs a device */
   uint16_t refused_api; /* the first call that was told that there is no device, 0: none */

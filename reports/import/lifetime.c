@@ -134,8 +134,8 @@ static weir_status emit_at(pass *p, const wr_memory_event *alloc, int64_t born,
   return wr_batch_flush(p->batch, true);
 }
 
-static weir_status emit(pass *p, const wr_memory_event *alloc, int64_t born,
-                        const wr_memory_event *end, int how)
+static weir_status emit_row(pass *p, const wr_memory_event *alloc, int64_t born,
+                            const wr_memory_event *end, int how)
 {
   return emit_at(p, alloc, born, end, how, p->place);
 }
@@ -182,7 +182,7 @@ static void unlink_block(pass *p, const live_block *b)
 }
 
 /* The block is no more live from `time` on. */
-static void leave(pass *p, const live_block *b, enum change what, int64_t time)
+static void retire_block(pass *p, const live_block *b, enum change what, int64_t time)
 {
   uint64_t *live = wr_map_get(&p->per_device, device_key(b->alloc.process, b->alloc.device));
   if (live && *live) --*live;
@@ -199,10 +199,10 @@ static weir_status end_block(pass *p, size_t slot, const wr_memory_event *end, i
   wr_memory_event alloc = b->alloc;
   int64_t born = b->born;
   wr_map_delete(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
-  leave(p, b, GONE, end->time);
+  retire_block(p, b, GONE, end->time);
   *b = (live_block){.next = p->unused};
   p->unused = slot + 1;
-  return s ? s : emit(p, &alloc, born, end, how);
+  return s ? s : emit_row(p, &alloc, born, end, how);
 }
 
 /* The block outlives its process, which ended at `time`; 0: not seen to end. */
@@ -213,7 +213,7 @@ static weir_status leave_block(pass *p, size_t slot, int64_t place, int64_t time
   wr_memory_event alloc = b->alloc;
   int64_t born = b->born;
   wr_map_delete(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
-  leave(p, b, LEFT, time);
+  retire_block(p, b, LEFT, time);
   *b = (live_block){.next = p->unused};
   p->unused = slot + 1;
   return s ? s : emit_at(p, &alloc, born, NULL, WR_BLOCK_LIVE, place);
@@ -249,7 +249,7 @@ static weir_status begin_block(pass *p, const wr_memory_event *e)
     live_block *old = &p->blocks[replaced - 1];
     weir_status s = end_replaced(p, old, NULL);
     if (s) return s;
-    leave(p, old, GONE, e->time);
+    retire_block(p, old, GONE, e->time);
     old->died = p->place;
   }
   size_t slot = p->unused ? p->unused - 1 : p->block_count;
@@ -284,10 +284,10 @@ static weir_status free_block(pass *p, const wr_memory_event *e)
   if (b && b->replaced && e->thread != b->alloc.thread && e->time - b->alloc.time < TREMOR_NS)
     return end_replaced(p, b, e);
   if (slot) return end_block(p, (size_t)*slot, e, WR_BLOCK_FREED);
-  return emit(p, NULL, 0, e, WR_BLOCK_UNKNOWN);
+  return emit_row(p, NULL, 0, e, WR_BLOCK_UNKNOWN);
 }
 
-static uint64_t live_on(const pass *p, int64_t process, int device)
+static uint64_t keep_block(const pass *p, int64_t process, int device)
 {
   const uint64_t *live = wr_map_get(&p->per_device, device_key(process, device));
   return live ? *live : 0;
@@ -306,7 +306,7 @@ static int home_of(const pass *p, const wr_memory_event *e)
 static weir_status reset_device(pass *p, const wr_memory_event *e)
 {
   weir_status s = WEIR_OK;
-  if (!live_on(p, e->process, e->device) && !live_on(p, e->process, NO_DEVICE)) return s;
+  if (!keep_block(p, e->process, e->device) && !keep_block(p, e->process, NO_DEVICE)) return s;
   for (size_t i = 0; !s && i < p->block_count; i++) {
     const live_block *b = &p->blocks[i];
     if (!b->born || b->died || b->alloc.process != e->process) continue;
@@ -317,7 +317,7 @@ static weir_status reset_device(pass *p, const wr_memory_event *e)
   return s;
 }
 
-static weir_status take(pass *p, const wr_memory_event *e)
+static weir_status take_memory_event(pass *p, const wr_memory_event *e)
 {
   if (e->kind == WEIR_EV_RESET) {
     p->place++;
@@ -329,7 +329,7 @@ static weir_status take(pass *p, const wr_memory_event *e)
   return begins ? begin_block(p, e) : free_block(p, e);
 }
 
-static void load(sqlite3_stmt *q, wr_memory_event *e)
+static void load_event(sqlite3_stmt *q, wr_memory_event *e)
 {
   int64_t device = sqlite3_column_int64(q, 4), mem = sqlite3_column_int64(q, 5);
   bool no_device = sqlite3_column_type(q, 4) == SQLITE_NULL || device < 0 || device >= NO_DEVICE;
@@ -361,10 +361,10 @@ static weir_status take_end(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-static weir_status step(pass *p, const wr_memory_event *e)
+static weir_status step_event(pass *p, const wr_memory_event *e)
 {
   weir_status s = end_processes(p, e->time);
-  return s ? s : take(p, e);
+  return s ? s : take_memory_event(p, e);
 }
 
 static weir_status walk_rows(pass *p)
@@ -381,8 +381,8 @@ static weir_status walk_rows(pass *p)
   int code = SQLITE_DONE;
   while (!s && (code = sqlite3_step(q)) == SQLITE_ROW) {
     wr_memory_event e;
-    load(q, &e);
-    s = step(p, &e);
+    load_event(q, &e);
+    s = step_event(p, &e);
   }
   if (!s && code != SQLITE_DONE) s = wr_db_fail(&p->batch->db, "reading");
   sqlite3_finalize(q);
@@ -395,10 +395,10 @@ static weir_status take_kept(void *context, const wr_memory_event *kept)
   pass *p = context;
   wr_memory_event e = *kept;
   e.time -= p->shift;
-  return step(p, &e);
+  return step_event(p, &e);
 }
 
-static weir_status walk(pass *p, wr_memory_log *log)
+static weir_status walk_events(pass *p, wr_memory_log *log)
 {
   weir_status s = wr_db_each(
       &p->batch->db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL", take_end, p);
@@ -446,7 +446,7 @@ weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)
 {
   pass p = {.batch = batch, .shift = shift, .accounts = calloc(DEVICES * CLASSES, sizeof(account))};
   if (!p.accounts) return out_of_memory();
-  weir_status s = walk(&p, log);
+  weir_status s = walk_events(&p, log);
   if (!s) s = write_accounts(&p);
   wr_map_free(&p.by_pointer);
   wr_map_free(&p.per_device);

@@ -12,7 +12,8 @@
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-static weir_status keep(trace_importer *im, int64_t process, int what, uint64_t key, uint64_t value)
+static weir_status keep_value(trace_importer *im, int64_t process, int what, uint64_t key,
+                              uint64_t value)
 {
   wr_op op = {.sql = "INSERT OR REPLACE INTO resume VALUES(?,?,?,?)",
               .v = {process, what, (int64_t)key, (int64_t)value},
@@ -47,7 +48,7 @@ weir_status wr_resume_drop(wr_spool *s, int what, uint64_t key)
 
 static weir_status queue_row(const wr_spool *s, const wr_resume_row *r)
 {
-  if (!r->gone) return keep(s->im, s->process, r->what, r->key, r->value);
+  if (!r->gone) return keep_value(s->im, s->process, r->what, r->key, r->value);
   wr_op op = {.sql = "DELETE FROM resume WHERE process = ? AND what = ? AND key = ?",
               .v = {s->process, r->what, (int64_t)r->key},
               .numbers = 3};
@@ -85,7 +86,7 @@ weir_status wr_resume_begin(wr_spool *s)
   for (unsigned i = 0; i < 2 && !status && !im->boot_kept; i++) {
     uint64_t half;
     memcpy(&half, im->boot_id + 8 * i, sizeof(half));
-    status = keep(im, 0, WR_RESUME_FACT, WR_FACT_BOOT + i, half);
+    status = keep_value(im, 0, WR_RESUME_FACT, WR_FACT_BOOT + i, half);
   }
   im->boot_kept = true;
   return status;
@@ -224,8 +225,8 @@ weir_status wr_resume_trace(trace_importer *im)
 /* ---- a spool --------------------------------------------------------------------------------- */
 
 /* A query of the spool's process: ?1 its row, ?2 `from`. */
-static weir_status each(wr_spool *s, const char *sql, int64_t from,
-                        weir_status (*row)(wr_spool *s, sqlite3_stmt *q))
+static weir_status each_row(wr_spool *s, const char *sql, int64_t from,
+                            weir_status (*row)(wr_spool *s, sqlite3_stmt *q))
 {
   const wr_db *db = &s->im->db;
   sqlite3_stmt *q = NULL;
@@ -241,7 +242,7 @@ static weir_status each(wr_spool *s, const char *sql, int64_t from,
   return status;
 }
 
-static weir_status put(wr_spool *s, wr_map *map, uint64_t key, uint64_t value)
+static weir_status put_value(wr_spool *s, wr_map *map, uint64_t key, uint64_t value)
 {
   uint64_t *place = wr_map_put(map, key, NULL);
   if (!place) return wr_out_of_memory(s->im);
@@ -284,9 +285,9 @@ static weir_status take_kept(wr_spool *s, sqlite3_stmt *q)
   case WR_RESUME_POSITION:
     return spool_reader_resume(s->reader, (uint32_t)key, (uint64_t)value);
   case WR_RESUME_STACK:
-    return put(s, &s->local_stacks, key, (uint64_t)value);
+    return put_value(s, &s->local_stacks, key, (uint64_t)value);
   default:
-    return put(s, &s->modules, key, (uint64_t)value);
+    return put_value(s, &s->modules, key, (uint64_t)value);
   }
 }
 
@@ -296,7 +297,7 @@ static weir_status take_thread_row(wr_spool *s, sqlite3_stmt *q)
   if (!wr_grow(&s->thread, &s->thread_capacity, s->thread_count + 1, sizeof(wr_thread)))
     return wr_out_of_memory(s->im);
   s->thread[s->thread_count] = (wr_thread){.id = sqlite3_column_int64(q, 0), .last_end = INT64_MIN};
-  return put(s, &s->threads, (uint64_t)sqlite3_column_int64(q, 1), s->thread_count++);
+  return put_value(s, &s->threads, (uint64_t)sqlite3_column_int64(q, 1), s->thread_count++);
 }
 
 /* thread, events, last end, last call */
@@ -315,7 +316,7 @@ static weir_status take_last(wr_spool *s, sqlite3_stmt *q)
 static weir_status take_frame_row(wr_spool *s, sqlite3_stmt *q)
 {
   uint64_t address = (uint64_t)sqlite3_column_int64(q, 1);
-  return put(s, &s->frames, wr_frame_key(s, address), (uint64_t)sqlite3_column_int64(q, 0));
+  return put_value(s, &s->frames, wr_frame_key(s, address), (uint64_t)sqlite3_column_int64(q, 0));
 }
 
 /* id, address; the frames of a stack in order */
@@ -326,7 +327,7 @@ static weir_status take_stack_row(wr_spool *s, sqlite3_stmt *q)
   s->hashing = id;
   s->hash = wr_mix(s->hash, (uint64_t)sqlite3_column_int64(q, 1));
   if (sqlite3_column_int(q, 2)) return WEIR_OK; /* not the last */
-  return put(s, &s->stacks, s->hash, (uint64_t)id);
+  return put_value(s, &s->stacks, s->hash, (uint64_t)id);
 }
 
 static void resume_timeline(wr_spool *s)
@@ -402,26 +403,26 @@ weir_status wr_resume_spool(wr_spool *s, bool *known)
   weir_status status = find_process(s);
   *known = s->process != 0;
   if (status || !*known) return status;
-  status =
-      each(s, "SELECT what, key, value FROM resume WHERE process = ?1 AND ?2 = 0", 0, take_kept);
+  status = each_row(s, "SELECT what, key, value FROM resume WHERE process = ?1 AND ?2 = 0", 0,
+                    take_kept);
   if (!status)
-    status =
-        each(s, "SELECT id, serial FROM thread WHERE process = ?1 AND id > ?2", 0, take_thread_row);
+    status = each_row(s, "SELECT id, serial FROM thread WHERE process = ?1 AND id > ?2", 0,
+                      take_thread_row);
   if (!status) /* kind 13: what a cache did within a call */
-    status = each(s,
-                  "SELECT thread, count(*), max(\"end\"),"
-                  " max(CASE WHEN call IS NULL AND kind <> 13 THEN id ELSE 0 END) FROM event"
-                  " WHERE process = ?1 AND id > ?2 GROUP BY thread",
-                  0, take_last);
+    status = each_row(s,
+                      "SELECT thread, count(*), max(\"end\"),"
+                      " max(CASE WHEN call IS NULL AND kind <> 13 THEN id ELSE 0 END) FROM event"
+                      " WHERE process = ?1 AND id > ?2 GROUP BY thread",
+                      0, take_last);
   if (!status)
-    status = each(s, "SELECT id, address FROM frame WHERE process = ?1 AND id > ?2", s->frames_from,
-                  take_frame_row);
+    status = each_row(s, "SELECT id, address FROM frame WHERE process = ?1 AND id > ?2",
+                      s->frames_from, take_frame_row);
   if (!status)
-    status = each(s,
-                  "SELECT s.id, f.address, s.depth - 1 - x.depth FROM stack s"
-                  " JOIN stack_frame x ON x.stack = s.id JOIN frame f ON f.id = x.frame"
-                  " WHERE s.process = ?1 AND s.id > ?2 ORDER BY s.id, x.depth",
-                  s->stacks_from, take_stack_row);
+    status = each_row(s,
+                      "SELECT s.id, f.address, s.depth - 1 - x.depth FROM stack s"
+                      " JOIN stack_frame x ON x.stack = s.id JOIN frame f ON f.id = x.frame"
+                      " WHERE s.process = ?1 AND s.id > ?2 ORDER BY s.id, x.depth",
+                      s->stacks_from, take_stack_row);
   if (!status) resume_timeline(s);
   const spool_header *h = spool_reader_header(s->reader);
   if (memcmp(h->boot_id, s->im->boot_id, 16) != 0)

@@ -38,7 +38,7 @@ static weir_status find_thread(wr_spool *s, uint32_t serial, uint32_t tid, size_
 }
 
 /* A function our table lacks (a newer writer's): its number must have a name for the views. */
-static weir_status note_odd_api(trace_importer *im, uint32_t api)
+static weir_status warn_unknown_api(trace_importer *im, uint32_t api)
 {
   bool added;
   if (!wr_map_put(&im->odd_apis, api, &added)) return wr_out_of_memory(im);
@@ -135,7 +135,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
   weir_status status = WEIR_OK;
   if (im->batch.rows[WR_TABLE_EVENT].count >= WR_BATCH_EVENTS) status = wr_importer_flush(im);
   if (!status) status = find_thread(s, serial, tid, &index);
-  if (!status && e->api >= api_total) status = note_odd_api(im, e->api);
+  if (!status && e->api >= api_total) status = warn_unknown_api(im, e->api);
   if (status) return status;
   wr_thread *t = &s->thread[index];
   if (e->flags & WEIR_EVF_BATCH && !t->last_call) { /* the first item of its call is lost */
@@ -258,7 +258,7 @@ static weir_status unload_module(wr_spool *s, const module_info *info, int64_t t
   return wr_batch_op(&s->im->batch, op);
 }
 
-static void hex(char *out, const unsigned char *bytes, size_t count)
+static void hex_text(char *out, const unsigned char *bytes, size_t count)
 {
   for (size_t i = 0; i < count; i++) {
     out[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
@@ -351,7 +351,8 @@ static weir_status take_module(wr_spool *s, const trace_event *head, const void 
   weir_status kept = wr_resume_keep(s, WR_RESUME_MODULE, identity_key(&info), identity);
   if (kept) return kept;
   char build_id[2 * 64 + 1];
-  hex(build_id, (const unsigned char *)tail, info.build_id_bytes > 64 ? 64 : info.build_id_bytes);
+  hex_text(build_id, (const unsigned char *)tail,
+           info.build_id_bytes > 64 ? 64 : info.build_id_bytes);
   return add_module(s, &info, stamp_of(tail + named, left - named), build_id,
                     wr_text(path, info.path_bytes, false), wr_text(path, info.path_bytes, false),
                     time);

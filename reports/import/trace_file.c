@@ -27,27 +27,27 @@ static const char *const companions[WR_COMPANIONS] = {"-wal", "-shm", "-journal"
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-static struct flock the_lock(void)
+static struct flock lock_range(void)
 {
   return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1};
 }
 
 /* False: somebody else has it. */
-static bool lock(int fd)
+static bool lock_file(int fd)
 {
-  struct flock l = the_lock();
+  struct flock l = lock_range();
   return fcntl(fd, F_OFD_SETLK, &l) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
-static bool locked(int fd)
+static bool is_locked(int fd)
 {
-  struct flock l = the_lock();
+  struct flock l = lock_range();
   return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
-static bool plain_and_ours(const struct stat *file)
+static bool is_own_regular_file(const struct stat *file)
 {
   return S_ISREG(file->st_mode) && file->st_uid == geteuid() && file->st_nlink == 1;
 }
@@ -72,13 +72,13 @@ weir_status wr_trace_file_look(const char *path, wr_trace_state *state)
     return WEIR_OK;
   }
   if (!S_ISREG(file.st_mode)) return WEIR_OK;
-  if (!plain_and_ours(&file)) {
+  if (!is_own_regular_file(&file)) {
     *state = WR_TRACE_FOREIGN;
     return WEIR_OK;
   }
   int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
-  if (locked(fd))
+  if (is_locked(fd))
     *state = WR_TRACE_LIVE;
   else if (is_trace(fd))
     *state = WR_TRACE_KEPT;
@@ -90,7 +90,7 @@ weir_status wr_trace_file_look(const char *path, wr_trace_state *state)
 
 /* ---- companions ------------------------------------------------------------------------------ */
 
-static weir_status create(const char *path, int *fd)
+static weir_status create_file(const char *path, int *fd)
 {
   *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (*fd >= 0) return WEIR_OK;
@@ -104,7 +104,7 @@ static weir_status take_companion(const char *path, bool keep, bool make, ino_t 
 {
   struct stat file;
   if (!lstat(path, &file)) {
-    if (!plain_and_ours(&file))
+    if (!is_own_regular_file(&file))
       return weir_fail(WEIR_EIO, "%s is in the way: it is not a plain file of ours", path);
     *inode = file.st_ino;
     if (keep) return WEIR_OK;
@@ -113,7 +113,7 @@ static weir_status take_companion(const char *path, bool keep, bool make, ino_t 
   *inode = 0;
   if (!make) return WEIR_OK;
   int fd;
-  weir_status s = create(path, &fd);
+  weir_status s = create_file(path, &fd);
   if (s) return s;
   s = fstat(fd, &file) ? weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", path) : WEIR_OK;
   *inode = file.st_ino;
@@ -144,9 +144,9 @@ static weir_status open_and_lock(const char *path, int *fd)
   weir_status s = WEIR_OK;
   if (fstat(*fd, &file))
     s = weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", path);
-  else if (!plain_and_ours(&file))
+  else if (!is_own_regular_file(&file))
     s = weir_fail(WEIR_EIO, "%s is not a plain file of ours: it is left alone", path);
-  else if (!lock(*fd) || lstat(path, &named) || named.st_ino != file.st_ino ||
+  else if (!lock_file(*fd) || lstat(path, &named) || named.st_ino != file.st_ino ||
            named.st_dev != file.st_dev)
     s = weir_fail(WEIR_EIO, "%s is being written by another run", path);
   if (s) {
@@ -185,8 +185,8 @@ static weir_status take_trace(wr_trace_file *t, wr_trace_use use)
     if (old >= 0) close(old);
     if (s) return s;
   }
-  weir_status s = create(t->path, &t->fd);
-  if (s || lock(t->fd)) return s;
+  weir_status s = create_file(t->path, &t->fd);
+  if (s || lock_file(t->fd)) return s;
   close(t->fd);
   t->fd = -1;
   return weir_fail(WEIR_EIO, "%s is being written by another run", t->path);
@@ -203,7 +203,7 @@ weir_status wr_trace_file_take(wr_trace_file *t, const char *path, wr_trace_use 
   return s;
 }
 
-static weir_status changed(const char *path)
+static weir_status file_changed(const char *path)
 {
   return weir_fail(WEIR_EIO, "%s was replaced while it was opened: it is left alone", path);
 }
@@ -212,7 +212,7 @@ static bool companion_sound(const wr_trace_file *t, int i, const char *path)
 {
   struct stat named;
   if (lstat(path, &named)) return i == JOURNAL && errno == ENOENT;
-  return plain_and_ours(&named) && (i == JOURNAL || named.st_ino == t->inode[i]);
+  return is_own_regular_file(&named) && (i == JOURNAL || named.st_ino == t->inode[i]);
 }
 
 weir_status wr_trace_file_check(const wr_trace_file *t)
@@ -220,12 +220,12 @@ weir_status wr_trace_file_check(const wr_trace_file *t)
   struct stat file, named;
   if (fstat(t->fd, &file) || lstat(t->path, &named) || file.st_ino != named.st_ino ||
       file.st_dev != named.st_dev)
-    return changed(t->path);
+    return file_changed(t->path);
   weir_status s = WEIR_OK;
   for (int i = 0; !s && i < WR_COMPANIONS; i++) {
     char *path = wr_format("%s%s", t->path, companions[i]);
     if (!path) return weir_fail(WEIR_ENOMEM, "opening %s: out of host memory", t->path);
-    if (!companion_sound(t, i, path)) s = changed(path);
+    if (!companion_sound(t, i, path)) s = file_changed(path);
     free(path);
   }
   return s;
@@ -236,7 +236,7 @@ static void remove_companions(const wr_trace_file *t, bool all)
   struct stat named;
   for (int i = 0; i < WR_COMPANIONS; i++) {
     char *path = wr_format("%s%s", t->path, companions[i]);
-    if (path && !lstat(path, &named) && plain_and_ours(&named) &&
+    if (path && !lstat(path, &named) && is_own_regular_file(&named) &&
         (i == JOURNAL || named.st_ino == t->inode[i]) && (all || named.st_size == 0))
       unlink(path);
     free(path);

@@ -48,7 +48,7 @@ const char *wr_reason_name(unsigned reason)
   return reason < WR_REASONS ? names[reason] : "none";
 }
 
-static void count(wr_tally *list, uint64_t reason, const fact *e)
+static void count_fact(wr_tally *list, uint64_t reason, const fact *e)
 {
   wr_tally *t = &list[reason < WR_REASONS ? reason : 0];
   if (!t->calls++) t->first = e->time;
@@ -74,7 +74,7 @@ static place *place_of(pass *p, const fact *e, bool make)
   return &p->places[p->count - 1];
 }
 
-static void leave(pass *p, place *x)
+static void clear_place(pass *p, place *x)
 {
   uint64_t *sum = x->state == CACHED ? &p->cached[x->host] : &p->live;
   if (x->state != NOTHING && !(x->state == LIVE && x->host)) *sum -= x->bytes;
@@ -82,7 +82,7 @@ static void leave(pass *p, place *x)
 }
 
 /* What is held now, since the event before and up to `until`. */
-static void settle(pass *p, int64_t until)
+static void settle_until(pass *p, int64_t until)
 {
   wr_cache *c = p->c;
   uint64_t device = p->cached[WR_CACHE_DEVICE], held = p->live + device;
@@ -101,33 +101,33 @@ static void settle(pass *p, int64_t until)
     if (device > c->curve[i]) c->curve[i] = device;
 }
 
-static weir_status enter(pass *p, const fact *e, int state)
+static weir_status set_place(pass *p, const fact *e, int state)
 {
   place *x = place_of(p, e, true);
   if (!x) return wr_db_out_of_memory(p->db);
   bool host = state == CACHED && x->state != NOTHING ? x->host : e->mem == WEIR_MEM_PINNED;
   int device = x->state != NOTHING && e->device < 0 ? x->device : e->device;
-  leave(p, x);
+  clear_place(p, x);
   *x = (place){e->process, e->context, e->bytes, device, state, host};
   if (state == CACHED) p->cached[host] += e->bytes;
   if (state == LIVE && !host) p->live += e->bytes;
   return WEIR_OK;
 }
 
-static void forget(pass *p, const fact *e)
+static void forget_place(pass *p, const fact *e)
 {
   place *x = place_of(p, e, false);
-  if (x) leave(p, x);
+  if (x) clear_place(p, x);
 }
 
 /* A device (bytes 0), or one context, is gone, and with it what it had. */
-static void reset(pass *p, const fact *e)
+static void reset_context(pass *p, const fact *e)
 {
   for (size_t i = 0; i < p->count; i++) {
     place *x = &p->places[i];
     if (x->process != e->process) continue;
     if (e->bytes == 1 ? e->context && x->context == e->context : x->device == e->device)
-      leave(p, x);
+      clear_place(p, x);
   }
 }
 
@@ -140,7 +140,7 @@ static void end_process(pass *p, const fact *e)
     place *x = &p->places[i];
     if (x->process != e->process) continue;
     if (x->state == CACHED) p->kept[x->host] += x->bytes;
-    leave(p, x);
+    clear_place(p, x);
   }
 }
 
@@ -153,14 +153,14 @@ static weir_status take_alloc(pass *p, const fact *e)
   if (e->flags & KEPT) {
     s->hits++, s->hit_bytes += e->bytes;
   } else if (e->reason >= WEIR_WHY_CAPTURE) {
-    count(c->left, e->reason, e);
+    count_fact(c->left, e->reason, e);
   } else if (e->reason) {
     s->misses++, s->miss_bytes += e->bytes;
-    count(c->missed, e->reason, e);
+    count_fact(c->missed, e->reason, e);
   }
   bool memory =
       e->mem == WEIR_MEM_PINNED || (wr_mem_device_side((int)e->mem) && e->mem != WEIR_MEM_ARRAY);
-  return memory && e->pointer ? enter(p, e, LIVE) : WEIR_OK;
+  return memory && e->pointer ? set_place(p, e, LIVE) : WEIR_OK;
 }
 
 static weir_status take_free(pass *p, const fact *e)
@@ -168,14 +168,14 @@ static weir_status take_free(pass *p, const fact *e)
   wr_cache *c = p->c;
   if (e->b) c->waits_kept++, c->waits_kept_ns += e->b;
   if (!(e->flags & KEPT)) {
-    if (e->reason) count(c->freed, e->reason, e);
-    forget(p, e);
+    if (e->reason) count_fact(c->freed, e->reason, e);
+    forget_place(p, e);
     return WEIR_OK;
   }
   c->kept_frees++, c->kept_bytes += e->bytes;
   if (e->reason == WEIR_WHY_PENDING && !e->b) c->waits_avoided++;
   p->settling = e->time + (int64_t)e->ns;
-  return enter(p, e, CACHED);
+  return set_place(p, e, CACHED);
 }
 
 /* NULL: copies of this kind are never staged. */
@@ -192,7 +192,7 @@ static void take_staging(wr_cache *c, const fact *e)
   wr_staging *s = staging_of(c, e->pointer);
   if (!s) return;
   s->percent = e->b;
-  s->told = true;
+  s->was_measured = true;
   s->earlier = !e->bytes;
 }
 
@@ -200,11 +200,11 @@ static void take_cache(pass *p, const fact *e)
 {
   switch (e->reason) { /* the fact; its reason is b */
   case WEIR_CACHE_GIVEN_BACK:
-    count(p->c->given, e->b, e);
-    forget(p, e);
+    count_fact(p->c->given, e->b, e);
+    forget_place(p, e);
     break;
   case WEIR_CACHE_TAINTED:
-    count(p->c->tainted, e->b, e);
+    count_fact(p->c->tainted, e->b, e);
     break;
   case WEIR_CACHE_STAGING:
     take_staging(p->c, e);
@@ -214,7 +214,7 @@ static void take_cache(pass *p, const fact *e)
   }
 }
 
-static weir_status take(void *context, sqlite3_stmt *q)
+static weir_status take_cache_row(void *context, sqlite3_stmt *q)
 {
   pass *p = context;
   fact e = {.kind = (unsigned)sqlite3_column_int(q, 0),
@@ -232,17 +232,17 @@ static weir_status take(void *context, sqlite3_stmt *q)
   weir_status s = WEIR_OK;
   /* What a free pushes out of a cache goes within that free's call: it never was too much. */
   bool within = e.kind == WEIR_EV_CACHE && e.time <= p->settling;
-  if (!within) settle(p, e.time);
+  if (!within) settle_until(p, e.time);
   p->now = e.time;
   if (e.kind == WEIR_EV_ALLOC) s = take_alloc(p, &e);
   if (e.kind == WEIR_EV_FREE) s = take_free(p, &e);
-  if (e.kind == WEIR_EV_RESET) reset(p, &e);
+  if (e.kind == WEIR_EV_RESET) reset_context(p, &e);
   if (e.kind == WEIR_EV_CACHE) take_cache(p, &e);
   if (e.kind == ENDED) end_process(p, &e);
   return s;
 }
 
-static weir_status walk(pass *p)
+static weir_status walk_facts(pass *p)
 {
   weir_status s = wr_db_each(
       p->db,
@@ -251,8 +251,8 @@ static weir_status walk(pass *p)
       " AND status = 0 AND NOT (flags & 16) UNION ALL"
       " SELECT 255, \"end\", id, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 9223372036854775807 FROM process"
       " WHERE \"end\" IS NOT NULL ORDER BY t, id",
-      take, p);
-  if (!s) settle(p, (int64_t)p->c->end_ns);
+      take_cache_row, p);
+  if (!s) settle_until(p, (int64_t)p->c->end_ns);
   return s;
 }
 
@@ -356,7 +356,7 @@ weir_status wr_cache_load(wr_cache *c, const wr_db *db)
                                   : "SELECT max(start + duration) FROM event_row",
                    &end);
   c->end_ns = (uint64_t)end;
-  if (!s) s = walk(&p);
+  if (!s) s = walk_facts(&p);
   if (!s) s = wr_db_each(db, copies_sql, take_copies, c);
   if (!s) s = load_unwritten(c, db);
   wr_map_free(&p.by_pointer);

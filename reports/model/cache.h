@@ -37,8 +37,8 @@ typedef struct wr_staging {   /* copies of 1 MiB and more: of pageable memory, o
   uint64_t copies, bytes, ns; /* staged */
   uint64_t left_copies, left_bytes, left_ns; /* the driver's */
   uint64_t left_timed_bytes, left_timed_ns;  /* of those, the ones whose call waits */
-  uint64_t percent;   /* of the driver's time to ours, as measured; 0: not measured */
-  bool told, earlier; /* there was a verdict; an earlier program measured it */
+  uint64_t percent;           /* of the driver's time to ours, as measured; 0: not measured */
+  bool was_measured, earlier; /* there was a verdict; an earlier program measured it */
 } wr_staging;
 
 /* Copies to the host, of one place in the program, that brought back poison. */

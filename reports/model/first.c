@@ -100,7 +100,7 @@ static uint64_t life_of(const wr_firsts *f, const wr_first_call *c)
 }
 
 /* Keeps the earliest end under a key. */
-static bool lower(wr_map *m, uint64_t key, int64_t end)
+static bool lower_time(wr_map *m, uint64_t key, int64_t end)
 {
   bool added;
   uint64_t *known = wr_map_put(m, key, &added);
@@ -132,7 +132,7 @@ static bool thread_goes_on(wr_firsts *f, const wr_first_call *c)
 }
 
 /* By what it does, wherever it is called. */
-static bool makes(const wr_firsts *f, uint32_t api)
+static bool makes_context(const wr_firsts *f, uint32_t api)
 {
   return api &&
          (api == f->init || api == f->init_device || api == f->retain || api == f->create[0] ||
@@ -141,16 +141,16 @@ static bool makes(const wr_firsts *f, uint32_t api)
 
 bool wr_firsts_take(wr_firsts *f, const wr_first_call *c, bool *maybe)
 {
-  bool by_name = makes(f, c->api);
+  bool by_name = makes_context(f, c->api);
   uint64_t life;
   *maybe = by_name;
   if (!thread_goes_on(f, c)) return false;
   if (!by_name && (!c->context || (c->context == f->last_context && !f->reset_count))) return true;
   life = life_of(f, c);
   if (c->worked && (c->api == f->retain || c->api == f->init_device) &&
-      !lower(&f->by_name, key_of(c->process, c->device, life), c->end))
+      !lower_time(&f->by_name, key_of(c->process, c->device, life), c->end))
     return false;
-  if (c->worked && c->api == f->init && !lower(&f->by_name, key_of(c->process, -1, 0), c->end))
+  if (c->worked && c->api == f->init && !lower_time(&f->by_name, key_of(c->process, -1, 0), c->end))
     return false;
   if (!c->context || (c->context == f->last_context && life == f->last_life)) return true;
   bool added;
@@ -159,7 +159,7 @@ bool wr_firsts_take(wr_firsts *f, const wr_first_call *c, bool *maybe)
   f->last_life = life;
   if (!added) return true;
   *maybe = true;
-  return lower(&f->earliest, key_of(c->process, c->context, life), c->end);
+  return lower_time(&f->earliest, key_of(c->process, c->context, life), c->end);
 }
 
 bool wr_firsts_made(const wr_firsts *f, const wr_first_call *c)
@@ -170,7 +170,7 @@ bool wr_firsts_made(const wr_firsts *f, const wr_first_call *c)
       wr_map_get(&f->by_name, c->api == f->init ? key_of(c->process, -1, 0)
                                                 : key_of(c->process, c->device, life));
   if (c->api == f->init || asked) return named && c->start <= (int64_t)*named;
-  if (makes(f, c->api)) return true;
+  if (makes_context(f, c->api)) return true;
   const uint64_t *earliest = wr_map_get(&f->earliest, key_of(c->process, c->context, life));
   if (!earliest || c->start > (int64_t)*earliest) return false;
   return !named || c->start < (int64_t)*named; /* or it was there when this was called */

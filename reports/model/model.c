@@ -112,7 +112,7 @@ static void count_split(load *l, const event_row *e, int direction, int64_t host
 /* Whether the call lasts until its copy is done, so that the host's time is the copy's, with what
  * it waited for before. The interposer marks what waits by the documentation ("API synchronization
  * behavior"); an asynchronous call from pageable memory only may. */
-static bool lasts(const event_row *e)
+static bool has_duration(const event_row *e)
 {
   if (e->flags & (WEIR_EVF_ASYNC | WEIR_EVF_BATCH) || !(e->flags & WEIR_EVF_IMPLICIT_SYNC))
     return false;
@@ -124,7 +124,7 @@ static void count_route(load *l, const event_row *e, int src, int dst)
   wr_route *r = &l->by_route[src * WR_PLACES + dst];
   r->calls++;
   r->bytes += e->bytes;
-  if (!lasts(e)) return;
+  if (!has_duration(e)) return;
   r->timed_bytes += e->bytes;
   r->timed_ns += (uint64_t)e->ns;
 }
@@ -305,7 +305,7 @@ static weir_status take_call(load *l, const event_row *e)
   return WEIR_OK;
 }
 
-static weir_status decide(load *l)
+static weir_status choose_tables(load *l)
 {
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < l->undecided_count; i++) {
@@ -688,12 +688,12 @@ static void list_split(load *l)
   }
 }
 
-static weir_status run(load *l, int top)
+static weir_status load_all(load *l, int top)
 {
   weir_status s = wr_db_each(l->db, "SELECT key, value FROM meta", take_meta, l);
   if (!s) s = wr_firsts_open(&l->firsts, l->db);
   if (!s) s = load_events(l);
-  if (!s) s = decide(l);
+  if (!s) s = choose_tables(l);
   if (!s) s = load_threads(l);
   if (!s) s = load_memory(l);
   if (!s) s = load_tables(l);
@@ -724,7 +724,7 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
     l.graph_launch[i] = api_find_name(launches[i]);
   weir_status s = WEIR_OK;
   if (!m->path || !m->devices || !l.by_api || !l.by_route) s = wr_db_out_of_memory(db);
-  if (!s) s = run(&l, top);
+  if (!s) s = load_all(&l, top);
   for (int i = 0; l.by_api && i < 65536; i++)
     free(l.by_api[i].name);
   free(l.by_api);

@@ -12,7 +12,7 @@ typedef struct pass {
   size_t capacity;
 } pass;
 
-static void raise(uint64_t *most, uint64_t now)
+static void raise_peak(uint64_t *most, uint64_t now)
 {
   if (now > *most) *most = now;
 }
@@ -40,12 +40,12 @@ static void take_level(wr_pool *x, sqlite3_stmt *q)
   x->from_start = sqlite3_column_type(q, 8) != SQLITE_NULL;
   x->last_ns = sqlite3_column_int64(q, 9);
   if (!x->samples++) x->first_ns = x->last_ns;
-  raise(&x->used_peak, x->used);
-  raise(&x->reserved_peak, x->reserved);
+  raise_peak(&x->used_peak, x->used);
+  raise_peak(&x->reserved_peak, x->reserved);
 }
 
 /* process, pid, fact, handle, b, bytes, stream, device, src_device, time */
-static weir_status take(void *context, sqlite3_stmt *q)
+static weir_status take_pool_row(void *context, sqlite3_stmt *q)
 {
   pass *p = context;
   uint64_t process = (uint64_t)sqlite3_column_int64(q, 0);
@@ -65,8 +65,8 @@ static weir_status take(void *context, sqlite3_stmt *q)
   if (fact == WEIR_CACHE_POOL) {
     take_level(x, q);
   } else {
-    raise(&x->used_peak, (uint64_t)sqlite3_column_int64(q, 4));
-    raise(&x->reserved_peak, (uint64_t)sqlite3_column_int64(q, 5));
+    raise_peak(&x->used_peak, (uint64_t)sqlite3_column_int64(q, 4));
+    raise_peak(&x->reserved_peak, (uint64_t)sqlite3_column_int64(q, 5));
   }
   return WEIR_OK;
 }
@@ -92,7 +92,7 @@ weir_status wr_pools_load(wr_cache *c, const wr_db *db)
                              " e.device, e.src_device, e.\"end\" FROM rare_event e"
                              " JOIN process p ON p.id = e.process WHERE e.kind = 13"
                              " AND e.copy IN (6, 7, 8) ORDER BY e.\"end\", e.id",
-                             take, &p);
+                             take_pool_row, &p);
   wr_map_free(&p.by_handle);
   if (c->pool_count) qsort(c->pools, c->pool_count, sizeof(wr_pool), by_size);
   return s;

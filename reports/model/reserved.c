@@ -12,12 +12,12 @@ typedef struct pass {
   uint64_t sum[2];            /* of all devices, of what is page-locked */
 } pass;
 
-static void raise(uint64_t *peak, uint64_t now)
+static void raise_peak(uint64_t *peak, uint64_t now)
 {
   if (now > *peak) *peak = now;
 }
 
-static void change(pass *p, bool pinned, int device, uint64_t by)
+static void change_level(pass *p, bool pinned, int device, uint64_t by)
 {
   p->sum[pinned] += by;
   if (!pinned) p->device[device] += by;
@@ -29,13 +29,13 @@ static void end_process(pass *p, uint64_t process)
   uint64_t key, *level;
   while (wr_map_next(&p->level, &at, &key, &level)) {
     if (key >> 10 != process) continue;
-    change(p, key & 1, (int)(key >> 1 & 511), -*level);
+    change_level(p, key & 1, (int)(key >> 1 & 511), -*level);
     *level = 0;
   }
 }
 
 /* process, device, mem, bytes, whether it is the process's end */
-static weir_status take(void *context, sqlite3_stmt *q)
+static weir_status take_block_row(void *context, sqlite3_stmt *q)
 {
   pass *p = context;
   bool pinned = sqlite3_column_int(q, 2) == WEIR_MEM_PINNED;
@@ -49,13 +49,13 @@ static weir_status take(void *context, sqlite3_stmt *q)
   if (device < 0 || device > WR_HOST) return WEIR_OK;
   uint64_t *was = wr_map_put(&p->level, process << 10 | (unsigned)device << 1 | pinned, NULL);
   if (!was) return weir_fail(WEIR_ENOMEM, "adding up reserved memory: out of host memory");
-  change(p, pinned, device, bytes - *was);
+  change_level(p, pinned, device, bytes - *was);
   *was = bytes;
-  raise(pinned ? &p->m->total.weir_pinned_reserved_peak_bytes
-               : &p->m->total.weir_reserved_peak_bytes,
-        p->sum[pinned]);
+  raise_peak(pinned ? &p->m->total.weir_pinned_reserved_peak_bytes
+                    : &p->m->total.weir_reserved_peak_bytes,
+             p->sum[pinned]);
   if (!pinned && device != WR_HOST)
-    raise(&p->m->devices[device].total.weir_reserved_peak_bytes, p->device[device]);
+    raise_peak(&p->m->devices[device].total.weir_reserved_peak_bytes, p->device[device]);
   return WEIR_OK;
 }
 
@@ -67,7 +67,7 @@ weir_status wr_reserved_load(wr_model *m, const wr_db *db)
                              " FROM rare_event WHERE kind = 13 AND copy = 5 UNION ALL"
                              " SELECT id, NULL, 0, 0, 1, \"end\", 0 FROM process"
                              " WHERE \"end\" IS NOT NULL ORDER BY t, ends, id",
-                             take, &p);
+                             take_block_row, &p);
   wr_map_free(&p.level);
   return s;
 }

@@ -164,20 +164,20 @@ static uint64_t hash_text(uint64_t hash, const char *text)
   return wr_mix(hash, 0x100);
 }
 
-static char *clean(const char *text)
+static char *clean_name(const char *text)
 {
   return wr_text(text, strlen(text), true);
 }
 
 static char *function_of(const wr_frame *f)
 {
-  if (f->function) return clean(f->function);
+  if (f->function) return clean_name(f->function);
   unsigned long long offset = (unsigned long long)f->offset;
   const char *name = base_name(f->module);
   char *raw = !f->module[0] ? wr_format("0x%llx", offset)
               : f->lacks    ? wr_format("%s+0x%llx (%s)", name, offset, f->lacks)
                             : wr_format("%s+0x%llx", name, offset);
-  char *text = raw ? clean(raw) : NULL;
+  char *text = raw ? clean_name(raw) : NULL;
   free(raw);
   return text;
 }
@@ -185,13 +185,13 @@ static char *function_of(const wr_frame *f)
 static bool fill_place(wr_site *s, const wr_frame *f)
 {
   if (!f) {
-    s->function = clean("(no stack)");
-    s->module = clean("");
+    s->function = clean_name("(no stack)");
+    s->module = clean_name("");
     return s->function && s->module;
   }
   s->function = function_of(f);
-  s->module = clean(base_name(f->module));
-  s->file = f->file ? clean(f->file) : NULL;
+  s->module = clean_name(base_name(f->module));
+  s->file = f->file ? clean_name(f->file) : NULL;
   s->line = f->line;
   s->known = f->function != NULL;
   return s->function && s->module && (s->file || !f->file);
@@ -237,8 +237,8 @@ static weir_status name_frame(maker *k, const wr_frame *f, uint32_t *out)
   *out = (uint32_t)(*known = m->frame_count);
   wr_frame_name *n = &m->frames[m->frame_count++];
   *n = (wr_frame_name){.function = function_of(f),
-                       .module = clean(base_name(f->module)),
-                       .file = f->file ? clean(f->file) : NULL,
+                       .module = clean_name(base_name(f->module)),
+                       .file = f->file ? clean_name(f->file) : NULL,
                        .line = f->line,
                        .known = f->function != NULL};
   return n->function && n->module && (n->file || !f->file) ? WEIR_OK : wr_db_out_of_memory(k->db);
@@ -440,12 +440,12 @@ static weir_status keep_site(const maker *k, const draft *d, const struct draft_
 {
   const wr_site *at = &k->places[from->place];
   bool copy = from->kind != 0;
-  *to = (wr_site){.function = clean(at->function),
-                  .module = clean(at->module),
+  *to = (wr_site){.function = clean_name(at->function),
+                  .module = clean_name(at->module),
                   .line = at->line,
                   .known = at->known,
-                  .file = at->file ? clean(at->file) : NULL,
-                  .api = d->of_calls ? clean(name_of_api(k->m, from->api)) : NULL,
+                  .file = at->file ? clean_name(at->file) : NULL,
+                  .api = d->of_calls ? clean_name(name_of_api(k->m, from->api)) : NULL,
                   .direction = copy ? (int)(from->kind >> 8 & 255) : -1,
                   .mem = copy ? (int)(from->kind >> 4 & 15) : -1,
                   .src_mem = copy ? (int)(from->kind & 15) : -1,

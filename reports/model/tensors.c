@@ -88,7 +88,7 @@ static void end_life(pass *p, life *l)
   if (live) --*live;
 }
 
-static void gone(pass *p, const uint64_t *slot, uint64_t key)
+static void end_tensor(pass *p, const uint64_t *slot, uint64_t key)
 {
   life *l = &p->lives[*slot - 1];
   l->left = false;
@@ -109,7 +109,7 @@ static void end_process(pass *p, int64_t process)
   }
 }
 
-static weir_status made(pass *p, sqlite3_stmt *q, uint64_t key)
+static weir_status begin_tensor(pass *p, sqlite3_stmt *q, uint64_t key)
 {
   int device = sqlite3_column_type(q, 6) == SQLITE_NULL ? -1 : sqlite3_column_int(q, 6);
   size_t place = find_place(p, device, sqlite3_column_int(q, 5) == WEIR_MEM_PINNED);
@@ -122,7 +122,7 @@ static weir_status made(pass *p, sqlite3_stmt *q, uint64_t key)
   uint64_t *slot = wr_map_put(&p->live, key, NULL);
   if (!slot || !live) return wr_db_out_of_memory(p->db);
   if (*slot) { /* its end went unseen */
-    gone(p, slot, key);
+    end_tensor(p, slot, key);
     if (!(slot = wr_map_put(&p->live, key, NULL))) return wr_db_out_of_memory(p->db);
   }
   uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 4);
@@ -152,7 +152,7 @@ static weir_status made(pass *p, sqlite3_stmt *q, uint64_t key)
 }
 
 /* process, time, fact, storage, bytes, mem, device, dtype, shape, name, module */
-static weir_status take(void *context, sqlite3_stmt *q)
+static weir_status take_tensor_row(void *context, sqlite3_stmt *q)
 {
   pass *p = context;
   uint64_t key = wr_mix((uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 3));
@@ -162,10 +162,10 @@ static weir_status take(void *context, sqlite3_stmt *q)
     end_process(p, sqlite3_column_int64(q, 0));
     return WEIR_OK;
   }
-  if (fact == WEIR_TENSOR_MADE) return made(p, q, key);
+  if (fact == WEIR_TENSOR_MADE) return begin_tensor(p, q, key);
   uint64_t *slot = wr_map_get(&p->live, key);
   if (!slot) return WEIR_OK; /* made before the trace began */
-  if (fact == WEIR_TENSOR_GONE) gone(p, slot, key);
+  if (fact == WEIR_TENSOR_GONE) end_tensor(p, slot, key);
   if (fact != WEIR_TENSOR_NAMED) return WEIR_OK;
   size_t name = column_text(p, q, 9);
   if (name == SIZE_MAX) return wr_db_out_of_memory(p->db);
@@ -205,7 +205,7 @@ typedef struct sums {
   wr_map known; /* what tells rows apart -> place in row, plus 1 */
 } sums;
 
-static bool add(sums *s, uint64_t key, wr_tensor_row row)
+static bool add_to_sums(sums *s, uint64_t key, wr_tensor_row row)
 {
   uint64_t *known = wr_map_put(&s->known, key, NULL);
   if (!known || !wr_grow(&s->row, &s->room, s->count + 1, sizeof *s->row)) return false;
@@ -243,11 +243,11 @@ static weir_status sum_place(pass *p, size_t place, int top)
     }
     if (l->begin > p->peak[place] || l->end <= p->peak[place]) continue;
     uint64_t key = wr_mix(wr_mix(wr_mix(l->module, l->name), l->dtype), l->shape);
-    good = add(&modules, wr_mix(6, l->module),
-               (wr_tensor_row){text[l->module], "", "", "", 1, l->bytes}) &&
-           add(&tensors, key,
-               (wr_tensor_row){text[l->module], text[l->name], text[l->dtype], text[l->shape], 1,
-                               l->bytes});
+    good = add_to_sums(&modules, wr_mix(6, l->module),
+                       (wr_tensor_row){text[l->module], "", "", "", 1, l->bytes}) &&
+           add_to_sums(&tensors, key,
+                       (wr_tensor_row){text[l->module], text[l->name], text[l->dtype],
+                                       text[l->shape], 1, l->bytes});
   }
   t->all_modules = end_sums(&modules, &t->modules, &t->module_count, top);
   t->all_tensors = end_sums(&tensors, &t->tensors, &t->tensor_count, top);
@@ -263,7 +263,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* A damaged or older trace may have no such table. */
-static weir_status there_is(const wr_db *db, bool *out)
+static weir_status tensors_exist(const wr_db *db, bool *out)
 {
   sqlite3_stmt *q = NULL;
   weir_status s = wr_db_prepare(db,
@@ -282,7 +282,7 @@ weir_status wr_tensors_load(wr_tensors *t, const wr_db *db, int top)
 {
   pass p = {.t = t, .db = db};
   bool there = false;
-  weir_status s = there_is(db, &there);
+  weir_status s = tensors_exist(db, &there);
   if (s || !there) return s;
   if (keep_text(&p, "", 0) == SIZE_MAX) s = wr_db_out_of_memory(db);
   if (!s)
@@ -291,7 +291,7 @@ weir_status wr_tensors_load(wr_tensors *t, const wr_db *db, int top)
                    " module, id FROM tensor UNION ALL SELECT id, \"end\", 255, 0, 0, 0, NULL, NULL,"
                    " NULL, NULL, NULL, 9223372036854775807 FROM process WHERE \"end\" IS NOT NULL"
                    " ORDER BY time, 12",
-                   take, &p);
+                   take_tensor_row, &p);
   if (!s) s = name_modules(&p);
   for (size_t i = 0; !s && i < t->count; i++)
     s = sum_place(&p, i, top);

@@ -7,7 +7,7 @@
 
 enum { POOLS_WHOLE = 40, POOLS_SUMMARY = 4 }; /* listed */
 
-static const char *words(unsigned reason)
+static const char *reason_text(unsigned reason)
 {
   static const char *const texts[WR_REASONS] = {
       [WEIR_WHY_NONE] = "unknown",
@@ -39,7 +39,7 @@ static void tally_rows(wr_page *p, const wr_tally *list, const char *what)
     if (!list[i].calls) continue;
     wr_grid_row(&p->grid);
     CELL(p, "%s", what);
-    CELL(p, "%s", words(i));
+    CELL(p, "%s", reason_text(i));
     CELL(p, "%s", COUNT(list[i].calls));
     CELL(p, "%s", list[i].bytes ? BYTES(list[i].bytes) : "-");
     CELL(p, "%s", list[i].ns ? DURATION(list[i].ns) : "-");
@@ -48,16 +48,17 @@ static void tally_rows(wr_page *p, const wr_tally *list, const char *what)
   }
 }
 
-static bool any(const wr_tally *list)
+static bool any_calls(const wr_tally *list)
 {
   for (unsigned i = 0; i < WR_REASONS; i++)
     if (list[i].calls) return true;
   return false;
 }
 
-static void reasons(wr_page *p, const wr_cache *c)
+static void print_reasons(wr_page *p, const wr_cache *c)
 {
-  if (!any(c->missed) && !any(c->left) && !any(c->freed) && !any(c->given) && !any(c->tainted))
+  if (!any_calls(c->missed) && !any_calls(c->left) && !any_calls(c->freed) &&
+      !any_calls(c->given) && !any_calls(c->tainted))
     return;
   wr_page_begin(p, "lfrrrrr");
   TITLES(p, "what", "why", "count", "bytes", "host time", "first", "last");
@@ -87,11 +88,11 @@ static void why_line(wr_page *p, const wr_tally *list, const char *what)
   for (unsigned i = 0; i < WR_REASONS && used < sizeof(text); i++)
     if (list[i].calls)
       used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %s %s",
-                               used > start ? "," : "", words(i), COUNT(list[i].calls));
+                               used > start ? "," : "", reason_text(i), COUNT(list[i].calls));
   if (used > start) wr_page_line(p, false, text);
 }
 
-static void waits(wr_page *p, const wr_cache *c)
+static void print_waits(wr_page *p, const wr_cache *c)
 {
   if (c->waits_kept)
     LINE(p, false, "waits: %s host time in %s%s", DURATION(c->waits_kept_ns),
@@ -101,7 +102,7 @@ static void waits(wr_page *p, const wr_cache *c)
     LINE(p, false, "waits: %s did not wait for work under way", COUNTED(c->waits_avoided, "free"));
 }
 
-static void staging(wr_page *p, const wr_staging *s, const char *what, bool peers)
+static void print_staging(wr_page *p, const wr_staging *s, const char *what, bool peers)
 {
   bool any_copy = s->copies || s->left_copies;
   if (any_copy && peers) /* a call is over before its copy is, and tells no speed */
@@ -112,10 +113,10 @@ static void staging(wr_page *p, const wr_staging *s, const char *what, bool peer
          what, COUNT(s->copies), BYTES(s->bytes), wr_speed(s->bytes, s->ns).text,
          COUNT(s->left_copies), BYTES(s->left_bytes),
          wr_speed(s->left_timed_bytes, s->left_timed_ns).text);
-  if (s->told && s->percent)
+  if (s->was_measured && s->percent)
     LINE(p, false, "%s: staging was measured at %.2f times the driver's speed%s", what,
          (double)s->percent / 100, s->earlier ? ", by an earlier program" : "");
-  else if (s->told)
+  else if (s->was_measured)
     LINE(p, false, "%s: staging could not be measured, and is left off", what);
 }
 
@@ -131,7 +132,7 @@ static void where_cell(wr_page *p, const char *words)
   free(head);
 }
 
-static void unwritten(wr_page *p, const wr_cache *c, bool whole)
+static void print_unwritten(wr_page *p, const wr_cache *c, bool whole)
 {
   if (!c->unwritten_copies) return;
   LINE(p, false, "uninitialised: %s to the host brought back %s that nothing had written",
@@ -163,7 +164,7 @@ static uint64_t bar_top(const wr_cache *c)
 }
 
 /* Device memory cached, from the run's begin to its end, in eighths of the highest. */
-static void curve(wr_page *p, const wr_cache *c)
+static void print_curve(wr_page *p, const wr_cache *c)
 {
   static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   uint64_t top = bar_top(c);
@@ -205,7 +206,7 @@ static void pool_row(wr_page *p, const wr_pool *x)
 }
 
 /* The driver's own, which are left to it in every mode. */
-static void pools(wr_page *p, const wr_cache *c, size_t most)
+static void print_pools(wr_page *p, const wr_cache *c, size_t most)
 {
   if (!c->pool_count) return;
   wr_page_line(p, false, "stream-ordered pools (cudaMallocAsync), the driver's own:");
@@ -225,29 +226,29 @@ void wr_cache_section(wr_page *p, const wr_cache *c, bool whole)
   (void)snprintf(title, sizeof(title), "Caches, %s", c->mode);
   wr_page_heading(p, title, c->rerouted ? NULL : "the program's memory was not rerouted");
   if (!c->rerouted) {
-    pools(p, c, whole ? POOLS_WHOLE : POOLS_SUMMARY);
+    print_pools(p, c, whole ? POOLS_WHOLE : POOLS_SUMMARY);
     return;
   }
   if (!d->hits && !d->misses && !h->hits && !h->misses)
     wr_page_line(p, false, "no allocation went through a cache");
-  unwritten(p, c, whole);
+  print_unwritten(p, c, whole);
   side_line(p, c, d, "device");
   side_line(p, c, h, "host, pinned");
   if (whole)
-    curve(p, c);
+    print_curve(p, c);
   else
     why_line(p, c->missed, "misses");
   if (!whole) why_line(p, c->left, "left to the driver");
-  waits(p, c);
-  staging(p, &c->staging[0], "host → device", false);
-  staging(p, &c->staging[1], "device → host", false);
-  staging(p, &c->staging[2], "device → device", true);
+  print_waits(p, c);
+  print_staging(p, &c->staging[0], "host → device", false);
+  print_staging(p, &c->staging[1], "device → host", false);
+  print_staging(p, &c->staging[2], "device → device", true);
   if (whole)
-    reasons(p, c);
+    print_reasons(p, c);
   else
     why_line(p, c->given, "given back");
   if (!whole) why_line(p, c->tainted, "never to be cached");
-  pools(p, c, whole ? POOLS_WHOLE : POOLS_SUMMARY);
+  print_pools(p, c, whole ? POOLS_WHOLE : POOLS_SUMMARY);
 }
 
 weir_status wr_cache_render_text(FILE *out, const wr_cache *c, const char *path,

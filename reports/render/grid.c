@@ -127,7 +127,7 @@ static size_t least_width(const wr_cell *c)
 }
 
 /* The widths of the columns; the one that gives way gets what the others leave. */
-static void measure(const wr_grid *g, size_t columns, int width, size_t *out)
+static void measure_columns(const wr_grid *g, size_t columns, int width, size_t *out)
 {
   size_t sum = 2 + (columns - 1) * 2, flexible = columns, least = 0;
   for (size_t c = 0; c < columns; c++) {
@@ -178,7 +178,7 @@ void wr_grid_print(FILE *out, wr_grid *g, int width, bool dim_first, bool color)
 {
   size_t widths[WR_GRID_COLUMNS] = {0}, columns = strlen(g->align);
   if (columns > WR_GRID_COLUMNS) columns = WR_GRID_COLUMNS;
-  measure(g, columns, width, widths);
+  measure_columns(g, columns, width, widths);
   for (size_t r = 0; r < g->rows; r++) {
     bool dim = color && dim_first && r == 0;
     if (dim) (void)fputs("\033[2m", out);
@@ -191,7 +191,7 @@ void wr_grid_print(FILE *out, wr_grid *g, int width, bool dim_first, bool color)
 /* ---- units ----------------------------------------------------------------------------------- */
 
 /* Three significant digits. */
-static wr_word three(double value, const char *unit)
+static wr_word print_significant(double value, const char *unit)
 {
   wr_word w;
   int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
@@ -211,7 +211,7 @@ wr_word wr_bytes(uint64_t bytes)
   int unit = 0;
   while (value >= 1023.5 && unit < 5)
     value /= 1024, unit++;
-  return three(value, units[unit]);
+  return print_significant(value, units[unit]);
 }
 
 wr_word wr_count(uint64_t n)
@@ -242,10 +242,10 @@ wr_word wr_duration(uint64_t ns)
     (void)snprintf(w.text, sizeof(w.text), "%u ns", (unsigned)ns);
     return w;
   }
-  if ((double)ns < 999.5e3) return three((double)ns / 1e3, "µs");
-  if ((double)ns < 999.5e6) return three((double)ns / 1e6, "ms");
-  if ((double)ns < 600e9) return three((double)ns / 1e9, "s");
-  return three((double)ns / 60e9, "min");
+  if ((double)ns < 999.5e3) return print_significant((double)ns / 1e3, "µs");
+  if ((double)ns < 999.5e6) return print_significant((double)ns / 1e6, "ms");
+  if ((double)ns < 600e9) return print_significant((double)ns / 1e9, "s");
+  return print_significant((double)ns / 60e9, "min");
 }
 
 wr_word wr_speed(uint64_t bytes, uint64_t ns)
@@ -253,9 +253,9 @@ wr_word wr_speed(uint64_t bytes, uint64_t ns)
   wr_word none = {"-"};
   if (!ns) return none;
   double speed = (double)bytes / (double)ns; /* GB/s */
-  if (speed >= 0.9995) return three(speed, "GB/s");
-  if (speed >= 0.9995e-3) return three(speed * 1e3, "MB/s");
-  return three(speed * 1e6, "kB/s");
+  if (speed >= 0.9995) return print_significant(speed, "GB/s");
+  if (speed >= 0.9995e-3) return print_significant(speed * 1e3, "MB/s");
+  return print_significant(speed * 1e6, "kB/s");
 }
 
 wr_word wr_percent(uint64_t part, uint64_t whole)

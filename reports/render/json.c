@@ -7,35 +7,35 @@
 
 /* Every text of a model is valid UTF-8 (wr_text), so these fail for lack of memory only; jansson's
  * *_new functions take a NULL value as failure, and the last look at the root finds it. */
-static json_t *text(const char *s)
+static json_t *string_or_null(const char *s)
 {
   return s ? json_string(s) : json_null();
 }
 
-static json_t *number(uint64_t n)
+static json_t *json_number(uint64_t n)
 {
   return json_integer((json_int_t)n);
 }
 
-static json_t *totals(const wr_totals *t)
+static json_t *totals_json(const wr_totals *t)
 {
   json_t *o = json_object();
-#define FIELD(name) json_object_set_new(o, #name, number(t->name));
+#define FIELD(name) json_object_set_new(o, #name, json_number(t->name));
   WR_TOTAL_MAP(FIELD)
 #undef FIELD
   return o;
 }
 
-static json_t *strings(char *const *list, size_t count)
+static json_t *strings_json(char *const *list, size_t count)
 {
   json_t *a = json_array();
   for (size_t i = 0; i < count; i++)
-    json_array_append_new(a, text(list[i]));
+    json_array_append_new(a, string_or_null(list[i]));
   return a;
 }
 
 /* The frames of a stack, a text each. */
-static json_t *frames(const wr_model *m, const wr_site_stack *x)
+static json_t *frames_json(const wr_model *m, const wr_site_stack *x)
 {
   json_t *a = json_array();
   for (uint32_t i = 0; i < x->count; i++) {
@@ -43,16 +43,16 @@ static json_t *frames(const wr_model *m, const wr_site_stack *x)
     json_array_append_new(a, f->file ? json_sprintf("%s (%s:%d)", f->function, f->file, f->line)
                              : f->known && *f->module
                                  ? json_sprintf("%s (%s)", f->function, f->module)
-                                 : text(f->function));
+                                 : string_or_null(f->function));
   }
   return a;
 }
 
 static void put_sums(json_t *o, const wr_sums *s)
 {
-  json_object_set_new(o, "calls", number(s->calls));
-  json_object_set_new(o, "bytes", number(s->bytes));
-  json_object_set_new(o, "ns", number(s->ns));
+  json_object_set_new(o, "calls", json_number(s->calls));
+  json_object_set_new(o, "bytes", json_number(s->bytes));
+  json_object_set_new(o, "ns", json_number(s->ns));
 }
 
 /* The heaviest stacks of a site, and the sums of those left out. */
@@ -70,41 +70,41 @@ static void put_stacks(json_t *o, const wr_model *m, const wr_site *x)
     json_t *one = json_object();
     put_sums(one, &s->sums);
     json_object_set_new(one, "implicit", json_boolean(s->implicit));
-    json_object_set_new(one, "frames", frames(m, s));
+    json_object_set_new(one, "frames", frames_json(m, s));
     json_array_append_new(list, one);
   }
-  json_object_set_new(more, "stacks", number(x->stack_count - shown));
+  json_object_set_new(more, "stacks", json_number(x->stack_count - shown));
   put_sums(more, &rest);
   json_object_set_new(o, "stacks", list);
   json_object_set_new(o, "more_stacks", more);
 }
 
-static json_t *sites(const wr_model *m, const wr_sites *s)
+static json_t *sites_json(const wr_model *m, const wr_sites *s)
 {
   json_t *a = json_array();
   for (size_t i = 0; i < s->count; i++) {
     const wr_site *x = &s->site[i];
     json_t *o = json_object();
-    if (x->api) json_object_set_new(o, "api", text(x->api));
+    if (x->api) json_object_set_new(o, "api", string_or_null(x->api));
     if (x->direction >= 0) {
-      json_object_set_new(o, "direction", text(wr_direction_name(x->direction)));
-      json_object_set_new(o, "src_memory", text(wr_mem_name(x->src_mem)));
-      json_object_set_new(o, "dst_memory", text(wr_mem_name(x->mem)));
+      json_object_set_new(o, "direction", string_or_null(wr_direction_name(x->direction)));
+      json_object_set_new(o, "src_memory", string_or_null(wr_mem_name(x->src_mem)));
+      json_object_set_new(o, "dst_memory", string_or_null(wr_mem_name(x->mem)));
     }
-    json_object_set_new(o, "function", text(x->function));
-    json_object_set_new(o, "file", text(x->file));
+    json_object_set_new(o, "function", string_or_null(x->function));
+    json_object_set_new(o, "file", string_or_null(x->file));
     json_object_set_new(o, "line", json_integer(x->line));
-    json_object_set_new(o, "module", text(x->module));
+    json_object_set_new(o, "module", string_or_null(x->module));
     put_sums(o, &(wr_sums){x->calls, x->bytes, x->ns});
     json_object_set_new(o, "implicit", json_boolean(x->implicit));
-    json_object_set_new(o, "frames", x->stack_count ? frames(m, &x->stacks[0]) : json_array());
+    json_object_set_new(o, "frames", x->stack_count ? frames_json(m, &x->stacks[0]) : json_array());
     put_stacks(o, m, x);
     json_array_append_new(a, o);
   }
   return a;
 }
 
-static json_t *devices(const wr_model *m)
+static json_t *devices_json(const wr_model *m)
 {
   json_t *a = json_array();
   for (int i = 0; i < 256; i++) {
@@ -112,59 +112,59 @@ static json_t *devices(const wr_model *m)
     if (!d->seen) continue;
     json_t *o = json_object();
     json_object_set_new(o, "device", json_integer(i));
-    json_object_set_new(o, "name", text(d->name));
-#define FIELD(name) json_object_set_new(o, #name, number(d->total.name));
+    json_object_set_new(o, "name", string_or_null(d->name));
+#define FIELD(name) json_object_set_new(o, #name, json_number(d->total.name));
     WR_DEVICE_MAP(FIELD)
 #undef FIELD
-    json_object_set_new(o, "peak_owners", sites(m, &d->owners));
+    json_object_set_new(o, "peak_owners", sites_json(m, &d->owners));
     json_array_append_new(a, o);
   }
   return a;
 }
 
-static json_t *apis(const wr_model *m)
+static json_t *apis_json(const wr_model *m)
 {
   json_t *a = json_array();
   for (size_t i = 0; i < m->api_count; i++) {
     const wr_api_row *r = &m->apis[i];
     json_t *o = json_object();
-    json_object_set_new(o, "name", text(r->name));
-    json_object_set_new(o, "layer", text(r->layer));
-    json_object_set_new(o, "category", text(r->category));
-    json_object_set_new(o, "calls", number(r->calls));
-    json_object_set_new(o, "errors", number(r->errors));
-    json_object_set_new(o, "bytes", number(r->bytes));
-    json_object_set_new(o, "ns", number(r->ns));
-    json_object_set_new(o, "max_ns", number(r->max_ns));
-    json_object_set_new(o, "sync_calls", number(r->sync_calls));
-    json_object_set_new(o, "sync_ns", number(r->sync_ns));
-    json_object_set_new(o, "implicit_calls", number(r->implicit_calls));
-    json_object_set_new(o, "implicit_ns", number(r->implicit_ns));
-    json_object_set_new(o, "init_calls", number(r->init_calls));
-    json_object_set_new(o, "init_ns", number(r->init_ns));
+    json_object_set_new(o, "name", string_or_null(r->name));
+    json_object_set_new(o, "layer", string_or_null(r->layer));
+    json_object_set_new(o, "category", string_or_null(r->category));
+    json_object_set_new(o, "calls", json_number(r->calls));
+    json_object_set_new(o, "errors", json_number(r->errors));
+    json_object_set_new(o, "bytes", json_number(r->bytes));
+    json_object_set_new(o, "ns", json_number(r->ns));
+    json_object_set_new(o, "max_ns", json_number(r->max_ns));
+    json_object_set_new(o, "sync_calls", json_number(r->sync_calls));
+    json_object_set_new(o, "sync_ns", json_number(r->sync_ns));
+    json_object_set_new(o, "implicit_calls", json_number(r->implicit_calls));
+    json_object_set_new(o, "implicit_ns", json_number(r->implicit_ns));
+    json_object_set_new(o, "init_calls", json_number(r->init_calls));
+    json_object_set_new(o, "init_ns", json_number(r->init_ns));
     json_array_append_new(a, o);
   }
   return a;
 }
 
 /* A device's ordinal, null for the host. */
-static json_t *place(int device)
+static json_t *device_json(int device)
 {
   return device == WR_HOST ? json_null() : json_integer(device);
 }
 
-static json_t *matrix(const wr_model *m)
+static json_t *matrix_json(const wr_model *m)
 {
   json_t *a = json_array();
   for (size_t i = 0; i < m->route_count; i++) {
     const wr_route *r = &m->routes[i];
     json_t *o = json_object();
-    json_object_set_new(o, "src", place(r->src));
-    json_object_set_new(o, "dst", place(r->dst));
-    json_object_set_new(o, "calls", number(r->calls));
-    json_object_set_new(o, "bytes", number(r->bytes));
-    json_object_set_new(o, "timed_bytes", number(r->timed_bytes));
-    json_object_set_new(o, "timed_ns", number(r->timed_ns));
+    json_object_set_new(o, "src", device_json(r->src));
+    json_object_set_new(o, "dst", device_json(r->dst));
+    json_object_set_new(o, "calls", json_number(r->calls));
+    json_object_set_new(o, "bytes", json_number(r->bytes));
+    json_object_set_new(o, "timed_bytes", json_number(r->timed_bytes));
+    json_object_set_new(o, "timed_ns", json_number(r->timed_ns));
     double speed = r->timed_ns ? (double)r->timed_bytes * 1e9 / (double)r->timed_ns : 0;
     json_object_set_new(o, "bytes_per_second", r->timed_ns ? json_real(speed) : json_null());
     json_array_append_new(a, o);
@@ -172,92 +172,93 @@ static json_t *matrix(const wr_model *m)
   return a;
 }
 
-static json_t *host_memory(const wr_model *m)
+static json_t *host_memory_json(const wr_model *m)
 {
   json_t *a = json_array();
   for (size_t i = 0; i < m->split_count; i++) {
     json_t *o = json_object();
-    json_object_set_new(o, "direction", text(m->split[i].direction));
-    json_object_set_new(o, "memory", text(m->split[i].memory));
-    json_object_set_new(o, "calls", number(m->split[i].calls));
-    json_object_set_new(o, "bytes", number(m->split[i].bytes));
-    json_object_set_new(o, "async_calls", number(m->split[i].async_calls));
+    json_object_set_new(o, "direction", string_or_null(m->split[i].direction));
+    json_object_set_new(o, "memory", string_or_null(m->split[i].memory));
+    json_object_set_new(o, "calls", json_number(m->split[i].calls));
+    json_object_set_new(o, "bytes", json_number(m->split[i].bytes));
+    json_object_set_new(o, "async_calls", json_number(m->split[i].async_calls));
     json_array_append_new(a, o);
   }
   return a;
 }
 
-static json_t *processes(const wr_model *m)
+static json_t *processes_json(const wr_model *m)
 {
   json_t *a = json_array();
   for (size_t i = 0; i < m->process_count; i++) {
     const wr_process_row *p = &m->processes[i];
     json_t *o = json_object();
     json_object_set_new(o, "pid", json_integer(p->pid));
-    json_object_set_new(o, "exe", text(p->exe));
-    json_object_set_new(o, "command", text(p->command));
-    json_object_set_new(o, "mode", text(p->mode));
+    json_object_set_new(o, "exe", string_or_null(p->exe));
+    json_object_set_new(o, "command", string_or_null(p->command));
+    json_object_set_new(o, "mode", string_or_null(p->mode));
     json_object_set_new(o, "start_ns", json_integer(p->start));
     json_object_set_new(o, "end_ns", p->ended ? json_integer(p->end) : json_null());
-    json_object_set_new(o, "end_reason", p->ended ? text(p->end_reason) : json_null());
+    json_object_set_new(o, "end_reason", p->ended ? string_or_null(p->end_reason) : json_null());
     json_object_set_new(o, "end_detail",
                         p->end_detail < 0 ? json_null() : json_integer(p->end_detail));
-    json_object_set_new(o, "events", number(p->events));
-    json_object_set_new(o, "dropped", number(p->dropped));
+    json_object_set_new(o, "events", json_number(p->events));
+    json_object_set_new(o, "dropped", json_number(p->dropped));
     json_array_append_new(a, o);
   }
   return a;
 }
 
-static json_t *unseen_programs(const wr_coverage *c)
+static json_t *unseen_programs_json(const wr_coverage *c)
 {
   json_t *list = json_array();
   for (size_t i = 0; i < c->unseen_count; i++) {
     json_t *o = json_object();
-    json_object_set_new(o, "path", text(c->unseen[i].path));
-    json_object_set_new(o, "why", text(c->unseen[i].why));
-    json_object_set_new(o, "count", number(c->unseen[i].count));
+    json_object_set_new(o, "path", string_or_null(c->unseen[i].path));
+    json_object_set_new(o, "why", string_or_null(c->unseen[i].why));
+    json_object_set_new(o, "count", json_number(c->unseen[i].count));
     json_array_append_new(list, o);
   }
   return list;
 }
 
-static json_t *lacking(const wr_coverage *c)
+static json_t *lacking_json(const wr_coverage *c)
 {
   json_t *list = json_array();
   for (size_t i = 0; i < c->lacking_count; i++) {
     json_t *o = json_object();
-    json_object_set_new(o, "path", text(c->lacking[i].path));
-    json_object_set_new(o, "why", text(c->lacking[i].why));
+    json_object_set_new(o, "path", string_or_null(c->lacking[i].path));
+    json_object_set_new(o, "why", string_or_null(c->lacking[i].why));
     json_array_append_new(list, o);
   }
   return list;
 }
 
-static json_t *coverage(const wr_model *m)
+static json_t *coverage_json(const wr_model *m)
 {
   const wr_coverage *c = &m->coverage;
   json_t *o = json_object();
-  json_object_set_new(o, "functions_wrapped", number(c->looked_up));
-  json_object_set_new(o, "functions_passed_through", number(c->passed));
-  json_object_set_new(o, "functions_called", number(c->called));
-  json_object_set_new(o, "passed_through", strings(c->passed_names, c->passed_count));
-  json_object_set_new(o, "unknown_lookups", number(c->unknown_lookups));
-  json_object_set_new(o, "unknown_name", text(c->unknown_name));
-  json_object_set_new(o, "modules_embedding_cudart", strings(c->embedding, c->embedding_count));
-  json_object_set_new(o, "modules_without_names", lacking(c));
-  json_object_set_new(o, "unseen_programs", unseen_programs(c));
-  json_object_set_new(o, "events_without_stack", number(c->stackless));
-  json_object_set_new(o, "nested_calls", number(c->nested));
-  json_object_set_new(o, "dropped_events", number(m->total.dropped));
-  json_object_set_new(o, "dropped_names_and_stacks", number(c->dropped_extended));
-  json_object_set_new(o, "damaged_chunks", number(c->damaged_chunks));
-  json_object_set_new(o, "torn_records", number(c->torn));
-  json_object_set_new(o, "bytes_cut", number(c->bytes_cut));
+  json_object_set_new(o, "functions_wrapped", json_number(c->looked_up));
+  json_object_set_new(o, "functions_passed_through", json_number(c->passed));
+  json_object_set_new(o, "functions_called", json_number(c->called));
+  json_object_set_new(o, "passed_through", strings_json(c->passed_names, c->passed_count));
+  json_object_set_new(o, "unknown_lookups", json_number(c->unknown_lookups));
+  json_object_set_new(o, "unknown_name", string_or_null(c->unknown_name));
+  json_object_set_new(o, "modules_embedding_cudart",
+                      strings_json(c->embedding, c->embedding_count));
+  json_object_set_new(o, "modules_without_names", lacking_json(c));
+  json_object_set_new(o, "unseen_programs", unseen_programs_json(c));
+  json_object_set_new(o, "events_without_stack", json_number(c->stackless));
+  json_object_set_new(o, "nested_calls", json_number(c->nested));
+  json_object_set_new(o, "dropped_events", json_number(m->total.dropped));
+  json_object_set_new(o, "dropped_names_and_stacks", json_number(c->dropped_extended));
+  json_object_set_new(o, "damaged_chunks", json_number(c->damaged_chunks));
+  json_object_set_new(o, "torn_records", json_number(c->torn));
+  json_object_set_new(o, "bytes_cut", json_number(c->bytes_cut));
   return o;
 }
 
-static json_t *site_lists(const wr_model *m)
+static json_t *site_lists_json(const wr_model *m)
 {
   const struct {
     const char *name;
@@ -267,8 +268,8 @@ static json_t *site_lists(const wr_model *m)
   json_t *o = json_object(), *more = json_object();
   for (size_t i = 0; i < 4; i++) {
     json_t *rest = json_object();
-    json_object_set_new(o, lists[i].name, sites(m, lists[i].list));
-    json_object_set_new(rest, "sites", number(lists[i].list->all - lists[i].list->count));
+    json_object_set_new(o, lists[i].name, sites_json(m, lists[i].list));
+    json_object_set_new(rest, "sites", json_number(lists[i].list->all - lists[i].list->count));
     put_sums(rest, &lists[i].list->rest);
     json_object_set_new(more, lists[i].name, rest);
   }
@@ -279,25 +280,25 @@ static json_t *site_lists(const wr_model *m)
 weir_status wr_render_json(FILE *out, const wr_model *m)
 {
   json_t *o = json_object();
-  json_object_set_new(o, "schema", text("weir-report/1"));
-  json_object_set_new(o, "trace", text(m->path));
+  json_object_set_new(o, "schema", string_or_null("weir-report/1"));
+  json_object_set_new(o, "trace", string_or_null(m->path));
   json_object_set_new(o, "complete", json_boolean(m->finished));
-  json_object_set_new(o, "command", text(m->command));
-  json_object_set_new(o, "weir_version", text(m->version));
+  json_object_set_new(o, "command", string_or_null(m->command));
+  json_object_set_new(o, "weir_version", string_or_null(m->version));
   json_object_set_new(o, "start_realtime_ns", json_integer(m->start_realtime_ns));
   json_object_set_new(o, "duration_ns", json_integer(m->duration_ns));
-  json_object_set_new(o, "no_gpu", m->no_gpu ? text(m->no_gpu) : json_null());
-  json_object_set_new(o, "totals", totals(&m->total));
-  json_object_set_new(o, "devices", devices(m));
-  json_object_set_new(o, "apis", apis(m));
-  json_object_set_new(o, "matrix", matrix(m));
-  json_object_set_new(o, "host_memory", host_memory(m));
-  json_object_set_new(o, "sites", site_lists(m));
+  json_object_set_new(o, "no_gpu", m->no_gpu ? string_or_null(m->no_gpu) : json_null());
+  json_object_set_new(o, "totals", totals_json(&m->total));
+  json_object_set_new(o, "devices", devices_json(m));
+  json_object_set_new(o, "apis", apis_json(m));
+  json_object_set_new(o, "matrix", matrix_json(m));
+  json_object_set_new(o, "host_memory", host_memory_json(m));
+  json_object_set_new(o, "sites", site_lists_json(m));
   json_object_set_new(o, "tensors", wr_tensors_json(&m->tensors));
   json_object_set_new(o, "cache", wr_cache_json(&m->cache));
-  json_object_set_new(o, "processes", processes(m));
-  json_object_set_new(o, "notes", strings(m->notes, m->note_count));
-  int failed = json_object_set_new(o, "coverage", coverage(m)); /* fails when o was not made */
+  json_object_set_new(o, "processes", processes_json(m));
+  json_object_set_new(o, "notes", strings_json(m->notes, m->note_count));
+  int failed = json_object_set_new(o, "coverage", coverage_json(m)); /* fails when o was not made */
   int written = failed ? -1 : json_dumpf(o, out, JSON_INDENT(2));
   json_decref(o);
   if (failed) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", m->path);

@@ -15,7 +15,7 @@ static void place_name(const wr_tensor_place *t, char out[32])
     (void)snprintf(out, 32, t->pinned ? "host, pinned" : "host");
 }
 
-static void places(wr_page *p, const wr_tensors *t)
+static void places_json(wr_page *p, const wr_tensors *t)
 {
   wr_page_begin(p, "lrrrrrr");
   TITLES(p, "where", "tensors", "bytes", "peak", "at", "tensors then", "live at exit");
@@ -35,7 +35,7 @@ static void places(wr_page *p, const wr_tensors *t)
   wr_page_end(p);
 }
 
-static void modules(wr_page *p, const wr_tensor_place *x, const char *where)
+static void print_modules(wr_page *p, const wr_tensor_place *x, const char *where)
 {
   LINE(p, false, "%s, at the peak, by module", where);
   wr_page_begin(p, "frrr");
@@ -52,7 +52,7 @@ static void modules(wr_page *p, const wr_tensor_place *x, const char *where)
   if (x->all_modules > n) LINE(p, false, "… and %zu more", x->all_modules - n);
 }
 
-static void tensors(wr_page *p, const wr_tensor_place *x, const char *where)
+static void tensors_json(wr_page *p, const wr_tensor_place *x, const char *where)
 {
   LINE(p, false, "%s, at the peak, by tensor", where);
   wr_page_begin(p, "fllrr");
@@ -78,24 +78,24 @@ void wr_tensors_section(wr_page *p, const wr_tensors *t)
 {
   if (!t->count) return;
   wr_page_heading(p, "Memory by tensor / module", "of programs that use libweir");
-  places(p, t);
+  places_json(p, t);
   for (size_t i = 0; i < t->count; i++) {
     char where[32];
     if (!t->place[i].peak_bytes) continue;
     place_name(&t->place[i], where);
-    modules(p, &t->place[i], where);
-    tensors(p, &t->place[i], where);
+    print_modules(p, &t->place[i], where);
+    tensors_json(p, &t->place[i], where);
   }
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *number(uint64_t n)
+static json_t *json_number(uint64_t n)
 {
   return json_integer((json_int_t)n);
 }
 
-static json_t *rows(const wr_tensor_row *r, size_t count, bool whole)
+static json_t *print_places(const wr_tensor_row *r, size_t count, bool whole)
 {
   json_t *a = json_array();
   for (size_t i = 0; i < count; i++) {
@@ -106,8 +106,8 @@ static json_t *rows(const wr_tensor_row *r, size_t count, bool whole)
       json_object_set_new(o, "dtype", json_string(r[i].dtype));
       json_object_set_new(o, "shape", json_string(r[i].shape));
     }
-    json_object_set_new(o, "tensors", number(r[i].tensors));
-    json_object_set_new(o, "bytes", number(r[i].bytes));
+    json_object_set_new(o, "tensors", json_number(r[i].tensors));
+    json_object_set_new(o, "bytes", json_number(r[i].bytes));
     json_array_append_new(a, o);
   }
   return a;
@@ -121,15 +121,15 @@ json_t *wr_tensors_json(const wr_tensors *t)
     json_t *o = json_object();
     json_object_set_new(o, "device", x->device < 0 ? json_null() : json_integer(x->device));
     json_object_set_new(o, "pinned", json_boolean(x->pinned));
-    json_object_set_new(o, "made", number(x->made));
-    json_object_set_new(o, "made_bytes", number(x->made_bytes));
-    json_object_set_new(o, "peak_bytes", number(x->peak_bytes));
-    json_object_set_new(o, "peak_tensors", number(x->peak_tensors));
+    json_object_set_new(o, "made", json_number(x->made));
+    json_object_set_new(o, "made_bytes", json_number(x->made_bytes));
+    json_object_set_new(o, "peak_bytes", json_number(x->peak_bytes));
+    json_object_set_new(o, "peak_tensors", json_number(x->peak_tensors));
     json_object_set_new(o, "peak_at_ns", json_integer(x->peak_at));
-    json_object_set_new(o, "live_at_exit_bytes", number(x->end_bytes));
-    json_object_set_new(o, "live_at_exit_tensors", number(x->end_tensors));
-    json_object_set_new(o, "modules", rows(x->modules, x->module_count, false));
-    json_object_set_new(o, "by_tensor", rows(x->tensors, x->tensor_count, true));
+    json_object_set_new(o, "live_at_exit_bytes", json_number(x->end_bytes));
+    json_object_set_new(o, "live_at_exit_tensors", json_number(x->end_tensors));
+    json_object_set_new(o, "modules", print_places(x->modules, x->module_count, false));
+    json_object_set_new(o, "by_tensor", print_places(x->tensors, x->tensor_count, true));
     json_array_append_new(a, o);
   }
   return a;

@@ -24,7 +24,7 @@
 
 /* ---- header ---------------------------------------------------------------------------------- */
 
-static void when(const wr_model *m, char out[32])
+static void time_text(const wr_model *m, char out[32])
 {
   time_t seconds = (time_t)(m->start_realtime_ns / 1000000000);
   struct tm local;
@@ -33,14 +33,14 @@ static void when(const wr_model *m, char out[32])
   (void)strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local);
 }
 
-static void header(wr_page *p)
+static void print_header(wr_page *p)
 {
   const wr_model *m = p->m;
   const char *command = m->command && *m->command ? m->command
                         : m->process_count        ? m->processes[0].command
                                                   : m->path;
   char date[32];
-  when(m, date);
+  time_text(m, date);
   wr_page_paint(p, "\033[1m");
   wr_put_fit(p->out, command, p->width > 0 ? (size_t)p->width : SIZE_MAX);
   wr_page_paint(p, "\033[0m");
@@ -57,7 +57,7 @@ static void header(wr_page *p)
     LINE(p, true, "No GPU was found; `weir run --sim -- PROGRAM` needs none (%s).", m->no_gpu);
 }
 
-static void ending(const wr_process_row *x, char *out, size_t room)
+static void end_text(const wr_process_row *x, char *out, size_t room)
 {
   if (!x->ended)
     (void)snprintf(out, room, "running");
@@ -72,7 +72,7 @@ static void ending(const wr_process_row *x, char *out, size_t room)
 static void process_line(wr_page *p, const wr_process_row *x)
 {
   char how[64];
-  ending(x, how, sizeof(how));
+  end_text(x, how, sizeof(how));
   wr_grid_row(&p->grid);
   CELL(p, "%lld", (long long)x->pid);
   CELL(p, "%s", x->events ? COUNT(x->events) : "none");
@@ -82,7 +82,7 @@ static void process_line(wr_page *p, const wr_process_row *x)
 }
 
 /* A tree can be a shell's: those with CUDA calls are shown, the others counted. */
-static void processes(wr_page *p)
+static void print_processes(wr_page *p)
 {
   const wr_model *m = p->m;
   size_t quiet = 0, shown = 0;
@@ -104,7 +104,7 @@ static void processes(wr_page *p)
 
 /* ---- transfers ------------------------------------------------------------------------------- */
 
-static void place(int device, char out[24])
+static void device_text(int device, char out[24])
 {
   if (device == WR_HOST)
     (void)snprintf(out, 24, "host");
@@ -112,7 +112,7 @@ static void place(int device, char out[24])
     (void)snprintf(out, 24, "GPU %d", device);
 }
 
-static void transfers(wr_page *p)
+static void print_transfers(wr_page *p)
 {
   const wr_model *m = p->m;
   const wr_totals *t = &m->total;
@@ -124,7 +124,7 @@ static void transfers(wr_page *p)
   for (size_t i = 0; i < m->route_count && i < ROUTE_ROWS; i++) {
     const wr_route *r = &m->routes[i];
     char from[24], to[24];
-    place(r->src, from), place(r->dst, to);
+    device_text(r->src, from), device_text(r->dst, to);
     wr_grid_row(&p->grid);
     CELL(p, "%s → %s", from, to);
     CELL(p, "%s", COUNT(r->calls));
@@ -151,7 +151,7 @@ static void transfers(wr_page *p)
     LINE(p, false, "… and %s more", COUNTED(m->route_count - ROUTE_ROWS, "pair"));
 }
 
-static void host_memory(wr_page *p)
+static void print_host_memory(wr_page *p)
 {
   const wr_model *m = p->m;
   for (int d = 0; d < 2; d++) {
@@ -188,7 +188,7 @@ static void device_rows(wr_page *p)
   }
 }
 
-static void owners(wr_page *p)
+static void print_owners(wr_page *p)
 {
   static const wr_site_columns columns = {
       .unit = "blocks", .first = "at the peak of", .bytes = true, .where = "allocated in"};
@@ -199,7 +199,7 @@ static void owners(wr_page *p)
   for (int i = 0; i < 256; i++) {
     char name[24];
     if (!m->devices[i].seen || !m->devices[i].owners.count) continue;
-    place(i, name);
+    device_text(i, name);
     wr_site_rows(p, &columns, &m->devices[i].owners, p->top_asked ? SIZE_MAX : OWNER_ROWS, name);
     any = true;
   }
@@ -207,7 +207,7 @@ static void owners(wr_page *p)
 }
 
 /* The memory that blocks of libweir's are cut from. */
-static void reserved(uint64_t device, uint64_t pinned, wr_page *p)
+static void print_reserved(uint64_t device, uint64_t pinned, wr_page *p)
 {
   if (device)
     LINE(p, false, "libweir's allocator had at most %s of the devices' memory from the driver",
@@ -216,7 +216,7 @@ static void reserved(uint64_t device, uint64_t pinned, wr_page *p)
     LINE(p, false, "libweir's allocator had at most %s of host memory page-locked", BYTES(pinned));
 }
 
-static void memory(wr_page *p)
+static void print_memory(wr_page *p)
 {
   const wr_totals *t = &p->m->total;
   if (!t->alloc_calls && !t->free_calls && !t->pinned_alloc_calls && !t->register_calls) return;
@@ -241,14 +241,14 @@ static void memory(wr_page *p)
     CELL(p, "%s", BYTES(t->register_bytes));
   }
   wr_page_end(p);
-  reserved(t->weir_reserved_peak_bytes, t->weir_pinned_reserved_peak_bytes, p);
-  owners(p);
+  print_reserved(t->weir_reserved_peak_bytes, t->weir_pinned_reserved_peak_bytes, p);
+  print_owners(p);
 }
 
 /* ---- waiting and functions ------------------------------------------------------------------- */
 
 /* What the waits of a run are part of: of one thread the run, of several what they had together. */
-static uint64_t time_there_was(const wr_model *m)
+static uint64_t had_time(const wr_model *m)
 {
   return m->total.threads == 1 ? (uint64_t)m->duration_ns : m->total.thread_time_ns;
 }
@@ -263,7 +263,7 @@ static void wait_row(wr_page *p, const wr_api_row *a, bool implicit)
   CELL(p, "%s", COUNT(calls));
   CELL(p, "%s", DURATION(ns));
   CELL(p, "%s", DURATION(ns / calls));
-  CELL(p, "%s", wr_percent(ns, time_there_was(p->m)).text);
+  CELL(p, "%s", wr_percent(ns, had_time(p->m)).text);
 }
 
 /* Functions by the time they waited, the longest first. */
@@ -284,7 +284,7 @@ static size_t by_waits(const wr_model *m, bool implicit, const wr_api_row **out)
 }
 
 /* Explicit waits come first, then implicit ones. */
-static void waiting(wr_page *p)
+static void print_waiting(wr_page *p)
 {
   const wr_model *m = p->m;
   const wr_totals *t = &m->total;
@@ -370,7 +370,7 @@ static void function_cells(wr_page *p, const function_row *r)
   CELL(p, "%s", DURATION(r->longest));
 }
 
-static void functions(wr_page *p)
+static void print_functions(wr_page *p)
 {
   const wr_model *m = p->m;
   function_row *rows = calloc(2 * m->api_count + 1, sizeof(*rows));
@@ -390,7 +390,7 @@ static void functions(wr_page *p)
 
 /* ---- places in the program ------------------------------------------------------------------- */
 
-static void leaks(wr_page *p)
+static void print_leaks(wr_page *p)
 {
   static const wr_site_columns columns = {.unit = "blocks", .bytes = true, .where = "allocated in"};
   const wr_model *m = p->m;
@@ -405,7 +405,7 @@ static void leaks(wr_page *p)
                 &m->leak);
 }
 
-static void places_of_calls(wr_page *p)
+static void print_call_sites(wr_page *p)
 {
   static const wr_site_columns copies = {.unit = "copies",
                                          .bytes = true,
@@ -426,7 +426,7 @@ static void places_of_calls(wr_page *p)
 
 /* What is in a graph runs each time that it is launched: how often is known, what is not added up.
  */
-static void captured(wr_page *p)
+static void print_captured(wr_page *p)
 {
   const wr_totals *t = &p->m->total;
   if (t->captured_events)
@@ -442,7 +442,7 @@ static void captured(wr_page *p)
          OF(t->graph_launches, "graph launch", "graph launches"));
 }
 
-static void losses(wr_page *p)
+static void print_losses(wr_page *p)
 {
   const wr_totals *t = &p->m->total;
   const wr_coverage *c = &p->m->coverage;
@@ -470,13 +470,13 @@ static void losses(wr_page *p)
     LINE(p, true, "%s %s made within another, by a signal handler or a callback, and %s nowhere",
          COUNTED(c->nested, "CUDA call"), c->nested == 1 ? "was" : "were",
          c->nested == 1 ? "counts" : "count");
-  captured(p);
+  print_captured(p);
   if (t->unmatched_frees)
     LINE(p, false, "%s of blocks whose allocation was not seen",
          COUNTED(t->unmatched_frees, "free"));
 }
 
-static void unseen_programs(wr_page *p)
+static void print_unseen_programs(wr_page *p)
 {
   const wr_coverage *c = &p->m->coverage;
   if (!c->unseen_count) return;
@@ -491,7 +491,7 @@ static void unseen_programs(wr_page *p)
     LINE(p, false, "  … and %zu more", c->unseen_count - UNSEEN_ROWS);
 }
 
-static void coverage(wr_page *p)
+static void print_coverage(wr_page *p)
 {
   const wr_model *m = p->m;
   const wr_coverage *c = &m->coverage;
@@ -522,8 +522,8 @@ static void coverage(wr_page *p)
     LINE(p, true, "%s was %s the run: no names of its places (--symbols DIR: from a copy)",
          c->lacking[i].path,
          strcmp(c->lacking[i].why, "removed") ? c->lacking[i].why : "removed since");
-  unseen_programs(p);
-  losses(p);
+  print_unseen_programs(p);
+  print_losses(p);
   for (size_t i = 0; i < m->note_count && i < NOTE_ROWS; i++)
     LINE(p, false, "note: %s", m->notes[i]);
   if (m->note_count > NOTE_ROWS)
@@ -544,24 +544,24 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const report_settings *
                  .top_asked = options->top > 0,
                  .callers_asked = options->depth > 0,
                  .color = options->color != 0};
-  header(p);
-  processes(p);
+  print_header(p);
+  print_processes(p);
   if (!m->total.events) {
     wr_page_heading(p, "no CUDA calls", NULL);
     wr_page_line(p, false, "Nothing that was traced called a CUDA function that Weir wraps.");
     wr_tensors_section(p, &m->tensors);
   } else {
-    transfers(p);
-    host_memory(p);
-    memory(p);
+    print_transfers(p);
+    print_host_memory(p);
+    print_memory(p);
     wr_tensors_section(p, &m->tensors);
-    waiting(p);
+    print_waiting(p);
     if (m->cache.rerouted || m->cache.pool_count) wr_cache_section(p, &m->cache, false);
-    functions(p);
-    places_of_calls(p);
-    leaks(p);
+    print_functions(p);
+    print_call_sites(p);
+    print_leaks(p);
   }
-  coverage(p);
+  print_coverage(p);
   bool whole = wr_page_done(p);
   free(p);
   if (!whole) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", m->path);

@@ -93,8 +93,8 @@ static void sums_row(wr_page *p, const wr_site_columns *c, const char *first, co
 
 /* ---- callers --------------------------------------------------------------------------------- */
 
-#define NOBODY  UINT32_MAX /* the stack ends */
-#define DEEPEST 64
+#define STACK_END UINT32_MAX /* the stack ends */
+#define DEEPEST   64
 
 /* Stacks that go the same way one level up. */
 typedef struct way {
@@ -122,14 +122,14 @@ static bool starts_programs(const char *function)
 static uint32_t caller_of(const wr_model *m, const wr_site_stack *s, int level)
 {
   uint64_t at = (uint64_t)s->at + (uint64_t)level;
-  if (at >= s->count) return NOBODY;
+  if (at >= s->count) return STACK_END;
   uint32_t frame = s->frames[at];
-  return starts_programs(m->frames[frame].function) ? NOBODY : frame;
+  return starts_programs(m->frames[frame].function) ? STACK_END : frame;
 }
 
 /* False: out of memory. */
-static bool find_ways(const wr_model *m, const wr_site_stack *const *stacks, size_t count,
-                      int level, way *out, size_t *ways)
+static bool find_callers(const wr_model *m, const wr_site_stack *const *stacks, size_t count,
+                         int level, way *out, size_t *ways)
 {
   wr_map known = {0}; /* frame -> place in out */
   bool good = true;
@@ -157,16 +157,16 @@ static int by_sums(const void *left, const void *right)
   return (a->frame > b->frame) - (a->frame < b->frame);
 }
 
-static void callers(wr_page *p, const wr_site_columns *c, const wr_site_stack *const *stacks,
-                    size_t count, int level);
+static void print_callers(wr_page *p, const wr_site_columns *c, const wr_site_stack *const *stacks,
+                          size_t count, int level);
 
 /* One way on from a line, and what leads to it. */
-static void one_way(wr_page *p, const wr_site_columns *c, const wr_site_stack *const *stacks,
-                    size_t count, int level, const way *w, bool only)
+static void print_caller(wr_page *p, const wr_site_columns *c, const wr_site_stack *const *stacks,
+                         size_t count, int level, const way *w, bool only)
 {
   char before[2 * DEEPEST + 8];
   (void)snprintf(before, sizeof(before), "%*s← ", 2 * (level - 1), "");
-  if (w->frame == NOBODY) {
+  if (w->frame == STACK_END) {
     sums_row(p, c, "", &w->sums, "(called by nobody that is known)");
     return;
   }
@@ -179,29 +179,29 @@ static void one_way(wr_page *p, const wr_site_columns *c, const wr_site_stack *c
   if (!mine) p->failed = true;
   for (size_t i = 0; mine && i < count; i++)
     if (caller_of(p->m, stacks[i], level) == w->frame) mine[n++] = stacks[i];
-  if (mine) callers(p, c, mine, n, level + 1);
+  if (mine) print_callers(p, c, mine, n, level + 1);
   free(mine);
 }
 
 /* A lone main() says nothing, unless callers were asked for. */
-static bool worth_a_line(const wr_page *p, const way *w)
+static bool is_worth_printing(const wr_page *p, const way *w)
 {
-  if (w->frame == NOBODY) return false;
+  if (w->frame == STACK_END) return false;
   return p->callers_asked || strcmp(p->m->frames[w->frame].function, "main") != 0;
 }
 
-static void callers(wr_page *p, const wr_site_columns *c, const wr_site_stack *const *stacks,
-                    size_t count, int level)
+static void print_callers(wr_page *p, const wr_site_columns *c, const wr_site_stack *const *stacks,
+                          size_t count, int level)
 {
   way *ways = level <= p->depth && level <= DEEPEST ? calloc(count + 1, sizeof(way)) : NULL;
   if (!ways) return;
   size_t n = 0;
-  if (!find_ways(p->m, stacks, count, level, ways, &n)) p->failed = true;
+  if (!find_callers(p->m, stacks, count, level, ways, &n)) p->failed = true;
   if (n > 1) qsort(ways, n, sizeof(*ways), by_sums);
   size_t most = (size_t)p->top, shown = n > most + 1 ? most : n; /* "1 more" is no shorter */
-  if (n == 1 && !worth_a_line(p, ways)) shown = 0;
+  if (n == 1 && !is_worth_printing(p, ways)) shown = 0;
   for (size_t i = 0; i < shown; i++)
-    one_way(p, c, stacks, count, level, &ways[i], n == 1);
+    print_caller(p, c, stacks, count, level, &ways[i], n == 1);
   wr_sums rest = {0};
   for (size_t i = shown; n > 1 && i < n; i++)
     sums_add(&rest, &ways[i].sums);
@@ -229,7 +229,7 @@ static void site_rows(wr_page *p, const wr_site_columns *c, const wr_site *x, co
   if (!stacks) p->failed = true;
   for (size_t i = 0; stacks && i < x->stack_count; i++)
     stacks[i] = &x->stacks[i];
-  if (stacks && p->depth > 0) callers(p, c, stacks, x->stack_count, 1);
+  if (stacks && p->depth > 0) print_callers(p, c, stacks, x->stack_count, 1);
   free(stacks);
 }
 

@@ -302,7 +302,7 @@ void wr_symbols_close(wr_symbols *s)
 /* ---- one address ----------------------------------------------------------------------------- */
 
 /* Demangled where it can be; the answer lives as long as `s`. */
-static const char *pretty(wr_symbols *s, const char *name)
+static const char *demangled_name(wr_symbols *s, const char *name)
 {
   if (!name || strncmp(name, "_Z", 2) != 0 || !s->demangle) return name;
   int status = 0;
@@ -315,7 +315,7 @@ static const char *pretty(wr_symbols *s, const char *name)
   return s->strings[s->string_count++] = text;
 }
 
-static weir_status push(wr_symbols *s, wr_frame frame)
+static weir_status push_frame(wr_symbols *s, wr_frame frame)
 {
   if (!wr_grow(&s->frames, &s->frame_capacity, s->frame_count + 1, sizeof(frame)))
     return out_of_memory(s);
@@ -328,7 +328,7 @@ static const char *die_name(wr_symbols *s, Dwarf_Die *die)
   Dwarf_Attribute attribute;
   Dwarf_Attribute *linkage = dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute);
   const char *name = linkage ? dwarf_formstring(linkage) : NULL;
-  return name ? pretty(s, name) : dwarf_diename(die);
+  return name ? demangled_name(s, name) : dwarf_diename(die);
 }
 
 /* Where an inlined function was called from. */
@@ -377,7 +377,7 @@ static weir_status push_inlines(wr_symbols *s, const module_file *file, Dwarf_Ad
     if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
     const char *name = die_name(s, &chain[i]);
     if (name || tag == DW_TAG_inlined_subroutine) f.function = name; /* else the symbol's */
-    status = push(s, f);
+    status = push_frame(s, f);
     *pushed = true;
     if (tag == DW_TAG_subprogram) break;
     call_place(unit, &chain[i], &f);
@@ -395,17 +395,17 @@ static weir_status resolve_in_module(wr_symbols *s, const module_row *m, uint64_
   weir_status status = open_file(s, file);
   if (status) return status;
   f.lacks = file->lacks;
-  if (!file->module) return push(s, f);
+  if (!file->module) return push_frame(s, f);
   Dwarf_Addr at = f.offset - 1 + file->bias;
   GElf_Off offset;
   GElf_Sym symbol;
   f.function =
-      pretty(s, dwfl_module_addrinfo(file->module, at, &offset, &symbol, NULL, NULL, NULL));
+      demangled_name(s, dwfl_module_addrinfo(file->module, at, &offset, &symbol, NULL, NULL, NULL));
   Dwfl_Line *line = dwfl_module_getsrc(file->module, at);
   if (line) f.file = dwfl_lineinfo(line, NULL, &f.line, NULL, NULL, NULL);
   bool pushed = false;
   status = push_inlines(s, file, at, f, &pushed);
-  return status || pushed ? status : push(s, f);
+  return status || pushed ? status : push_frame(s, f);
 }
 
 /* ---- perf maps ------------------------------------------------------------------------------- */
@@ -486,7 +486,7 @@ static const module_row *module_of(const wr_symbols *s, int64_t id, int64_t proc
   return best;
 }
 
-static weir_status resolve(wr_symbols *s, sqlite3_stmt *q, span *out)
+static weir_status resolve_frame(wr_symbols *s, sqlite3_stmt *q, span *out)
 {
   int64_t process = sqlite3_column_int64(q, 1), address = sqlite3_column_int64(q, 2);
   const module_row *m =
@@ -500,7 +500,7 @@ static weir_status resolve(wr_symbols *s, sqlite3_stmt *q, span *out)
     for (size_t i = 0; i < s->process_count; i++)
       if (s->processes[i].id == process)
         f.function = jit_name(&s->processes[i], (uint64_t)address - 1);
-    status = push(s, f);
+    status = push_frame(s, f);
   }
   out->count = s->frame_count - out->first;
   return status;
@@ -521,7 +521,7 @@ static weir_status frame_span(wr_symbols *s, sqlite3_stmt *q, span *out)
   *known = s->span_count++;
   s->spans[*known] = (span){0, 0};
   size_t at = *known;
-  weir_status status = resolve(s, q, out);
+  weir_status status = resolve_frame(s, q, out);
   s->spans[at] = *out;
   return status;
 }

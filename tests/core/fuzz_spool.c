@@ -40,7 +40,7 @@ static weir_status touch_extended(void *context, uint32_t thread, uint32_t tid,
   return WEIR_OK;
 }
 
-static void put(int fd, const void *bytes, size_t count, uint64_t offset)
+static void write_at_offset(int fd, const void *bytes, size_t count, uint64_t offset)
 {
   if (pwrite(fd, bytes, count, (off_t)offset) != (ssize_t)count) abort();
 }
@@ -57,14 +57,14 @@ static void put_header(int fd, const fuzz_head *head, const uint8_t **data, cons
   atomic_store(&h.chunks, entries);
   const size_t bytes = sizeof(chunk_entry);
   for (unsigned i = 0; i < entries && (size_t)(end - *data) >= bytes; i++, *data += bytes)
-    put(fd, *data, bytes, WEIR_SPOOL_DIRECTORY + i * bytes);
+    write_at_offset(fd, *data, bytes, WEIR_SPOOL_DIRECTORY + i * bytes);
   for (unsigned i = 0; i < head->patches && end - *data >= 4; i++, *data += 4) {
     uint16_t at, value;
     memcpy(&at, *data, 2);
     memcpy(&value, *data + 2, 2);
     memcpy((char *)&h + at % 512, &value, 2);
   }
-  put(fd, &h, sizeof h, 0);
+  write_at_offset(fd, &h, sizeof h, 0);
 }
 
 /* Chunk `index`, as its entry in the file has it, put where a chunk can be. */
@@ -90,7 +90,7 @@ static void put_slots(int fd, const fuzz_head *head, const uint8_t *data, const 
     slot %= c.units * (WEIR_SPOOL_UNIT / 64);
     if (head->flags & FUZZ_COMMIT)
       atomic_store(&e.commit, event_check(&e, generation << 16 | slot));
-    put(fd, &e, 64, (uint64_t)c.place * WEIR_SPOOL_UNIT + slot * 64u);
+    write_at_offset(fd, &e, 64, (uint64_t)c.place * WEIR_SPOOL_UNIT + slot * 64u);
     slot++;
     if (++n % per_chunk == 0) {
       chunk++;

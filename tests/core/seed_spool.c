@@ -12,7 +12,7 @@ typedef struct input {
   size_t size;
 } input;
 
-static void add(input *in, const void *bytes, size_t count)
+static void append_input_bytes(input *in, const void *bytes, size_t count)
 {
   memcpy(in->bytes + in->size, bytes, count);
   in->size += count;
@@ -26,15 +26,15 @@ static void add_entry(input *in, uint32_t n, uint32_t state, bool overlap)
   atomic_store(&entry.state, 1u << WEIR_CHUNK_STATE_BITS | state);
   entry.units = 1u << n;
   entry.place = WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT + (overlap ? 0 : entry.units - 1);
-  add(in, &entry, sizeof entry);
+  append_input_bytes(in, &entry, sizeof entry);
 }
 
 static void add_record(input *in, uint8_t kind, uint16_t extra, uint64_t bytes, const void *payload)
 {
   trace_event e = {.kind = kind, .api = 3, .start = 1000, .status = extra, .a = 7, .bytes = bytes};
   if (kind >= WEIR_EV_STACK) e.duration_lo = event_payload_check(payload, extra);
-  add(in, &e, sizeof e);
-  add(in, payload, extra * (size_t)64);
+  append_input_bytes(in, &e, sizeof e);
+  append_input_bytes(in, payload, extra * (size_t)64);
 }
 
 /* One record of each kind, and an end mark. */
@@ -74,11 +74,11 @@ int main(int argc, char **argv)
     head.per_chunk = i & 1 ? 24 : 7;
     head.first = i & 8 ? WEIR_SPOOL_UNIT / 64 - 20 : 0;
     if (i & 16) head.patches = 2;
-    add(&in, &head, sizeof head);
+    append_input_bytes(&in, &head, sizeof head);
     for (uint32_t k = 0; k < 3; k++)
       add_entry(&in, k, (k + (uint32_t)i) % 5, i % 11 == 10);
     uint16_t patches[4] = {(uint16_t)(i * 16), 0xffff, 8, 1};
-    if (i & 16) add(&in, patches, sizeof patches);
+    if (i & 16) append_input_bytes(&in, patches, sizeof patches);
     for (int k = 0; k < 3; k++)
       add_records(&in);
     if (save(&in, argv[1], i)) return 1;

@@ -92,7 +92,7 @@ bool put_note(spool_writer *w, uint64_t key, uint64_t number, size_t bytes)
   return spool_writer_extended(w, WEIR_EV_NOTE, &head, payload, bytes);
 }
 
-static weir_status count(tally *t, uint32_t thread, const trace_event *e)
+static weir_status tally_event(tally *t, uint32_t thread, const trace_event *e)
 {
   uint64_t key = e->a % KEYS;
   if (t->refuse_at && t->total + 1 == t->refuse_at) {
@@ -111,7 +111,7 @@ static weir_status count_event(void *context, uint32_t thread, uint32_t tid, con
 {
   tally *t = context;
   (void)tid;
-  weir_status status = count(t, thread, e);
+  weir_status status = tally_event(t, thread, e);
   if (status) return status;
   t->events[e->a % KEYS]++;
   if (e->bytes != (e->a ^ e->b) || e->stream != ~e->b || e->start != e->b * 10) t->wrong_payload++;
@@ -124,7 +124,7 @@ static weir_status count_extended(void *context, uint32_t thread, uint32_t tid,
   tally *t = context;
   const uint8_t *p = payload;
   (void)tid;
-  weir_status status = count(t, thread, head);
+  weir_status status = tally_event(t, thread, head);
   if (status) return status;
   t->notes[head->a % KEYS]++;
   bool right = head->kind == WEIR_EV_NOTE && head->bytes == bytes;

@@ -12,7 +12,7 @@ static uint64_t count;
 static int inside, strangers; /* threads in, and times that was not one */
 static pthread_barrier_t start;
 
-static void once(void)
+static void enter_lock_once(void)
 {
   bias_lock(&lock);
   strangers += inside++ != 0;
@@ -21,15 +21,15 @@ static void once(void)
   bias_unlock(&lock);
 }
 
-static void many(int times)
+static void enter_lock_times(int times)
 {
   for (int i = 0; i < times; i++)
-    once();
+    enter_lock_once();
 }
 
-static void *own(void *unused)
+static void *run_owner_thread(void *unused)
 {
-  many(LONG_RUN);
+  enter_lock_times(LONG_RUN);
   return unused;
 }
 
@@ -41,14 +41,14 @@ static bool is_owner(void)
 START_TEST(who_takes_it_again_and_again_gets_the_bias)
 {
   pthread_t other;
-  once();
+  enter_lock_once();
   ck_assert(!is_owner());
-  many(LONG_RUN);
+  enter_lock_times(LONG_RUN);
   ck_assert(is_owner()); /* every kernel since 4.14 has what it takes */
-  ck_assert_int_eq(pthread_create(&other, NULL, own, NULL), 0);
+  ck_assert_int_eq(pthread_create(&other, NULL, run_owner_thread, NULL), 0);
   ck_assert_int_eq(pthread_join(other, NULL), 0);
   ck_assert(!is_owner());
-  many(LONG_RUN);
+  enter_lock_times(LONG_RUN);
   ck_assert_int_eq(strangers, 0);
   ck_assert_uint_eq(count, 1 + 3 * LONG_RUN);
 }
@@ -60,7 +60,7 @@ static void *in_turns(void *argument)
   int number = (int)(intptr_t)argument;
   (void)pthread_barrier_wait(&start);
   for (int i = 0; i < TURNS; i++)
-    many((i + number) % 4 ? SHORT_RUN : LONG_RUN);
+    enter_lock_times((i + number) % 4 ? SHORT_RUN : LONG_RUN);
   return NULL;
 }
 

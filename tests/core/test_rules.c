@@ -9,22 +9,22 @@
 
 static rule_list rules;
 
-static weir_status parse(const char *text)
+static weir_status parse_rules_text(const char *text)
 {
   return rule_list_parse(&rules, "my.rules", text, strlen(text));
 }
 
 START_TEST(each_line_is_a_rule_with_its_conditions)
 {
-  ck_assert_msg(!parse("# all of it\n"
-                       "\n"
-                       "  passthrough size>=64M   # large\r\n"
-                       "cache\tmodule=libfoo.so\n"
-                       "passthrough function=load#batch size>1K size<=4K\n"
-                       "staging off function=_Z4loadv module=a\n"
-                       "staging on size=3\n"
-                       "staging auto size<1T\n"
-                       "passthrough"),
+  ck_assert_msg(!parse_rules_text("# all of it\n"
+                                  "\n"
+                                  "  passthrough size>=64M   # large\r\n"
+                                  "cache\tmodule=libfoo.so\n"
+                                  "passthrough function=load#batch size>1K size<=4K\n"
+                                  "staging off function=_Z4loadv module=a\n"
+                                  "staging on size=3\n"
+                                  "staging auto size<1T\n"
+                                  "passthrough"),
                 "%s", weir_error_message());
   ck_assert_uint_eq(rules.count, 7);
   const rule_entry *r = rules.rule;
@@ -41,7 +41,7 @@ START_TEST(each_line_is_a_rule_with_its_conditions)
   ck_assert(r[5].action == WEIR_RULE_STAGING_AUTO && !r[5].least &&
             r[5].most == (UINT64_C(1) << 40) - 1);
   ck_assert(r[6].action == WEIR_RULE_PASSTHROUGH && !r[6].least && r[6].most == UINT64_MAX);
-  ck_assert(!parse("") && !rules.count);
+  ck_assert(!parse_rules_text("") && !rules.count);
 }
 END_TEST
 
@@ -69,7 +69,7 @@ static const struct bad {
 
 START_TEST(a_bad_line_is_named_with_what_was_expected)
 {
-  ck_assert_int_eq(parse(bads[_i].text), WEIR_EINVAL);
+  ck_assert_int_eq(parse_rules_text(bads[_i].text), WEIR_EINVAL);
   const char *message = weir_error_message();
   ck_assert_msg(!strncmp(message, "my.rules:", 9) && strstr(message + 9, bads[_i].said), "%s",
                 message);
@@ -82,11 +82,11 @@ START_TEST(more_rules_than_there_may_be_are_refused)
   char text[LINE * 65 + 1] = "";
   for (int i = 0; i < 64 * LINE; i++)
     text[i] = "cache\n"[i % LINE];
-  ck_assert_int_eq(parse(text), WEIR_OK);
+  ck_assert_int_eq(parse_rules_text(text), WEIR_OK);
   ck_assert_uint_eq(rules.count, 64);
   for (int i = 64 * LINE; i < 65 * LINE; i++)
     text[i] = "cache\n"[i % LINE];
-  ck_assert_int_eq(parse(text), WEIR_EINVAL);
+  ck_assert_int_eq(parse_rules_text(text), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "my.rules:65: "));
 }
 END_TEST
@@ -95,11 +95,11 @@ START_TEST(a_long_name_or_word_is_refused_and_cut_in_the_message)
 {
   char text[70000] = "cache module=";
   memset(text + 13, 'x', 255);
-  ck_assert_int_eq(parse(text), WEIR_OK);
+  ck_assert_int_eq(parse_rules_text(text), WEIR_OK);
   text[13 + 255] = 'x';
-  ck_assert_int_eq(parse(text), WEIR_EINVAL);
+  ck_assert_int_eq(parse_rules_text(text), WEIR_EINVAL);
   memset(text, 'y', sizeof text - 1);
-  ck_assert_int_eq(parse(text), WEIR_EINVAL);
+  ck_assert_int_eq(parse_rules_text(text), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "yyy...': expected passthrough"));
 }
 END_TEST
@@ -125,7 +125,7 @@ END_TEST
 
 static uint64_t state;
 
-static unsigned draw(unsigned n)
+static unsigned draw_below(unsigned n)
 {
   state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
   return (unsigned)(state >> 33) % n;
@@ -160,12 +160,12 @@ static size_t random_text(char *text, size_t room)
                                        "18446744073709551615",
                                        "0"};
   size_t n = 0;
-  for (unsigned left = draw(40); left && n + 32 < room; left--) {
-    if (!draw(8)) {
-      text[n++] = (char)draw(256);
+  for (unsigned left = draw_below(40); left && n + 32 < room; left--) {
+    if (!draw_below(8)) {
+      text[n++] = (char)draw_below(256);
       continue;
     }
-    const char *p = pieces[draw(sizeof pieces / sizeof *pieces)];
+    const char *p = pieces[draw_below(sizeof pieces / sizeof *pieces)];
     while (*p)
       text[n++] = *p++;
   }

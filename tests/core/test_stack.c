@@ -116,12 +116,13 @@ static void read_spool(void)
 
 typedef struct sight {
   uint32_t id;
-  void *caller; /* where look() returns to: both sides are compared from there outwards */
-  int count;    /* of truth */
+  void *
+      caller; /* where capture_both_stacks() returns to: both sides are compared from there outwards */
+  int count; /* of truth */
   void *truth[TRUTH];
 } sight;
 
-static __attribute__((noinline)) int look(void *context)
+static __attribute__((noinline)) int capture_both_stacks(void *context)
 {
   sight *s = context;
   s->caller = __builtin_return_address(0);
@@ -148,7 +149,7 @@ static bool is_true(const sight *s)
   return at == count;
 }
 
-static const char *start(unsigned depth)
+static const char *init_stacks(unsigned depth)
 {
   return stack_init(NULL, dlopen, dlsym, depth);
 }
@@ -176,8 +177,8 @@ static __attribute__((noinline)) int dive(int depth, unsigned turns, int (*f)(vo
 START_TEST(off_is_off)
 {
   sight s;
-  ck_assert_str_eq(start(0), "off");
-  look(&s);
+  ck_assert_str_eq(init_stacks(0), "off");
+  capture_both_stacks(&s);
   ck_assert_uint_eq(s.id, WEIR_STACK_NONE);
   read_spool();
   ck_assert_uint_eq(seen.stacks + seen.loaded, 0);
@@ -187,13 +188,13 @@ END_TEST
 START_TEST(the_same_stack_has_the_same_id)
 {
   sight s[3];
-  start(32);
+  init_stacks(32);
   for (volatile int i = 0; i < 3; i++)
-    look(&s[i]); /* volatile: one call site */
+    capture_both_stacks(&s[i]); /* volatile: one call site */
   ck_assert_uint_ne(s[0].id, WEIR_STACK_NONE);
   ck_assert_uint_eq(s[0].id, s[1].id);
   ck_assert_uint_eq(s[0].id, s[2].id);
-  look(&s[1]);
+  capture_both_stacks(&s[1]);
   ck_assert_uint_ne(s[0].id, s[1].id);
   read_spool();
   ck_assert_uint_eq(seen.stacks, 2);
@@ -205,11 +206,11 @@ START_TEST(different_stacks_have_different_ids)
 {
   enum { DEPTH = 11, N = 1 << DEPTH };
   static sight first[N], again[N];
-  start(64);
+  init_stacks(64);
   for (unsigned i = 0; i < N; i++)
-    dive(DEPTH, i, look, &first[i]);
+    dive(DEPTH, i, capture_both_stacks, &first[i]);
   for (unsigned i = 0; i < N; i++)
-    dive(DEPTH, i, look, &again[i]);
+    dive(DEPTH, i, capture_both_stacks, &again[i]);
   read_spool();
   ck_assert_uint_eq(seen.stacks, 2 * N); /* the two loops are two call sites */
   for (unsigned i = 0; i < N; i++) {
@@ -220,7 +221,7 @@ START_TEST(different_stacks_have_different_ids)
   sight s;
   for (volatile unsigned round = 0; round < 2; round++)
     for (unsigned i = 0; i < 50; i++)
-      dive(DEPTH, i, look, &s); /* a third, met twice */
+      dive(DEPTH, i, capture_both_stacks, &s); /* a third, met twice */
   read_spool();
   ck_assert_uint_eq(seen.stacks, 2 * N + 50);
 }
@@ -234,7 +235,7 @@ typedef struct walker {
   unsigned had, most;
 } walker;
 
-static unsigned draw(walker *w, unsigned below)
+static unsigned walker_random_below(walker *w, unsigned below)
 {
   w->rng = w->rng * UINT64_C(6364136223846793005) + 1442695040888963407u;
   return (unsigned)(w->rng >> 33) % below;
@@ -259,7 +260,7 @@ without_pointer(walker *w, unsigned depth)
 
 static __attribute__((noinline)) void of_any_size(walker *w, unsigned depth)
 {
-  volatile char *room = __builtin_alloca(16 * (1 + draw(w, 4)));
+  volatile char *room = __builtin_alloca(16 * (1 + walker_random_below(w, 4)));
   room[0] = 0;
   wander(w, depth);
   __asm__ volatile("" ::: "memory");
@@ -268,10 +269,10 @@ static __attribute__((noinline)) void of_any_size(walker *w, unsigned depth)
 static __attribute__((noinline)) void wander(walker *w, unsigned depth)
 {
   if (depth == 0) {
-    if (w->had < w->most) look(&w->sights[w->had++]);
+    if (w->had < w->most) capture_both_stacks(&w->sights[w->had++]);
     return;
   }
-  switch (draw(w, 4)) {
+  switch (walker_random_below(w, 4)) {
   case 0:
     with_pointer(w, depth - 1);
     break;
@@ -292,9 +293,9 @@ START_TEST(a_stack_known_by_its_words_is_the_true_one)
   enum { SIGHTS = 20000 };
   walker w = {.rng = 7, .most = SIGHTS};
   w.sights = calloc(SIGHTS, sizeof *w.sights);
-  start(32);
+  init_stacks(32);
   while (w.had < SIGHTS)
-    wander(&w, 1 + draw(&w, 5));
+    wander(&w, 1 + walker_random_below(&w, 5));
   read_spool();
   for (unsigned i = 0; i < SIGHTS; i++)
     ck_assert_msg(is_true(&w.sights[i]), "sight %u, stack %u", i, w.sights[i].id);
@@ -310,22 +311,23 @@ START_TEST(deep_recursion_is_cut_at_the_depth)
 {
   static const unsigned depths[] = {1, 8, 32, 128};
   sight a, b;
-  start(depths[_i]);
+  init_stacks(depths[_i]);
   sight *both[] = {&a, &b};
   for (volatile int i = 0; i < 2; i++)
-    dive(1000 + i, 0, look, both[i]);
+    dive(1000 + i, 0, capture_both_stacks, both[i]);
   ck_assert_uint_eq(a.id, b.id); /* the innermost frames are the same */
   ck_assert_uint_ne(a.id, WEIR_STACK_NONE);
   read_spool();
   ck_assert_uint_eq(seen.count[a.id], depths[_i]);
-  if (depths[_i] > 8) ck_assert(is_true(&a)); /* else look()'s caller may be beyond it */
+  if (depths[_i] > 8)
+    ck_assert(is_true(&a)); /* else capture_both_stacks()'s caller may be beyond it */
 }
 END_TEST
 
 START_TEST(capturing_keeps_errno)
 {
   sight s;
-  start(32);
+  init_stacks(32);
   errno = 4711;
   stack_capture(&stacks, &pen);
   ck_assert_int_eq(errno, 4711);
@@ -337,7 +339,7 @@ START_TEST(capturing_keeps_errno)
   stack_release(&stacks);
   ck_assert_int_eq(errno, 4711);
   ck_assert_ptr_null(stacks);
-  look(&s);
+  capture_both_stacks(&s);
   ck_assert_uint_ne(s.id, WEIR_STACK_NONE);
 }
 END_TEST
@@ -348,12 +350,12 @@ START_TEST(a_dropped_stack_is_tried_again)
   spool_reader *r;
   spool_visitor v = {0};
   sight s[2];
-  start(32);
+  init_stacks(32);
   open_spool(folder, 1 << 20);
   for (int i = 0; i < 2; i++) {
     while (put_event(&pen, 1, 0))
       continue;
-    look(&s[0]);
+    capture_both_stacks(&s[0]);
     ck_assert_uint_eq(s[0].id, WEIR_STACK_NONE);
   }
   ck_assert_uint_gt(spool_current()->dropped_extended, 0);
@@ -363,7 +365,7 @@ START_TEST(a_dropped_stack_is_tried_again)
   ck_assert_int_eq(spool_drain(r, &v, false), WEIR_OK);
   spool_reader_close(r);
   for (int i = 0; i < 40 && !s[1].id; i++)
-    look(&s[1]);
+    capture_both_stacks(&s[1]);
   ck_assert_uint_ne(s[1].id, WEIR_STACK_NONE);
 }
 END_TEST
@@ -383,7 +385,7 @@ static int find_text(struct dl_phdr_info *info, size_t size, void *out)
 
 typedef int call_function(int (*)(void *), void *);
 
-static void *load(const char *name, call_function **call)
+static void *load_call_plugin(const char *name, call_function **call)
 {
   char path[1024];
   const char *build = getenv("WEIR_BUILD");
@@ -400,11 +402,11 @@ START_TEST(our_own_frames_are_left_out)
   uintptr_t text[2] = {0, 0};
   call_function *call;
   sight s;
-  void *library = load("plugin_small.so", &call);
-  start(16);
+  void *library = load_call_plugin("plugin_small.so", &call);
+  init_stacks(16);
   dl_iterate_phdr(find_text, text);
   stack_skip_range(text[0], text[1]);
-  call(look, &s);
+  call(capture_both_stacks, &s);
   read_spool();
   ck_assert_uint_eq(seen.frames[s.id][0], (uint64_t)(uintptr_t)s.caller);
   ck_assert(is_true(&s));
@@ -426,17 +428,17 @@ START_TEST(another_library_at_the_same_place_is_unwound_rightly)
   const bool around = _i & 2;
   void *place = NULL;
   unsigned reused = 0;
-  start(32);
+  init_stacks(32);
   for (int round = 0; round < ROUNDS; round++) {
     call_function *call;
-    void *library = load(names[(round + _i) % 2], &call);
+    void *library = load_call_plugin(names[(round + _i) % 2], &call);
     reused += place == (void *)(uintptr_t)call;
     place = (void *)(uintptr_t)call;
     for (volatile int i = 0; i < 2; i++)
-      call(look, &sights[round][i]);
+      call(capture_both_stacks, &sights[round][i]);
     if (around && round) stack_unloaded();
     if (around) stack_unloading();
-    call(look, &sights[round][2]); /* as a destructor would */
+    call(capture_both_stacks, &sights[round][2]); /* as a destructor would */
     dlclose(library);
     if (!around) stack_unloaded();
   }
@@ -468,8 +470,8 @@ START_TEST(an_unwinder_that_cannot_be_flushed_is_given_up)
   ck_assert_str_eq(stack_init(NULL, dlopen, other_symbols, 32), "libunwind");
   for (int round = 0; round < 4; round++) {
     call_function *call;
-    void *library = load(names[round % 2], &call);
-    call(look, &sights[round]);
+    void *library = load_call_plugin(names[round % 2], &call);
+    call(capture_both_stacks, &sights[round]);
     dlclose(library);
     stack_unloaded();
   }
@@ -528,8 +530,8 @@ START_TEST(the_module_map_is_the_loaders)
   sight s;
   int count = 0;
   char want[200], got[200] = "";
-  start(32);
-  look(&s);
+  init_stacks(32);
+  capture_both_stacks(&s);
   read_spool();
   dl_iterate_phdr(check_module, &count);
   ck_assert_uint_eq(seen.loaded, (uint32_t)count);
@@ -546,22 +548,22 @@ START_TEST(modules_are_recorded_as_they_come_and_go)
 {
   call_function *call;
   sight s;
-  start(32);
-  look(&s);
+  init_stacks(32);
+  capture_both_stacks(&s);
   read_spool();
   uint32_t before = seen.loaded;
-  void *library = load("plugin_large.so", &call);
+  void *library = load_call_plugin("plugin_large.so", &call);
   struct link_map *map = library;
   uint64_t base = map->l_addr;
   for (int i = 0; i < 3; i++)
-    call(look, &s);
+    call(capture_both_stacks, &s);
   read_spool();
   ck_assert_uint_eq(seen.loaded, before + 1);
   ck_assert_uint_eq(seen.modules[before].info.base, base);
   ck_assert_ptr_nonnull(strstr(seen.modules[before].path, "plugin_large.so"));
   dlclose(library);
   stack_unloaded();
-  look(&s);
+  capture_both_stacks(&s);
   read_spool();
   ck_assert_uint_eq(seen.gone, 1);
   ck_assert_uint_eq(seen.gone_base, base);
@@ -573,8 +575,8 @@ START_TEST(a_forked_child_records_stacks_and_modules_anew)
 {
   int status;
   sight s;
-  start(32);
-  look(&s);
+  init_stacks(32);
+  capture_both_stacks(&s);
   read_spool();
   uint32_t loaded = seen.loaded;
   pid_t child = fork();
@@ -584,7 +586,7 @@ START_TEST(a_forked_child_records_stacks_and_modules_anew)
     memset(&pen, 0, sizeof pen);
     if (spool_open(&options)) _exit(1);
     for (volatile int i = 0; i < 2; i++)
-      look(&s); /* the parent's table, stale */
+      capture_both_stacks(&s); /* the parent's table, stale */
     _exit(s.id == WEIR_STACK_NONE);
   }
   ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -607,8 +609,8 @@ static const char *home_of(const char *symbol)
 START_TEST(the_unwinder_captures_nothing)
 {
   sight s;
-  ck_assert_str_eq(start(32), "libunwind");
-  look(&s);
+  ck_assert_str_eq(init_stacks(32), "libunwind");
+  capture_both_stacks(&s);
   ck_assert_ptr_nonnull(dlopen("libunwind.so.8", RTLD_LAZY | RTLD_NOLOAD)); /* it is there */
   ck_assert_ptr_null(dlsym(RTLD_DEFAULT, "unw_backtrace"));
   ck_assert_ptr_null(strstr(home_of("_Unwind_RaiseException"), "libunwind"));
@@ -626,8 +628,8 @@ START_TEST(exceptions_pass_through_plug_ins)
   char path[1024];
   sight s;
   const char *build = getenv("WEIR_BUILD");
-  start(32);
-  look(&s);
+  init_stacks(32);
+  capture_both_stacks(&s);
   (void)snprintf(path, sizeof path, "%s/tests/core/throws.so", build ? build : "build");
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   ck_assert_msg(library != NULL, "%s", dlerror());
@@ -656,7 +658,7 @@ START_TEST(without_libunwind_backtrace_serves)
   ck_assert_str_eq(asked[1], "libunwind.so.8");
   sight *both[] = {&s[0], &s[1]};
   for (volatile int i = 0; i < 2; i++)
-    dive(5, 3, look, both[i]);
+    dive(5, 3, capture_both_stacks, both[i]);
   ck_assert_uint_eq(s[0].id, s[1].id);
   read_spool();
   ck_assert(is_true(&s[0]));
@@ -681,8 +683,8 @@ START_TEST(the_unwinder_keeps_no_descriptor)
   int ends[2];
   sight s;
   note_descriptors(before);
-  ck_assert_str_eq(start(32), "libunwind");
-  look(&s);
+  ck_assert_str_eq(init_stacks(32), "libunwind");
+  capture_both_stacks(&s);
   note_descriptors(after);
   ck_assert_mem_eq(before, after, sizeof before);
   ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
@@ -690,7 +692,7 @@ START_TEST(the_unwinder_keeps_no_descriptor)
   note_descriptors(before);
   for (int depth = 1; depth < 40; depth++) {
     sight deep;
-    dive(depth, depth, look, &deep);
+    dive(depth, depth, capture_both_stacks, &deep);
     ck_assert(deep.id != WEIR_STACK_NONE);
   }
   char text[8] = "";
@@ -726,15 +728,15 @@ START_TEST(threads_capture_while_libraries_come_and_go)
   /* its mutexes cannot be had any more when libunwind's key is destroyed */
   stack_init(NULL, no_library, dlsym, 32);
 #else
-  start(32);
+  init_stacks(32);
 #endif
   for (int i = 0; i < THREADS; i++)
     pthread_create(&threads[i], NULL, capture_on, NULL);
   for (int i = 0; i < 200; i++) {
     call_function *call;
     sight s;
-    void *library = load(i % 2 ? "plugin_small.so" : "plugin_large.so", &call);
-    call(look, &s);
+    void *library = load_call_plugin(i % 2 ? "plugin_small.so" : "plugin_large.so", &call);
+    call(capture_both_stacks, &s);
     ck_assert_uint_ne(s.id, WEIR_STACK_NONE);
     stack_unloading();
     dlclose(library);
@@ -785,7 +787,7 @@ START_TEST(a_crowd_of_threads_takes_little_memory)
   pthread_t threads[CROWD];
   pthread_attr_t small;
   if (SANITIZED) return; /* whose shadows are not ours */
-  ck_assert_str_eq(start(32), "libunwind");
+  ck_assert_str_eq(init_stacks(32), "libunwind");
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, 256 << 10);
   pthread_barrier_init(&crowd, NULL, CROWD + 1);

@@ -27,7 +27,7 @@ static uint64_t stream;       /* of what follows */
 static unsigned thread;       /* of what follows */
 static uint64_t seed;
 
-static uint64_t draw(uint64_t below) /* xorshift64* */
+static uint64_t xorshift_below(uint64_t below) /* xorshift64* */
 {
   seed ^= seed >> 12;
   seed ^= seed << 25;
@@ -35,7 +35,7 @@ static uint64_t draw(uint64_t below) /* xorshift64* */
   return (seed * UINT64_C(0x2545f4914f6cdd1d) >> 11) % below;
 }
 
-static void line(const char *action, tensor t)
+static void write_log_line(const char *action, tensor t)
 {
   uint64_t s = now / 1000000;
   (void)fprintf(out, "%u,%02u:%02u:%02u.%06u,%s,0x%" PRIx64 ",%" PRIu64 ",0x%" PRIx64 "\n", thread,
@@ -44,23 +44,23 @@ static void line(const char *action, tensor t)
   now += 10;
 }
 
-static tensor make(uint64_t bytes)
+static tensor allocate_tensor(uint64_t bytes)
 {
   tensor t = {next_address, bytes};
   next_address += (bytes + 511) / 512 * 512;
-  line("allocate", t);
+  write_log_line("allocate", t);
   return t;
 }
 
-static void drop(tensor t)
+static void free_tensor(tensor t)
 {
-  line("free", t);
+  write_log_line("free", t);
 }
 
 /* A tensor that lives for one operation. */
 static void pass(uint64_t bytes)
 {
-  drop(make(bytes));
+  free_tensor(allocate_tensor(bytes));
 }
 
 /* A stack of tensors kept for the backward pass. */
@@ -69,16 +69,16 @@ typedef struct stack {
   size_t count;
 } stack;
 
-static void keep(stack *s, uint64_t bytes)
+static void push_new_tensor(stack *s, uint64_t bytes)
 {
   if (s->count == sizeof s->t / sizeof *s->t) abort();
-  s->t[s->count++] = make(bytes);
+  s->t[s->count++] = allocate_tensor(bytes);
 }
 
 static void drop_to(stack *s, size_t count)
 {
   while (s->count > count)
-    drop(s->t[--s->count]);
+    free_tensor(s->t[--s->count]);
 }
 
 /* ---- transformers ---------------------------------------------------------------------------- */
@@ -92,20 +92,20 @@ static void layer_forward(const gpt *g, stack *kept)
 {
   uint64_t x = g->batch * g->length * g->d * 2;
   uint64_t scores = g->batch * g->heads * g->length * g->length * 2;
-  keep(kept, x);                            /* layer norm */
-  keep(kept, g->batch * g->length * 2 * 4); /* its mean and deviation, fp32 */
-  keep(kept, 3 * x);                        /* q, k, v */
-  pass(scores);                             /* before the softmax */
-  keep(kept, scores);                       /* the softmax */
-  keep(kept, scores / 2);                   /* dropout's mask, a byte an element */
-  keep(kept, x);                            /* attention */
-  keep(kept, x);                            /* projection and residual */
-  keep(kept, x);                            /* second layer norm */
-  keep(kept, g->batch * g->length * 2 * 4);
-  keep(kept, 4 * x); /* feed forward */
-  keep(kept, 4 * x); /* GELU */
+  push_new_tensor(kept, x);                            /* layer norm */
+  push_new_tensor(kept, g->batch * g->length * 2 * 4); /* its mean and deviation, fp32 */
+  push_new_tensor(kept, 3 * x);                        /* q, k, v */
+  pass(scores);                                        /* before the softmax */
+  push_new_tensor(kept, scores);                       /* the softmax */
+  push_new_tensor(kept, scores / 2);                   /* dropout's mask, a byte an element */
+  push_new_tensor(kept, x);                            /* attention */
+  push_new_tensor(kept, x);                            /* projection and residual */
+  push_new_tensor(kept, x);                            /* second layer norm */
+  push_new_tensor(kept, g->batch * g->length * 2 * 4);
+  push_new_tensor(kept, 4 * x); /* feed forward */
+  push_new_tensor(kept, 4 * x); /* GELU */
   pass(x);
-  keep(kept, x); /* out, residual */
+  push_new_tensor(kept, x); /* out, residual */
 }
 
 /* Backward of one layer: gradients of what was kept, which goes. Parameter gradients, where they
@@ -113,25 +113,25 @@ static void layer_forward(const gpt *g, stack *kept)
 static void layer_backward(const gpt *g, stack *kept, size_t from, stack *gradients)
 {
   uint64_t x = g->batch * g->length * g->d * 2;
-  tensor incoming = make(x);
+  tensor incoming = allocate_tensor(x);
   while (kept->count > from) {
     tensor t = kept->t[kept->count - 1];
-    tensor gradient = make(t.bytes);
+    tensor gradient = allocate_tensor(t.bytes);
     drop_to(kept, kept->count - 1);
-    drop(incoming);
+    free_tensor(incoming);
     incoming = gradient;
   }
   if (gradients) {
-    keep(gradients, 3 * g->d * g->d * 2);
-    keep(gradients, 3 * g->d * 2);
-    keep(gradients, g->d * g->d * 2);
-    keep(gradients, g->d * 2);
-    keep(gradients, 4 * g->d * g->d * 2);
-    keep(gradients, 4 * g->d * 2);
-    keep(gradients, 4 * g->d * g->d * 2);
-    keep(gradients, g->d * 2);
+    push_new_tensor(gradients, 3 * g->d * g->d * 2);
+    push_new_tensor(gradients, 3 * g->d * 2);
+    push_new_tensor(gradients, g->d * g->d * 2);
+    push_new_tensor(gradients, g->d * 2);
+    push_new_tensor(gradients, 4 * g->d * g->d * 2);
+    push_new_tensor(gradients, 4 * g->d * 2);
+    push_new_tensor(gradients, 4 * g->d * g->d * 2);
+    push_new_tensor(gradients, g->d * 2);
   }
-  drop(incoming);
+  free_tensor(incoming);
 }
 
 static uint64_t layer_parameters(const gpt *g)
@@ -145,30 +145,31 @@ static void make_weights(const gpt *g, stack *all, uint64_t shards)
   const uint64_t d = g->d;
   const uint64_t shapes[] = {3 * d * d, 3 * d, d * d, d, 4 * d * d, 4 * d,
                              4 * d * d, d,     d,     d, d,         d};
-  keep(all, g->vocabulary * d * 2 / shards);
-  keep(all, g->length * d * 2 / shards);
+  push_new_tensor(all, g->vocabulary * d * 2 / shards);
+  push_new_tensor(all, g->length * d * 2 / shards);
   for (uint64_t l = 0; l < g->layers; l++)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-      keep(all, shapes[i] * 2 / shards);
+      push_new_tensor(all, shapes[i] * 2 / shards);
 }
 
 static void make_states(stack *all, size_t weights)
 {
   for (size_t copy = 0; copy < 3; copy++)
     for (size_t i = 0; i < weights; i++)
-      keep(all, all->t[i].bytes * 2);
+      push_new_tensor(all, all->t[i].bytes * 2);
 }
 
 static void head(const gpt *g, stack *gradients)
 {
   uint64_t logits = g->batch * g->length * g->vocabulary * 2;
-  tensor out_logits = make(logits), loss = make(512), softmax = make(logits);
-  tensor gradient = make(logits);
-  drop(softmax);
-  drop(loss);
-  drop(out_logits);
-  keep(gradients, g->vocabulary * g->d * 2);
-  drop(gradient);
+  tensor out_logits = allocate_tensor(logits), loss = allocate_tensor(512),
+         softmax = allocate_tensor(logits);
+  tensor gradient = allocate_tensor(logits);
+  free_tensor(softmax);
+  free_tensor(loss);
+  free_tensor(out_logits);
+  push_new_tensor(gradients, g->vocabulary * g->d * 2);
+  free_tensor(gradient);
 }
 
 static void evaluate(void)
@@ -177,7 +178,7 @@ static void evaluate(void)
   uint64_t before = stream;
   stream = 0x55550010;
   for (int i = 0; i < 32; i++)
-    keep(&side, 64 * MIB);
+    push_new_tensor(&side, 64 * MIB);
   drop_to(&side, 0);
   stream = before;
 }
@@ -190,8 +191,8 @@ static void train(const gpt *g, int steps, bool side_stream)
   size_t count = weights.count;
   for (int step = 0; step < steps; step++) {
     size_t from[64];
-    tensor tokens = make(g->batch * g->length * 8);
-    keep(&kept, g->batch * g->length * g->d * 2); /* embedding */
+    tensor tokens = allocate_tensor(g->batch * g->length * 8);
+    push_new_tensor(&kept, g->batch * g->length * g->d * 2); /* embedding */
     for (uint64_t l = 0; l < g->layers; l++) {
       from[l] = kept.count;
       layer_forward(g, &kept);
@@ -204,7 +205,7 @@ static void train(const gpt *g, int steps, bool side_stream)
     for (size_t i = 0; i < gradients.count; i++)
       pass(gradients.t[i].bytes * 2); /* the update, fp32 */
     drop_to(&gradients, 0);
-    drop(tokens);
+    free_tensor(tokens);
     if (side_stream && step == 1) evaluate();
   }
   drop_to(&weights, 0);
@@ -229,7 +230,7 @@ static void checkpoint(void)
   size_t count = weights.count;
   for (int step = 0; step < 4; step++) {
     for (uint64_t l = 0; l < g.layers; l++) { /* only a layer's input outlives it */
-      keep(&inputs, x);
+      push_new_tensor(&inputs, x);
       layer_forward(&g, &kept);
       drop_to(&kept, 0);
     }
@@ -249,17 +250,17 @@ static void checkpoint(void)
 static tensor gather(const gpt *g)
 {
   stream = 0x55550020;
-  tensor whole = make(layer_parameters(g) * 2);
+  tensor whole = allocate_tensor(layer_parameters(g) * 2);
   stream = 0;
   return whole;
 }
 
 static void reduce(const gpt *g, uint64_t ranks, stack *gradients)
 {
-  tensor whole = make(layer_parameters(g) * 2);
-  keep(gradients, layer_parameters(g) * 2 / ranks);
+  tensor whole = allocate_tensor(layer_parameters(g) * 2);
+  push_new_tensor(gradients, layer_parameters(g) * 2 / ranks);
   stream = 0x55550020; /* read last by the reduction */
-  drop(whole);
+  free_tensor(whole);
   stream = 0;
 }
 
@@ -275,10 +276,10 @@ static void sharded(void)
     for (uint64_t l = 0; l < g.layers; l++) { /* the next layer is fetched while this one runs */
       tensor now_used = ahead;
       if (l + 1 < g.layers) ahead = gather(&g);
-      keep(&inputs, g.batch * g.length * g.d * 2);
+      push_new_tensor(&inputs, g.batch * g.length * g.d * 2);
       layer_forward(&g, &kept);
       drop_to(&kept, 0);
-      drop(now_used);
+      free_tensor(now_used);
     }
     head(&g, &gradients);
     for (uint64_t l = g.layers; l-- > 0;) {
@@ -286,7 +287,7 @@ static void sharded(void)
       layer_forward(&g, &kept);
       layer_backward(&g, &kept, 0, NULL);
       reduce(&g, ranks, &gradients);
-      drop(whole);
+      free_tensor(whole);
       drop_to(&inputs, l);
     }
     if (step == 0) make_states(&weights, count);
@@ -300,20 +301,20 @@ static void sharded(void)
 /* One convolution with batch norm and ReLU: kept are its output and the normalised one. */
 static void convolution(stack *kept, uint64_t batch, uint64_t side, uint64_t channels)
 {
-  keep(kept, batch * side * side * channels * 2);
-  pass(8 * MIB + channels * KIB); /* cuDNN's workspace */
-  keep(kept, channels * 2 * 4);   /* mean and deviation */
-  keep(kept, batch * side * side * channels * 2);
+  push_new_tensor(kept, batch * side * side * channels * 2);
+  pass(8 * MIB + channels * KIB);          /* cuDNN's workspace */
+  push_new_tensor(kept, channels * 2 * 4); /* mean and deviation */
+  push_new_tensor(kept, batch * side * side * channels * 2);
 }
 
 static void resnet_step(stack *kept, uint64_t batch, uint64_t image)
 {
   static const uint64_t blocks[] = {3, 4, 6, 3};
   uint64_t side = image / 2;
-  keep(kept, batch * image * image * 3 * 2);
+  push_new_tensor(kept, batch * image * image * 3 * 2);
   convolution(kept, batch, side, 64);
   side = (side + 1) / 2;
-  keep(kept, batch * side * side * 64 * 2); /* pooled */
+  push_new_tensor(kept, batch * side * side * 64 * 2); /* pooled */
   for (uint64_t stage = 0; stage < 4; stage++) {
     uint64_t width = UINT64_C(64) << stage;
     if (stage) side = (side + 1) / 2;
@@ -324,12 +325,12 @@ static void resnet_step(stack *kept, uint64_t batch, uint64_t image)
       if (b == 0) convolution(kept, batch, side, 4 * width); /* the short cut */
     }
   }
-  keep(kept, batch * 2048 * 2);
-  keep(kept, batch * 1000 * 2);
+  push_new_tensor(kept, batch * 2048 * 2);
+  push_new_tensor(kept, batch * 1000 * 2);
   while (kept->count) {
-    tensor gradient = make(kept->t[kept->count - 1].bytes);
+    tensor gradient = allocate_tensor(kept->t[kept->count - 1].bytes);
     drop_to(kept, kept->count - 1);
-    drop(gradient);
+    free_tensor(gradient);
   }
 }
 
@@ -337,9 +338,9 @@ static void images(void)
 {
   static stack weights, kept;
   for (uint64_t i = 0; i < 4 * 161; i++) /* 25.6 M parameters: weight, gradient, two moments */
-    keep(&weights, 25600000 / 161 * 4);
+    push_new_tensor(&weights, 25600000 / 161 * 4);
   for (int step = 0; step < 24; step++)
-    resnet_step(&kept, 32, 224 + 32 * draw(6));
+    resnet_step(&kept, 32, 224 + 32 * xorshift_below(6));
   drop_to(&weights, 0);
 }
 
@@ -357,37 +358,37 @@ static void decode_step(request *r)
   bool full = r->length == r->room;
   if (full) r->room += r->room / 4;
   for (int l = 0; full && l < LAYERS; l++) { /* grown by copying */
-    tensor more = make(r->room * DIM * 2 * 2);
-    drop(r->kv[l]);
+    tensor more = allocate_tensor(r->room * DIM * 2 * 2);
+    free_tensor(r->kv[l]);
     r->kv[l] = more;
   }
-  tensor hidden = make(DIM * 2);
+  tensor hidden = allocate_tensor(DIM * 2);
   pass(r->length * 32 * 4); /* scores of one token */
   pass(11008 * 2);          /* feed forward */
   pass(32000 * 4);          /* logits */
-  drop(hidden);
+  free_tensor(hidden);
   r->length++;
   r->left--;
 }
 
 static void prefill(request *r)
 {
-  r->length = 16 + draw(2032);
+  r->length = 16 + xorshift_below(2032);
   r->room = r->length + 16;
-  r->left = 1 + draw(384);
+  r->left = 1 + xorshift_below(384);
   for (int l = 0; l < LAYERS; l++) {
-    tensor hidden = make(r->length * DIM * 2);
-    r->kv[l] = make(r->room * DIM * 2 * 2);
+    tensor hidden = allocate_tensor(r->length * DIM * 2);
+    r->kv[l] = allocate_tensor(r->room * DIM * 2 * 2);
     pass(r->length * DIM * 3 * 2);
     pass(r->length * 11008 * 2 * 2);
-    drop(hidden);
+    free_tensor(hidden);
   }
 }
 
 static void finish(request *r)
 {
   for (int l = 0; l < LAYERS; l++)
-    drop(r->kv[l]);
+    free_tensor(r->kv[l]);
   *r = (request){0};
 }
 
@@ -398,15 +399,15 @@ static void serving(void)
   memset(slot, 0, sizeof slot);
   for (int l = 0; l < LAYERS; l++) {
     for (int i = 0; i < 4; i++)
-      keep(&weights, (uint64_t)DIM * DIM * 2);
+      push_new_tensor(&weights, (uint64_t)DIM * DIM * 2);
     for (int i = 0; i < 3; i++)
-      keep(&weights, (uint64_t)DIM * 11008 * 2);
+      push_new_tensor(&weights, (uint64_t)DIM * 11008 * 2);
   }
   for (int step = 0; step < 1000; step++) {
     request *idle = NULL;
     for (int i = 0; i < SLOTS && !idle; i++)
       if (!slot[i].room) idle = &slot[i];
-    if (idle && draw(8) == 0) prefill(idle);
+    if (idle && xorshift_below(8) == 0) prefill(idle);
     for (int i = 0; i < SLOTS; i++) {
       if (!slot[i].room) continue;
       decode_step(&slot[i]);
@@ -426,24 +427,24 @@ static void graphs(void)
   static stack weights, kept;
   for (int i = 0; i < 3; i++)
     for (int copy = 0; copy < 4; copy++)
-      keep(&weights, widths[i] * widths[i + 1] * 2 * 4);
+      push_new_tensor(&weights, widths[i] * widths[i + 1] * 2 * 4);
   for (int step = 0; step < 150; step++) {
     uint64_t nodes[4];
     nodes[3] = 1024;
     for (int hop = 3; hop-- > 0;) { /* neighbours meet again: fewer new ones at each hop */
-      nodes[hop] = nodes[hop + 1] * (2 + draw(5)) + draw(1000);
-      keep(&kept, nodes[hop + 1] * 15 * 8 * 2); /* the edges */
+      nodes[hop] = nodes[hop + 1] * (2 + xorshift_below(5)) + xorshift_below(1000);
+      push_new_tensor(&kept, nodes[hop + 1] * 15 * 8 * 2); /* the edges */
     }
-    keep(&kept, nodes[0] * 602 * 4);
+    push_new_tensor(&kept, nodes[0] * 602 * 4);
     for (int l = 0; l < 3; l++) {
       pass(nodes[l + 1] * 15 * widths[l] * 4); /* messages */
-      keep(&kept, nodes[l + 1] * widths[l] * 4);
-      keep(&kept, nodes[l + 1] * widths[l + 1] * 4);
+      push_new_tensor(&kept, nodes[l + 1] * widths[l] * 4);
+      push_new_tensor(&kept, nodes[l + 1] * widths[l + 1] * 4);
     }
     while (kept.count) {
-      tensor gradient = make(kept.t[kept.count - 1].bytes);
+      tensor gradient = allocate_tensor(kept.t[kept.count - 1].bytes);
       drop_to(&kept, kept.count - 1);
-      drop(gradient);
+      free_tensor(gradient);
     }
   }
   drop_to(&weights, 0);
@@ -453,8 +454,8 @@ static void graphs(void)
 
 static uint64_t any_size(void) /* 512 B to 32 MiB, evenly by logarithm */
 {
-  uint64_t base = UINT64_C(512) << draw(16);
-  return base + draw(base);
+  uint64_t base = UINT64_C(512) << xorshift_below(16);
+  return base + xorshift_below(base);
 }
 
 static void threads(void)
@@ -463,19 +464,19 @@ static void threads(void)
   static tensor held[THREADS][STREAMS][HELD];
   memset(held, 0, sizeof held);
   for (int i = 0; i < 40000; i++) {
-    uint64_t t = draw(THREADS), s = draw(STREAMS);
-    tensor *one = &held[t][s][draw(HELD)];
+    uint64_t t = xorshift_below(THREADS), s = xorshift_below(STREAMS);
+    tensor *one = &held[t][s][xorshift_below(HELD)];
     thread = (unsigned)t + 1;
     stream = 0x10000 + t * 256 + s * 16;
-    if (one->bytes) drop(*one);
-    *one = one->bytes ? (tensor){0} : make(any_size());
+    if (one->bytes) free_tensor(*one);
+    *one = one->bytes ? (tensor){0} : allocate_tensor(any_size());
   }
   for (uint64_t t = 0; t < THREADS; t++)
     for (uint64_t s = 0; s < STREAMS; s++)
       for (int i = 0; i < HELD; i++) {
         thread = (unsigned)t + 1;
         stream = 0x10000 + t * 256 + s * 16;
-        if (held[t][s][i].bytes) drop(held[t][s][i]);
+        if (held[t][s][i].bytes) free_tensor(held[t][s][i]);
       }
 }
 
@@ -488,18 +489,18 @@ static void pipeline(void)
     if (slot->bytes) { /* the consumer: works on it, and is the last to use it */
       thread = 9;
       stream = 0x20090;
-      tensor work = make(slot->bytes / 2);
-      drop(*slot);
-      drop(work);
+      tensor work = allocate_tensor(slot->bytes / 2);
+      free_tensor(*slot);
+      free_tensor(work);
     }
     thread = (unsigned)(1 + i % 3); /* one of three producers */
     stream = 0x20000 + thread * 16;
-    *slot = make(MIB + draw(16 * MIB));
+    *slot = allocate_tensor(MIB + xorshift_below(16 * MIB));
   }
   thread = 9;
   stream = 0x20090;
   for (int i = 0; i < DEPTH; i++)
-    drop(queue[i]);
+    free_tensor(queue[i]);
 }
 
 /* ---- the corpus ------------------------------------------------------------------------------ */

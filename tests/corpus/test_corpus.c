@@ -28,7 +28,7 @@ static const struct {
     {"pipeline", 60, 200, 4, 4, 1.10, false, 1},
 };
 
-static const char *build(void)
+static const char *build_folder_or_default(void)
 {
   const char *path = getenv("WEIR_BUILD");
   return path ? path : "build";
@@ -37,7 +37,7 @@ static const char *build(void)
 static void read_trace(rp_ops *ops, int row)
 {
   char path[4096];
-  (void)snprintf(path, sizeof path, "%s/corpus/%s.csv", build(), rows[row].name);
+  (void)snprintf(path, sizeof path, "%s/corpus/%s.csv", build_folder_or_default(), rows[row].name);
   ck_assert_msg(rp_read(ops, path) == WEIR_OK, "%s", weir_error_message());
 }
 
@@ -169,7 +169,7 @@ START_TEST(the_generator_writes_the_same_bytes_again)
   (void)snprintf(line, sizeof line,
                  "'%s/tests/corpus/generate' %s && for f in %s/*; do "
                  "cmp \"$f\" '%s/corpus/'\"$(basename \"$f\")\" || exit 1; done",
-                 build(), folder, folder, build());
+                 build_folder_or_default(), folder, folder, build_folder_or_default());
   int same = system(line); /* NOLINT(cert-env33-c): our own paths */
   (void)snprintf(line, sizeof line, "rm -r %s", folder);
   ck_assert_int_eq(system(line), 0); /* NOLINT(cert-env33-c) */

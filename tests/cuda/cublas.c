@@ -87,7 +87,7 @@ typedef struct value {
   double real, imaginary;
 } value;
 
-static value get(const void *at, cudaDataType type, long long i)
+static value load_matrix_value(const void *at, cudaDataType type, long long i)
 {
   switch ((int)type) {
   case CUDA_R_16F:
@@ -103,7 +103,7 @@ static value get(const void *at, cudaDataType type, long long i)
   }
 }
 
-static void put(void *at, cudaDataType type, long long i, value v)
+static void store_matrix_value(void *at, cudaDataType type, long long i, value v)
 {
   switch ((int)type) {
   case CUDA_R_16F:
@@ -163,18 +163,19 @@ cublasStatus_t cublasGemmStridedBatchedEx(
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (!handle->workspace || cuStreamSynchronize(handle->stream))
     return CUBLAS_STATUS_EXECUTION_FAILED;
-  value by = get(alpha, scale, 0), keep = get(beta, scale, 0);
+  value by = load_matrix_value(alpha, scale, 0), keep = load_matrix_value(beta, scale, 0);
   for (long long z = 0; z < batch; z++)
     for (long long i = 0; i < m; i++)
       for (long long j = 0; j < n; j++) {
         value sum = {0, 0}, out = {0, 0};
         for (long long l = 0; l < k; l++)
-          add_product(&sum, get(a, atype, z * stepa + (ta ? i * lda + l : l * lda + i)),
-                      get(b, btype, z * stepb + (tb ? l * ldb + j : j * ldb + l)));
+          add_product(&sum,
+                      load_matrix_value(a, atype, z * stepa + (ta ? i * lda + l : l * lda + i)),
+                      load_matrix_value(b, btype, z * stepb + (tb ? l * ldb + j : j * ldb + l)));
         add_product(&out, by, sum);
         if (keep.real != 0 || keep.imaginary != 0)
-          add_product(&out, keep, get(c, ctype, z * stepc + j * ldc + i));
-        put(c, ctype, z * stepc + j * ldc + i, out);
+          add_product(&out, keep, load_matrix_value(c, ctype, z * stepc + j * ldc + i));
+        store_matrix_value(c, ctype, z * stepc + j * ldc + i, out);
       }
   atomic_fetch_add(&multiplied, 1);
   return CUBLAS_STATUS_SUCCESS;

@@ -21,7 +21,7 @@ enum { THREADS = 16, BYTES = 3 << 20, CHILDREN = 40, BUSY = WEIR_ASAN ? 0 : 2 };
 
 static const weir_device cuda0 = WEIR_CUDA_INIT(0), cuda1 = WEIR_CUDA_INIT(1);
 
-static void say(weir_status st, long long number)
+static void print_outcome(weir_status st, long long number)
 {
   printf("%d %lld %s\n", (int)st, number, st ? weir_error_message() : "");
   (void)fflush(stdout);
@@ -31,7 +31,7 @@ static void malloc_on(weir_device device)
 {
   void *out = NULL;
   weir_status st = weir_malloc(&out, BYTES, device, NULL);
-  say(st ? st : weir_free(out), BYTES);
+  print_outcome(st ? st : weir_free(out), BYTES);
 }
 
 static void *first_use(void *go)
@@ -41,7 +41,7 @@ static void *first_use(void *go)
   return weir_malloc(&out, BYTES, cuda0, NULL) || weir_free(out) ? go : NULL;
 }
 
-static void race(void)
+static void race_first_use(void)
 {
   pthread_barrier_t go;
   pthread_t ids[THREADS];
@@ -54,14 +54,14 @@ static void race(void)
     pthread_join(ids[i], &bad);
     failed += bad != NULL;
   }
-  say(WEIR_OK, failed);
+  print_outcome(WEIR_OK, failed);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
 static _Atomic bool enough;
 
-static void *busy(void *unused)
+static void *keep_allocator_busy(void *unused)
 {
   char *text;
   void *out;
@@ -80,7 +80,8 @@ static bool refused(weir_status st)
 }
 
 /* How many of the calls were not refused as they should be. */
-static int child(void *small, void *large, weir_stream *stream, weir_graph_pool *graph)
+static int count_calls_let_through(void *small, void *large, weir_stream *stream,
+                                   weir_graph_pool *graph)
 {
   void *out;
   weir_stream *stream_of_child;
@@ -135,7 +136,7 @@ static void *fork_from_thread(void *unused)
     _exit(1);
   pid_t pid = fork();
   if (!pid) {
-    int bad = child(small, large, stream, graph);
+    int bad = count_calls_let_through(small, large, stream, graph);
     if (bad) _exit(bad);
     pthread_exit(NULL); /* its destructors run too; the last thread's end is exit(0) */
   }
@@ -151,7 +152,7 @@ static void fork_while_busy(void)
   int failed = 0;
   malloc_on(cuda0);
   for (int i = 0; i < BUSY; i++)
-    if (pthread_create(&ids[i], NULL, busy, NULL)) _exit(1);
+    if (pthread_create(&ids[i], NULL, keep_allocator_busy, NULL)) _exit(1);
   for (int i = 0; i < CHILDREN; i++) {
     void *bad;
     if (pthread_create(&forker, NULL, fork_from_thread, NULL)) _exit(1);
@@ -161,7 +162,7 @@ static void fork_while_busy(void)
   atomic_store(&enough, true);
   for (int i = 0; i < BUSY; i++)
     pthread_join(ids[i], NULL);
-  say(WEIR_OK, failed);
+  print_outcome(WEIR_OK, failed);
 }
 
 static void use_in_child(void)
@@ -174,23 +175,23 @@ static void use_in_child(void)
     _exit(0);
   }
   (void)waitpid(pid, &status, 0);
-  say(WEIR_OK, status);
+  print_outcome(WEIR_OK, status);
 }
 
 static void properties(void)
 {
   weir_cuda_device_properties p;
   weir_status st = weir_cuda_get_device_properties(&p, 0);
-  say(st, st ? 0 : (long long)p.total_memory);
+  print_outcome(st, st ? 0 : (long long)p.total_memory);
   if (!st)
     printf("%s, capability %d.%d, %d multiprocessors, warps of %d, uuid %02x%02x\n", p.name,
            p.major, p.minor, p.multi_processor_count, p.warp_size, p.uuid[0], p.uuid[15]);
-  say(weir_cuda_get_device_properties(&p, 99), 99);
-  say(weir_cuda_get_device_properties(&p, -1), -1);
+  print_outcome(weir_cuda_get_device_properties(&p, 99), 99);
+  print_outcome(weir_cuda_get_device_properties(&p, -1), -1);
 }
 
 /* What opening CUDA by name does: nothing before it, nothing twice. */
-static void init(void)
+static void init_cuda_twice(void)
 {
   printf("%d ", weir_cuda_is_initialized());
   weir_status first = weir_cuda_init(), again = weir_cuda_init();
@@ -212,7 +213,7 @@ static void peers(void)
   }
   bool yes = true;
   weir_status none = weir_can_access_peer(&yes, cuda0, WEIR_CUDA_AT(99));
-  say(none, yes);
+  print_outcome(none, yes);
 }
 
 /* The number of devices, then their UUIDs as nvidia-smi prints them. */
@@ -241,16 +242,16 @@ int main(int argc, char **argv)
     }
     if (!strcmp(what, "count")) {
       weir_status st = weir_cuda_device_count(&n);
-      say(st, n);
+      print_outcome(st, n);
     }
     if (!strcmp(what, "properties")) properties();
     if (!strcmp(what, "uuids")) uuids();
-    if (!strcmp(what, "init")) init();
+    if (!strcmp(what, "init")) init_cuda_twice();
     if (!strcmp(what, "peers")) peers();
     if (!strcmp(what, "malloc")) malloc_on(cuda0);
     if (!strcmp(what, "second")) malloc_on(cuda1);
-    if (!strcmp(what, "detach")) say(weir_memory_detach(cuda0), 0);
-    if (!strcmp(what, "race")) race();
+    if (!strcmp(what, "detach")) print_outcome(weir_memory_detach(cuda0), 0);
+    if (!strcmp(what, "race")) race_first_use();
     if (!strcmp(what, "fork")) fork_while_busy();
     if (!strcmp(what, "child")) use_in_child();
   }

@@ -12,7 +12,7 @@ static int device_count(void)
   return n;
 }
 
-static void begin(int way)
+static void require_cuda(int way)
 {
   if (way) ck_assert_int_eq(setenv("WEIR_ALLOC_CONF", "expandable_segments:False", 1), 0);
   ck_assert_msg(weir_cuda_is_available(), "%s", weir_error_message());
@@ -27,32 +27,32 @@ static CUcontext primary(int index)
   return c;
 }
 
-static CUcontext now(void)
+static CUcontext current_context(void)
 {
   CUcontext c;
   ok(cuCtxGetCurrent(&c));
   return c;
 }
 
-static void *get(size_t bytes, weir_device device, weir_stream *stream)
+static void *allocate_for_stream(size_t bytes, weir_device device, weir_stream *stream)
 {
   void *out = NULL;
   weir_ok(weir_malloc(&out, bytes, device, stream));
   return out;
 }
 
-static CUdeviceptr at(void *p)
+static CUdeviceptr device_pointer(void *p)
 {
   return (CUdeviceptr)(uintptr_t)p;
 }
 
 /* Writes a word all over a block and finds it at both ends. */
-static void use(void *p, size_t bytes, unsigned value)
+static void fill_and_check_block(void *p, size_t bytes, unsigned value)
 {
   unsigned ends[2] = {0, 0};
-  ok(cuMemsetD32(at(p), value, bytes / 4));
-  ok(cuMemcpyDtoH(&ends[0], at(p), 4));
-  ok(cuMemcpyDtoH(&ends[1], at(p) + bytes / 4 * 4 - 4, 4));
+  ok(cuMemsetD32(device_pointer(p), value, bytes / 4));
+  ok(cuMemcpyDtoH(&ends[0], device_pointer(p), 4));
+  ok(cuMemcpyDtoH(&ends[1], device_pointer(p) + bytes / 4 * 4 - 4, 4));
   ck_assert(ends[0] == value && ends[1] == value);
 }
 
@@ -62,13 +62,13 @@ START_TEST(memory_can_be_used_from_its_first_byte_to_its_last)
                                  65537, 1 << 20, (1 << 20) + 1, 3 << 20, 41 << 20};
   enum { N = sizeof sizes / sizeof *sizes };
   void *p[N];
-  begin(_i);
+  require_cuda(_i);
   for (int i = 0; i < N; i++)
-    p[i] = get(sizes[i], cuda0, NULL);
+    p[i] = allocate_for_stream(sizes[i], cuda0, NULL);
   ok(cuCtxSetCurrent(primary(0)));
   for (int i = 0; i < N; i++) {
-    ck_assert_uint_eq(at(p[i]) % 512, 0);
-    if (sizes[i] >= 4) use(p[i], sizes[i], 0x1000u + (unsigned)i);
+    ck_assert_uint_eq(device_pointer(p[i]) % 512, 0);
+    if (sizes[i] >= 4) fill_and_check_block(p[i], sizes[i], 0x1000u + (unsigned)i);
   }
   for (int i = 0; i < N; i++)
     weir_ok(weir_free(p[i]));
@@ -78,12 +78,12 @@ END_TEST
 
 START_TEST(what_is_freed_goes_back_to_the_device)
 {
-  begin(_i);
+  require_cuda(_i);
   ok(cuInit(0));
   ok(cuCtxSetCurrent(primary(0)));
   size_t before, during, after, total;
   ok(cuMemGetInfo(&before, &total));
-  void *p = get(64 << 20, cuda0, NULL);
+  void *p = allocate_for_stream(64 << 20, cuda0, NULL);
   ok(cuMemGetInfo(&during, &total));
   ck_assert_uint_ge(before - during, 64 << 20); /* the driver may need some for itself */
   if (rig_simulated()) ck_assert_uint_eq(before - during, 64 << 20);
@@ -100,11 +100,11 @@ START_TEST(the_context_lives_as_long_as_something_needs_it)
   unsigned flags;
   int active;
   CUdevice d;
-  begin(_i);
+  require_cuda(_i);
   ok(cuDeviceGet(&d, 0));
   ok(cuDevicePrimaryCtxGetState(d, &flags, &active));
   ck_assert_int_eq(active, 0); /* asking for devices makes no context */
-  void *p = get(1000, cuda0, NULL);
+  void *p = allocate_for_stream(1000, cuda0, NULL);
   ok(cuDevicePrimaryCtxGetState(d, &flags, &active));
   ck_assert_int_eq(active, 1);
   ck_assert_int_eq(weir_memory_detach(cuda0), WEIR_EINVAL);
@@ -114,7 +114,7 @@ START_TEST(the_context_lives_as_long_as_something_needs_it)
   weir_ok(weir_memory_detach(cuda0));
   ok(cuDevicePrimaryCtxGetState(d, &flags, &active));
   ck_assert_int_eq(active, 0);
-  weir_ok(weir_free(get(1000, cuda0, NULL))); /* and it can be had again */
+  weir_ok(weir_free(allocate_for_stream(1000, cuda0, NULL))); /* and it can be had again */
   weir_ok(weir_memory_detach(cuda0));
 }
 END_TEST
@@ -126,26 +126,26 @@ static void all_calls(void)
   weir_memory_stats stats;
   weir_stream *side;
   CUstream native;
-  CUcontext before = now(), popped;
+  CUcontext before = current_context(), popped;
   ok(cuCtxPushCurrent(primary(0)));
   ok(cuStreamCreate(&native, CU_STREAM_NON_BLOCKING));
   ok(cuCtxPopCurrent(&popped));
   weir_ok(weir_stream_from_native(&side, cuda0, native));
-  void *a = get(5 << 20, cuda0, NULL), *b = get(700, cuda0, side);
+  void *a = allocate_for_stream(5 << 20, cuda0, NULL), *b = allocate_for_stream(700, cuda0, side);
   weir_ok(weir_record_stream(a, side));
   weir_ok(weir_free(a));
   weir_ok(weir_free(b));
   weir_ok(weir_memory_largest_free_block(&largest, cuda0, side));
-  weir_ok(weir_free(get(6 << 20, cuda0, side)));
+  weir_ok(weir_free(allocate_for_stream(6 << 20, cuda0, side)));
   weir_ok(weir_memory_get_stats(&stats, cuda0));
   weir_ok(weir_memory_empty_cache(cuda0));
   weir_ok(weir_memory_detach(cuda0));
-  ck_assert_ptr_eq(now(), before);
+  ck_assert_ptr_eq(current_context(), before);
 }
 
 START_TEST(a_thread_keeps_its_context_and_its_capture_mode)
 {
-  begin(_i);
+  require_cuda(_i);
   CUcontext own, popped;
   CUdevice d;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -161,7 +161,7 @@ START_TEST(a_thread_keeps_its_context_and_its_capture_mode)
   all_calls(); /* the right one already */
   ok(cuCtxPopCurrent(&popped));
   ck_assert_ptr_eq(popped, primary(0));
-  ck_assert_ptr_eq(now(), own);
+  ck_assert_ptr_eq(current_context(), own);
   ok(cuThreadExchangeStreamCaptureMode(&mode));
   ck_assert_int_eq(mode, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 }
@@ -169,49 +169,49 @@ END_TEST
 
 START_TEST(setting_the_device_sets_the_runtimes_too)
 {
-  begin(_i);
-  weir_ok(weir_free(get(8, cuda0, NULL)));
+  require_cuda(_i);
+  weir_ok(weir_free(allocate_for_stream(8, cuda0, NULL)));
   weir_ok(weir_set_device(cuda0));
-  ck_assert_ptr_eq(now(), primary(0));
+  ck_assert_ptr_eq(current_context(), primary(0));
   if (device_count() < 2) return;
-  weir_ok(weir_free(get(8, cuda1, NULL)));
+  weir_ok(weir_free(allocate_for_stream(8, cuda1, NULL)));
   WEIR_WITH_DEVICE(cuda1)
   {
-    ck_assert_ptr_eq(now(), primary(1));
+    ck_assert_ptr_eq(current_context(), primary(1));
   }
-  ck_assert_ptr_eq(now(), primary(0));
+  ck_assert_ptr_eq(current_context(), primary(0));
 }
 END_TEST
 
 /* A context of the program's own, and none at all. */
 START_TEST(a_guard_brings_back_what_the_program_had_made_current)
 {
-  begin(_i);
+  require_cuda(_i);
   CUcontext own;
   CUdevice d;
   weir_stream *side;
-  weir_ok(weir_free(get(8, cuda0, NULL)));
+  weir_ok(weir_free(allocate_for_stream(8, cuda0, NULL)));
   weir_ok(weir_stream_new(&side, cuda0, 0));
-  ck_assert_ptr_null(now());
+  ck_assert_ptr_null(current_context());
   WEIR_WITH_DEVICE(cuda0)
   {
-    ck_assert_ptr_eq(now(), primary(0));
+    ck_assert_ptr_eq(current_context(), primary(0));
   }
-  ck_assert_ptr_null(now());
+  ck_assert_ptr_null(current_context());
   ok(cuDeviceGet(&d, 0));
   ok(cuCtxCreate(&own, NULL, 0, d));
   WEIR_WITH_STREAM(side)
   {
-    ck_assert_ptr_eq(now(), primary(0));
+    ck_assert_ptr_eq(current_context(), primary(0));
   }
-  ck_assert_ptr_eq(now(), own);
+  ck_assert_ptr_eq(current_context(), own);
   ok(cuCtxDestroy(own));
 }
 END_TEST
 
 START_TEST(the_default_stream_has_one_name_and_per_thread_streams_are_refused)
 {
-  begin(_i);
+  require_cuda(_i);
   weir_stream *zero, *legacy, *each;
   weir_ok(weir_stream_from_native(&zero, cuda0, NULL));
   weir_ok(weir_stream_from_native(&legacy, cuda0, CU_STREAM_LEGACY));
@@ -224,7 +224,7 @@ END_TEST
 
 START_TEST(streams_of_other_contexts_are_refused)
 {
-  begin(_i);
+  require_cuda(_i);
   weir_stream *s;
   CUcontext own;
   CUdevice d;
@@ -246,13 +246,14 @@ END_TEST
 
 START_TEST(two_devices_are_two_pools)
 {
-  begin(_i);
+  require_cuda(_i);
   if (device_count() < 2) return;
-  void *a = get(3 << 20, cuda0, NULL), *b = get(5 << 20, cuda1, NULL);
+  void *a = allocate_for_stream(3 << 20, cuda0, NULL),
+       *b = allocate_for_stream(5 << 20, cuda1, NULL);
   int of;
-  ok(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at(a)));
+  ok(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, device_pointer(a)));
   ck_assert_int_eq(of, 0);
-  ok(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at(b)));
+  ok(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, device_pointer(b)));
   ck_assert_int_eq(of, 1);
   int64_t live;
   weir_ok(weir_memory_stat(&live, cuda0, "allocated_bytes.all.current"));
@@ -260,7 +261,7 @@ START_TEST(two_devices_are_two_pools)
   weir_ok(weir_memory_stat(&live, cuda1, "allocated_bytes.all.current"));
   ck_assert_int_eq(live, 5 << 20);
   ok(cuCtxSetCurrent(primary(1)));
-  use(b, 5 << 20, 77);
+  fill_and_check_block(b, 5 << 20, 77);
   weir_stream *one;
   weir_ok(weir_stream_from_native(&one, cuda1, NULL));
   ck_assert_int_eq(weir_record_stream(a, one), WEIR_EINVAL);
@@ -273,18 +274,18 @@ END_TEST
 
 START_TEST(out_of_memory_is_told_with_the_figures_and_the_rest_still_serves)
 {
-  begin(_i);
+  require_cuda(_i);
   weir_cuda_device_properties p;
   void *out;
   weir_ok(weir_cuda_get_device_properties(&p, 0));
   ck_assert_int_eq(weir_malloc(&out, p.total_memory + MIB, cuda0, NULL), WEIR_EOOM);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "out of memory"));
   if (rig_simulated()) { /* all there is, where nobody else has any of it */
-    void *all = get(p.total_memory / 100 * 98, cuda0, NULL);
+    void *all = allocate_for_stream(p.total_memory / 100 * 98, cuda0, NULL);
     ck_assert_int_eq(weir_malloc(&out, p.total_memory / 20, cuda0, NULL), WEIR_EOOM);
     weir_ok(weir_free(all));
   }
-  weir_ok(weir_free(get(64 << 20, cuda0, NULL)));
+  weir_ok(weir_free(allocate_for_stream(64 << 20, cuda0, NULL)));
   weir_ok(weir_memory_detach(cuda0));
 }
 END_TEST
@@ -293,11 +294,12 @@ END_TEST
  * relaunched" to use CUDA again. Until then every call says so. */
 START_TEST(a_sticky_error_is_a_status_with_cudas_own_words)
 {
-  begin(_i);
+  require_cuda(_i);
   if (!rig_simulated()) return; /* it would end the other tests' context, too */
-  void *small = get(1000, cuda0, NULL), *large = get(8 << 20, cuda0, NULL), *out;
+  void *small = allocate_for_stream(1000, cuda0, NULL),
+       *large = allocate_for_stream(8 << 20, cuda0, NULL), *out;
   ok(cuCtxSetCurrent(primary(0)));
-  ok(cuMemsetD32Async(at(large), 1, 1, NULL));
+  ok(cuMemsetD32Async(device_pointer(large), 1, 1, NULL));
   rig_fail("cuEventRecord:1=700");
   weir_stream *side;
   CUstream native;
@@ -308,7 +310,7 @@ START_TEST(a_sticky_error_is_a_status_with_cudas_own_words)
   ck_assert_msg(strstr(weir_error_message(), "CUDA_ERROR_ILLEGAL_ADDRESS (700)") != NULL, "%s",
                 weir_error_message());
   weir_ok(weir_free(small)); /* needs no call */
-  weir_ok(weir_free(get(1000, cuda0, NULL)));
+  weir_ok(weir_free(allocate_for_stream(1000, cuda0, NULL)));
   ck_assert_int_eq(weir_memory_detach(cuda0), WEIR_ECUDA);
   int64_t live;
   weir_ok(weir_memory_stat(&live, cuda0, "allocated_bytes.all.current"));
@@ -318,7 +320,7 @@ END_TEST
 
 START_TEST(host_memory_is_locked_and_let_go)
 {
-  begin(_i);
+  require_cuda(_i);
   const weir_backend *b;
   weir_ok(device_open(0, &b));
   const weir_source *s = &b->source;
@@ -352,7 +354,7 @@ START_TEST(pinned_memory_is_locked_for_the_device)
   void *p, *other, *plain = malloc(4096);
   bool pinned;
   unsigned flags;
-  begin(_i);
+  require_cuda(_i);
   weir_ok(weir_pinned_malloc(&p, 10 << 20));
   ok(cuCtxSetCurrent(primary(0)));
   ok(cuMemHostGetFlags(&flags, p));
@@ -369,11 +371,11 @@ START_TEST(pinned_memory_is_locked_for_the_device)
   weir_ok(weir_is_pinned(&pinned, (void *)(uintptr_t)managed));
   ck_assert(!pinned);
   ok(cuMemFree(managed));
-  void *block = get(10 << 20, cuda0, NULL);
+  void *block = allocate_for_stream(10 << 20, cuda0, NULL);
   memset(p, 0x5a, 10 << 20);
-  ok(cuMemcpyHtoDAsync(at(block), p, 10 << 20, NULL));
+  ok(cuMemcpyHtoDAsync(device_pointer(block), p, 10 << 20, NULL));
   memset(plain, 0, 4096);
-  ok(cuMemcpyDtoH(plain, at(block) + (10 << 20) - 4096, 4096));
+  ok(cuMemcpyDtoH(plain, device_pointer(block) + (10 << 20) - 4096, 4096));
   ck_assert_int_eq(((char *)plain)[4095], 0x5a);
   free(plain);
   weir_ok(weir_free(block));
@@ -388,7 +390,7 @@ START_TEST(copies_of_our_own_pass_by_what_is_held)
 {
   static rig r;
   static char host[1 << 20], back[1 << 20];
-  begin(_i);
+  require_cuda(_i);
   rig_open(&r);
   rig_pool(&r, _i ? "expandable_segments:False" : NULL);
   rig_lanes(&r, 2);
@@ -396,9 +398,9 @@ START_TEST(copies_of_our_own_pass_by_what_is_held)
   const weir_backend *b = r.real;
   memset(host, 0x33, sizeof host);
   gate_add(&r.lanes[1]);
-  ok(cuMemsetD32Async(at(a) + MIB, 1, 8, r.lanes[1].stream));
-  weir_ok(b->copy_to_device(b->self, at(a) + 512, host, sizeof host - 512));
-  weir_ok(b->copy_to_host(b->self, back, at(a) + 512, sizeof back - 512));
+  ok(cuMemsetD32Async(device_pointer(a) + MIB, 1, 8, r.lanes[1].stream));
+  weir_ok(b->copy_to_device(b->self, device_pointer(a) + 512, host, sizeof host - 512));
+  weir_ok(b->copy_to_host(b->self, back, device_pointer(a) + 512, sizeof back - 512));
   ck_assert_int_eq(memcmp(host, back, sizeof host - 512), 0);
   ck_assert_int_eq(cuStreamQuery(r.lanes[1].stream), CUDA_ERROR_NOT_READY);
   gate_open(&r.lanes[1]);
@@ -410,13 +412,13 @@ END_TEST
 START_TEST(another_streams_block_waits_for_its_work)
 {
   static rig r;
-  begin(_i);
+  require_cuda(_i);
   rig_open(&r);
   rig_pool(&r, _i ? "expandable_segments:False" : NULL);
   rig_lanes(&r, 3);
   gate_add(&r.lanes[1]);
   void *a = rig_malloc(&r, 1, 32 * MIB);
-  ok(cuMemsetD32Async(at(a), 1, 8 * MIB, r.lanes[1].stream));
+  ok(cuMemsetD32Async(device_pointer(a), 1, 8 * MIB, r.lanes[1].stream));
   rig_free(&r, a);
   void *b = rig_malloc(&r, 2, 32 * MIB);
   ck_assert_ptr_ne(a, b);
@@ -435,12 +437,13 @@ END_TEST
 static void *use_beside(void *stream)
 {
   CUcontext mine = NULL;
-  void *a = get(30 << 20, cuda0, stream), *b = get(900, cuda0, NULL);
+  void *a = allocate_for_stream(30 << 20, cuda0, stream),
+       *b = allocate_for_stream(900, cuda0, NULL);
   weir_ok(weir_free(a));
   weir_ok(weir_free(b));
-  weir_ok(weir_free(get(31 << 20, cuda0, NULL)));
+  weir_ok(weir_free(allocate_for_stream(31 << 20, cuda0, NULL)));
   weir_ok(weir_memory_empty_cache(cuda0));
-  weir_ok(weir_free(get(29 << 20, cuda0, stream)));
+  weir_ok(weir_free(allocate_for_stream(29 << 20, cuda0, stream)));
   ok(cuCtxGetCurrent(&mine));
   return mine;
 }
@@ -453,14 +456,14 @@ static void capture_beside(unsigned flags, weir_stream *side)
   CUdeviceptr p;
   size_t nodes = 0;
   pthread_t thread;
-  void *text = get(4096, cuda0, NULL);
+  void *text = allocate_for_stream(4096, cuda0, NULL);
   ok(cuStreamCreate(&captured, flags));
   ok(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  ok(cuMemsetD32Async(at(text), 1, 8, captured));
+  ok(cuMemsetD32Async(device_pointer(text), 1, 8, captured));
   (void)use_beside(side);
   ck_assert_int_eq(pthread_create(&thread, NULL, use_beside, side), 0);
   pthread_join(thread, NULL);
-  ok(cuMemsetD32Async(at(text), 2, 8, captured));
+  ok(cuMemsetD32Async(device_pointer(text), 2, 8, captured));
   ok(cuStreamEndCapture(captured, &graph));
   ok(cuGraphGetNodes(graph, NULL, &nodes));
   ck_assert_uint_eq(nodes, 2);
@@ -476,7 +479,7 @@ static void capture_beside(unsigned flags, weir_stream *side)
 START_TEST(a_capture_beside_the_allocator_ends_well)
 {
   weir_stream *side;
-  begin(_i);
+  require_cuda(_i);
   ok(cuCtxSetCurrent(primary(0)));
   weir_ok(weir_stream_create(&side, cuda0));
   capture_beside(CU_STREAM_NON_BLOCKING, side);
@@ -490,22 +493,22 @@ START_TEST(what_a_captured_stream_freed_is_nobody_elses_until_it_is_complete)
   weir_stream *one, *two;
   CUstream native;
   CUgraph graph;
-  begin(_i);
+  require_cuda(_i);
   ok(cuCtxSetCurrent(primary(0)));
   ok(cuStreamCreate(&native, CU_STREAM_NON_BLOCKING));
   weir_ok(weir_stream_from_native(&one, cuda0, native));
   weir_ok(weir_stream_create(&two, cuda0));
-  void *a = get(32 << 20, cuda0, one);
+  void *a = allocate_for_stream(32 << 20, cuda0, one);
   ok(cuStreamBeginCapture(native, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   weir_ok(weir_free(a));
-  void *b = get(32 << 20, cuda0, two);
+  void *b = allocate_for_stream(32 << 20, cuda0, two);
   ck_assert_ptr_ne(a, b);
   ok(cuStreamEndCapture(native, &graph));
   ok(cuGraphDestroy(graph));
-  void *c =
-      get(32 << 20, cuda0, two); /* marks; the device is idle, so the next finds it complete */
+  void *c = allocate_for_stream(32 << 20, cuda0,
+                                two); /* marks; the device is idle, so the next finds it complete */
   ok(cuCtxSynchronize());
-  void *d = get(32 << 20, cuda0, two);
+  void *d = allocate_for_stream(32 << 20, cuda0, two);
   ck_assert(c == a || d == a);
   weir_ok(weir_free(b));
   weir_ok(weir_free(c));
@@ -526,7 +529,7 @@ static size_t device_free(void)
 static unsigned word_at(void *p, size_t offset)
 {
   unsigned word = 0;
-  ok(cuMemcpyDtoH(&word, at(p) + offset, 4));
+  ok(cuMemcpyDtoH(&word, device_pointer(p) + offset, 4));
   return word;
 }
 
@@ -534,10 +537,10 @@ START_TEST(live_memory_is_paused_and_comes_back_with_its_contents)
 {
   enum { BYTES = 40 << 20 };
   uint64_t lost = 1;
-  begin(_i);
+  require_cuda(_i);
   ok(cuCtxSetCurrent(primary(0)));
-  void *p = get(BYTES, cuda0, NULL);
-  use(p, BYTES, 0xabcd1234u);
+  void *p = allocate_for_stream(BYTES, cuda0, NULL);
+  fill_and_check_block(p, BYTES, 0xabcd1234u);
   size_t before = device_free();
   weir_status st = weir_memory_pause(cuda0, NULL, true);
   if (_i) {
@@ -559,7 +562,7 @@ END_TEST
 START_TEST(a_graph_keeps_what_it_was_captured_with)
 {
   enum { BYTES = 8 << 20 };
-  begin(_i);
+  require_cuda(_i);
   ok(cuCtxSetCurrent(primary(0)));
   CUstream s;
   CUgraph graph;
@@ -569,19 +572,20 @@ START_TEST(a_graph_keeps_what_it_was_captured_with)
   ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
   weir_ok(weir_stream_from_native(&stream, cuda0, s));
   weir_ok(weir_graph_pool_create(&pool, cuda0));
-  weir_ok(weir_free(get(BYTES, cuda0, stream)));
+  weir_ok(weir_free(allocate_for_stream(BYTES, cuda0, stream)));
   weir_ok(weir_graph_pool_begin(pool, stream));
   ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  void *a = get(BYTES, cuda0, stream);
-  ok(cuMemsetD32Async(at(a), 7, BYTES / 4, s));
+  void *a = allocate_for_stream(BYTES, cuda0, stream);
+  ok(cuMemsetD32Async(device_pointer(a), 7, BYTES / 4, s));
   weir_ok(weir_free(a));
-  void *other = get(64 << 20, cuda0, NULL); /* asks about the other streams meanwhile */
+  void *other =
+      allocate_for_stream(64 << 20, cuda0, NULL); /* asks about the other streams meanwhile */
   ok(cuStreamEndCapture(s, &graph));
   weir_ok(weir_graph_pool_end(pool, stream));
   ok(cuGraphInstantiate(&exec, graph, 0));
-  void *p = get(BYTES, cuda0, stream);
+  void *p = allocate_for_stream(BYTES, cuda0, stream);
   ck_assert_ptr_ne(p, a);
-  use(p, BYTES, 9);
+  fill_and_check_block(p, BYTES, 9);
   ok(cuGraphLaunch(exec, s));
   ok(cuStreamSynchronize(s));
   ck_assert_uint_eq(word_at(p, 0), 9);
@@ -610,14 +614,14 @@ START_TEST(what_a_driver_says_it_can_is_tried_before_it_is_relied_on)
 {
   if (!rig_simulated()) return;
   if (!_i) say_of_devices(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1);
-  begin(0);
+  require_cuda(0);
   rig_fail("cuMemSetAccess:1=999");
   uint64_t pages = rig_calls("cuMemCreate"), segments = rig_calls("cuMemAlloc_v2");
-  void *p = get(6 << 20, cuda0, NULL);
+  void *p = allocate_for_stream(6 << 20, cuda0, NULL);
   ck_assert_uint_eq(rig_calls("cuMemCreate") - pages, _i ? 1 : 2 + 3);
   ck_assert_uint_eq(rig_calls("cuMemAlloc_v2") - segments, _i ? 1 : 0);
   ok(cuCtxSetCurrent(primary(0)));
-  use(p, 6 << 20, 5);
+  fill_and_check_block(p, 6 << 20, 5);
   weir_ok(weir_free(p));
   weir_ok(weir_memory_detach(cuda0));
   size_t now_free, total;
@@ -630,7 +634,7 @@ START_TEST(where_memory_cannot_be_registered_the_driver_makes_it)
 {
   if (!rig_simulated() || _i) return;
   say_of_devices(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 0);
-  begin(0);
+  require_cuda(0);
   void *p;
   bool pinned = false;
   weir_ok(weir_pinned_malloc_flags(&p, 1 << 20, cuda0, 0));

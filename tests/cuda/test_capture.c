@@ -17,7 +17,7 @@ static weir_stream *plain, *side, *other;
     ck_assert_str_eq(weir_error_message(), (text));                                                \
   } while (0)
 
-static void begin(int way)
+static void open_capture_streams(int way)
 {
   CUdevice d;
   CUcontext c;
@@ -31,7 +31,7 @@ static void begin(int way)
   ok(cuCtxSetCurrent(c));
 }
 
-static CUdeviceptr at(const void *p)
+static CUdeviceptr device_pointer(const void *p)
 {
   return (CUdeviceptr)(uintptr_t)p;
 }
@@ -43,27 +43,27 @@ static CUstream native_of(weir_stream *s)
   return out;
 }
 
-static void *get(weir_stream *s, size_t bytes)
+static void *allocate_on_stream(weir_stream *s, size_t bytes)
 {
   void *out;
   weir_ok(weir_malloc(&out, bytes, cuda0, s));
   return out;
 }
 
-static void fill(weir_stream *s, void *p, unsigned value)
+static void fill_on_stream(weir_stream *s, void *p, unsigned value)
 {
-  ok(cuMemsetD32Async(at(p), value, WORDS, native_of(s)));
+  ok(cuMemsetD32Async(device_pointer(p), value, WORDS, native_of(s)));
 }
 
-static void copy(weir_stream *s, void *to, const void *from)
+static void copy_on_stream(weir_stream *s, void *to, const void *from)
 {
   weir_ok(b0->copy(b0->self, native_of(s), WEIR_COPY_WITHIN, to, from, BYTES));
 }
 
-static unsigned word(const void *p)
+static unsigned read_last_word(const void *p)
 {
   unsigned out = 0;
-  ok(cuMemcpyDtoH(&out, at(p) + BYTES - 4, 4));
+  ok(cuMemcpyDtoH(&out, device_pointer(p) + BYTES - 4, 4));
   return out;
 }
 
@@ -74,7 +74,7 @@ static weir_graph *graph_new(void)
   return g;
 }
 
-static uint64_t uses(weir_graph_pool *pool)
+static uint64_t graph_pool_uses(weir_graph_pool *pool)
 {
   weir_graph_pool_stats s;
   weir_ok(weir_graph_pool_get_stats(&s, pool));
@@ -88,10 +88,10 @@ static void *capture_copy(weir_graph *g, weir_graph_pool *pool, void *from)
   WEIR_WITH_STREAM(side)
   {
     weir_ok(weir_graph_capture_begin(g, pool, WEIR_CAPTURE_GLOBAL));
-    void *between = get(NULL, BYTES);
-    to = get(NULL, BYTES);
-    copy(side, between, from);
-    copy(side, to, between);
+    void *between = allocate_on_stream(NULL, BYTES);
+    to = allocate_on_stream(NULL, BYTES);
+    copy_on_stream(side, between, from);
+    copy_on_stream(side, to, between);
     weir_ok(weir_free(between));
     weir_ok(weir_graph_capture_end(g));
   }
@@ -100,24 +100,24 @@ static void *capture_copy(weir_graph *g, weir_graph_pool *pool, void *from)
 
 START_TEST(a_graph_does_its_work_at_every_replay)
 {
-  begin(_i);
+  open_capture_streams(_i);
   bool capturing = true;
   weir_graph *g = graph_new();
-  void *in = get(plain, BYTES);
-  fill(plain, in, 1);
+  void *in = allocate_on_stream(plain, BYTES);
+  fill_on_stream(plain, in, 1);
   void *out = capture_copy(g, NULL, in);
   weir_ok(weir_stream_is_capturing(&capturing, side));
   ck_assert(!capturing);
   for (unsigned i = 2; i < 5; i++) {
-    fill(plain, in, i);
+    fill_on_stream(plain, in, i);
     weir_ok(weir_graph_replay(g)); /* in the default stream */
     weir_ok(weir_stream_synchronize(plain));
-    ck_assert_uint_eq(word(out), i);
+    ck_assert_uint_eq(read_last_word(out), i);
   }
-  fill(other, in, 9);
+  fill_on_stream(other, in, 9);
   WEIR_WITH_STREAM(other) weir_ok(weir_graph_replay(g));
   weir_ok(weir_stream_synchronize(other));
-  ck_assert_uint_eq(word(out), 9);
+  ck_assert_uint_eq(read_last_word(out), 9);
   weir_graph_release(g);
   weir_ok(weir_free(out));
   weir_ok(weir_free(in));
@@ -127,7 +127,7 @@ END_TEST
 
 START_TEST(only_side_streams_are_captured_and_a_graph_once)
 {
-  begin(_i);
+  open_capture_streams(_i);
   weir_graph *g = graph_new();
   weir_graph_pool *pool;
   refused(weir_graph_capture_begin(g, NULL, WEIR_CAPTURE_GLOBAL), WEIR_EINVAL,
@@ -165,18 +165,18 @@ END_TEST
 
 START_TEST(what_cannot_be_captured_is_refused_and_the_capture_goes_on)
 {
-  begin(_i);
+  open_capture_streams(_i);
   bool out;
   weir_event *e;
   weir_graph *g = graph_new();
-  void *p = get(side, BYTES);
+  void *p = allocate_on_stream(side, BYTES);
   char *plain_memory = calloc(1, BYTES);
   weir_ok(weir_event_new(&e, &(weir_event_options){.enable_timing = true}));
   weir_ok(weir_set_current_stream(side));
   weir_ok(weir_graph_capture_begin(g, NULL, WEIR_CAPTURE_GLOBAL));
   weir_ok(weir_stream_is_capturing(&out, NULL));
   ck_assert(out);
-  fill(side, p, 3);
+  fill_on_stream(side, p, 3);
   refused(weir_stream_synchronize(NULL), WEIR_EINVAL,
           "stream_synchronize: operation not permitted when stream is capturing");
   refused(weir_stream_query(&out, NULL), WEIR_EINVAL,
@@ -198,7 +198,7 @@ START_TEST(what_cannot_be_captured_is_refused_and_the_capture_goes_on)
   weir_ok(weir_graph_capture_end(g));
   weir_ok(weir_graph_replay(g));
   weir_ok(weir_stream_synchronize(NULL));
-  ck_assert_uint_eq(word(p), 3);
+  ck_assert_uint_eq(read_last_word(p), 3);
   weir_event_release(e);
   weir_graph_release(g);
   free(plain_memory);
@@ -207,22 +207,22 @@ END_TEST
 
 START_TEST(a_capture_that_the_program_breaks_leaves_the_graph_as_new)
 {
-  begin(_i);
+  open_capture_streams(_i);
   if (!rig_simulated()) return;
   weir_graph *g = graph_new();
-  void *p = get(side, BYTES);
+  void *p = allocate_on_stream(side, BYTES);
   weir_ok(weir_set_current_stream(side));
   weir_ok(weir_graph_capture_begin(g, NULL, WEIR_CAPTURE_GLOBAL));
-  fill(side, p, 1);
+  fill_on_stream(side, p, 1);
   ck_assert_int_ne(cuStreamSynchronize(native_of(side)), CUDA_SUCCESS);
   ck_assert_int_eq(weir_graph_capture_end(g), WEIR_ECUDA);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"));
   weir_ok(weir_graph_capture_begin(g, NULL, WEIR_CAPTURE_GLOBAL)); /* and again */
-  fill(side, p, 2);
+  fill_on_stream(side, p, 2);
   weir_ok(weir_graph_capture_end(g));
   weir_ok(weir_graph_replay(g));
   weir_ok(weir_stream_synchronize(NULL));
-  ck_assert_uint_eq(word(p), 2);
+  ck_assert_uint_eq(read_last_word(p), 2);
   weir_graph_release(g);
 }
 END_TEST
@@ -245,7 +245,7 @@ static void *end_here(void *graph)
 START_TEST(a_capture_ends_in_its_thread_unless_it_is_relaxed)
 {
   pthread_t thread;
-  begin(_i);
+  open_capture_streams(_i);
   weir_graph *g = graph_new();
   weir_ok(weir_set_current_stream(side));
   weir_ok(weir_graph_capture_begin(g, NULL, WEIR_CAPTURE_THREAD_LOCAL));
@@ -265,31 +265,31 @@ END_TEST
 
 START_TEST(the_pool_lives_as_long_as_the_graph_and_its_blocks)
 {
-  begin(_i);
+  open_capture_streams(_i);
   weir_graph_pool *pool;
   weir_graph *g = graph_new();
-  void *in = get(plain, BYTES);
+  void *in = allocate_on_stream(plain, BYTES);
   void *out = capture_copy(g, NULL, in);
   weir_ok(weir_graph_memory(&pool, g));
-  ck_assert_uint_eq(uses(pool), 2);
+  ck_assert_uint_eq(graph_pool_uses(pool), 2);
   /* what was freed in the capture is given to nobody else, though all work is done */
   weir_ok(weir_synchronize(cuda0));
   void *many[8];
   for (int i = 0; i < 8; i++) {
-    many[i] = get(i % 2 ? side : plain, BYTES);
-    fill(i % 2 ? side : plain, many[i], 77);
+    many[i] = allocate_on_stream(i % 2 ? side : plain, BYTES);
+    fill_on_stream(i % 2 ? side : plain, many[i], 77);
   }
   weir_ok(weir_synchronize(cuda0));
-  fill(plain, in, 5);
+  fill_on_stream(plain, in, 5);
   weir_ok(weir_graph_replay(g));
   weir_ok(weir_synchronize(cuda0));
-  ck_assert_uint_eq(word(out), 5);
+  ck_assert_uint_eq(read_last_word(out), 5);
   for (int i = 0; i < 8; i++) {
-    ck_assert_uint_eq(word(many[i]), 77);
+    ck_assert_uint_eq(read_last_word(many[i]), 77);
     weir_ok(weir_free(many[i]));
   }
   weir_graph_release(g);
-  ck_assert_uint_eq(word(out), 5); /* its block is still the program's */
+  ck_assert_uint_eq(read_last_word(out), 5); /* its block is still the program's */
   weir_ok(weir_free(out));
   weir_ok(weir_free(in));
   weir_ok(weir_memory_detach(cuda0)); /* nothing is left */
@@ -298,27 +298,27 @@ END_TEST
 
 START_TEST(two_graphs_share_a_pool)
 {
-  begin(_i);
+  open_capture_streams(_i);
   weir_graph_pool *pool, *same;
   weir_graph *one = graph_new(), *two = graph_new();
-  void *in = get(plain, BYTES);
+  void *in = allocate_on_stream(plain, BYTES);
   void *first = capture_copy(one, NULL, in);
   weir_ok(weir_graph_memory(&pool, one));
   void *second = capture_copy(two, pool, first);
   weir_ok(weir_graph_memory(&same, two));
   ck_assert_ptr_eq(pool, same);
-  ck_assert_uint_eq(uses(pool), 3);
-  fill(plain, in, 6);
+  ck_assert_uint_eq(graph_pool_uses(pool), 3);
+  fill_on_stream(plain, in, 6);
   weir_ok(weir_graph_replay(one));
   weir_ok(weir_graph_replay(two));
   weir_ok(weir_stream_synchronize(plain));
-  ck_assert_uint_eq(word(second), 6);
+  ck_assert_uint_eq(read_last_word(second), 6);
   weir_graph_release(one); /* the pool is still the second's */
-  ck_assert_uint_eq(uses(pool), 1);
-  fill(plain, first, 8);
+  ck_assert_uint_eq(graph_pool_uses(pool), 1);
+  fill_on_stream(plain, first, 8);
   weir_ok(weir_graph_replay(two));
   weir_ok(weir_stream_synchronize(plain));
-  ck_assert_uint_eq(word(second), 8);
+  ck_assert_uint_eq(read_last_word(second), 8);
   weir_graph_release(two);
   weir_ok(weir_free(first));
   weir_ok(weir_free(second));
@@ -331,7 +331,7 @@ END_TEST
  * event or at once. */
 START_TEST(streams_join_a_capture_by_waiting_and_allocate_in_its_pool)
 {
-  begin(_i);
+  open_capture_streams(_i);
   weir_event *e;
   weir_graph_pool *pool;
   weir_graph_pool_stats stats;
@@ -339,7 +339,7 @@ START_TEST(streams_join_a_capture_by_waiting_and_allocate_in_its_pool)
   weir_ok(weir_event_new(&e, NULL));
   for (int by_event = 0; by_event < 2; by_event++) {
     weir_graph *g = graph_new();
-    void *in = get(plain, BYTES), *out = NULL;
+    void *in = allocate_on_stream(plain, BYTES), *out = NULL;
     WEIR_WITH_STREAM(side)
     {
       weir_ok(weir_graph_capture_begin(g, NULL, WEIR_CAPTURE_GLOBAL));
@@ -351,8 +351,8 @@ START_TEST(streams_join_a_capture_by_waiting_and_allocate_in_its_pool)
       }
       weir_ok(weir_stream_is_capturing(&capturing, other));
       ck_assert(capturing);
-      out = get(other, BYTES);
-      copy(other, out, in);
+      out = allocate_on_stream(other, BYTES);
+      copy_on_stream(other, out, in);
       weir_ok(weir_stream_wait_stream(side, other));
       weir_ok(weir_graph_capture_end(g));
     }
@@ -360,13 +360,13 @@ START_TEST(streams_join_a_capture_by_waiting_and_allocate_in_its_pool)
     weir_ok(weir_graph_pool_get_stats(&stats, pool));
     ck_assert_uint_eq(stats.allocated_bytes, BYTES);
     ck_assert_uint_eq(stats.uses, 2);
-    void *after = get(other, BYTES); /* it allocates as before */
+    void *after = allocate_on_stream(other, BYTES); /* it allocates as before */
     weir_ok(weir_graph_pool_get_stats(&stats, pool));
     ck_assert_uint_eq(stats.allocated_bytes, BYTES);
-    fill(plain, in, 4);
+    fill_on_stream(plain, in, 4);
     weir_ok(weir_graph_replay(g));
     weir_ok(weir_stream_synchronize(plain));
-    ck_assert_uint_eq(word(out), 4);
+    ck_assert_uint_eq(read_last_word(out), 4);
     weir_graph_release(g);
     weir_ok(weir_free(out));
     weir_ok(weir_free(in));
@@ -381,14 +381,14 @@ END_TEST
  * they are until their work is done. */
 START_TEST(a_wait_that_was_captured_tells_the_allocator_nothing)
 {
-  begin(_i);
+  open_capture_streams(_i);
   lane l = {.stream = NULL};
   if (!rig_simulated()) return;
   weir_graph *g = graph_new();
-  void *a = get(side, 32 << 20);
+  void *a = allocate_on_stream(side, 32 << 20);
   l.stream = native_of(side);
   gate_add(&l);
-  fill(side, a, 1);
+  fill_on_stream(side, a, 1);
   weir_ok(weir_free(a));
   WEIR_WITH_STREAM(side)
   {
@@ -397,7 +397,7 @@ START_TEST(a_wait_that_was_captured_tells_the_allocator_nothing)
     weir_ok(weir_stream_wait_stream(side, other));
     weir_ok(weir_graph_capture_end(g));
   }
-  void *b = get(other, 32 << 20);
+  void *b = allocate_on_stream(other, 32 << 20);
   ck_assert_ptr_ne(a, b);
   gate_open(&l);
   weir_graph_release(g);
@@ -410,7 +410,7 @@ START_TEST(every_failure_of_the_driver_leaves_nothing_behind)
 {
   static const char *const calls[] = {"cuStreamBeginCapture_v2:1=999", "cuStreamEndCapture:1=999",
                                       "cuGraphInstantiateWithFlags:1=2"};
-  begin(_i);
+  open_capture_streams(_i);
   if (!rig_simulated()) return;
   weir_ok(weir_set_current_stream(side));
   for (int i = 0; i < 3; i++) {
@@ -431,7 +431,7 @@ END_TEST
 
 START_TEST(a_pool_of_another_device_is_refused)
 {
-  begin(_i);
+  open_capture_streams(_i);
   int n;
   weir_ok(weir_cuda_device_count(&n));
   if (n < 2) return;

@@ -20,7 +20,7 @@ static rig r;
 static const weir_backend *device;
 static uint64_t seed = 1;
 
-static int64_t below(int64_t n)
+static int64_t random_int_below(int64_t n)
 {
   return (int64_t)(rig_random(&seed) % (uint64_t)n);
 }
@@ -77,9 +77,9 @@ static size_t size_of(weir_dtype t)
   return sizes[t];
 }
 
-static void put(char *at, weir_dtype t, double x)
+static void store_element(char *at, weir_dtype t, double x)
 {
-  float f = (float)x, c[2] = {f, (float)below(7) - 3};
+  float f = (float)x, c[2] = {f, (float)random_int_below(7) - 3};
   int64_t i = (int64_t)x;
   uint16_t h = float_to_float16(f), b = float_to_bfloat16(f);
   uint8_t truth = x != 0;
@@ -94,7 +94,7 @@ static void put(char *at, weir_dtype t, double x)
 }
 
 /* Element `part` (0, 1: imaginary) as a double; integers by way of int64. */
-static double get(const char *at, weir_dtype t, int part)
+static double element_as_double(const char *at, weir_dtype t, int part)
 {
   float f[2];
   double d;
@@ -113,21 +113,21 @@ static bool tame; /* no zeros, no infinities: complex functions differ there, by
 
 static double some_number(weir_dtype t)
 {
-  int64_t kind = tame ? 8 : below(16);
-  double sign = t == WEIR_UINT8 || t == WEIR_BOOL || below(2) ? 1 : -1;
-  if (t == WEIR_BOOL) return (double)below(2);
-  if (tame) return sign * (double)(1 + below(9));
-  if (!is_real(t) && t != WEIR_COMPLEX64) return sign * (double)below(kind ? 9 : 120);
+  int64_t kind = tame ? 8 : random_int_below(16);
+  double sign = t == WEIR_UINT8 || t == WEIR_BOOL || random_int_below(2) ? 1 : -1;
+  if (t == WEIR_BOOL) return (double)random_int_below(2);
+  if (tame) return sign * (double)(1 + random_int_below(9));
+  if (!is_real(t) && t != WEIR_COMPLEX64) return sign * (double)random_int_below(kind ? 9 : 120);
   if (kind == 0) return sign * 0.0;
-  if (kind == 1 && is_real(t)) return below(3) ? sign * (double)INFINITY : (double)NAN;
-  if (kind < 4) return sign * (double)below(5);
-  return sign * (double)below(4096) / 512;
+  if (kind == 1 && is_real(t)) return random_int_below(3) ? sign * (double)INFINITY : (double)NAN;
+  if (kind < 4) return sign * (double)random_int_below(5);
+  return sign * (double)random_int_below(4096) / 512;
 }
 
-static void fill(buffer *b, weir_dtype t)
+static void fill_random_buffer(buffer *b, weir_dtype t)
 {
   for (size_t i = 0; i < b->bytes / size_of(t); i++)
-    put(b->host + i * size_of(t), t, some_number(t));
+    store_element(b->host + i * size_of(t), t, some_number(t));
   buffer_send(b);
 }
 
@@ -140,7 +140,7 @@ static double tolerance(weir_dtype t)
                               : 2e-6;
 }
 
-static bool near(double x, double y, double allowed)
+static bool numbers_are_near(double x, double y, double allowed)
 {
   if (isnan(x) || isnan(y)) return isnan(x) && isnan(y);
   if (x == y) return x != 0 || !signed_zeros || !signbit(x) == !signbit(y);
@@ -151,32 +151,33 @@ static bool near(double x, double y, double allowed)
 /* Both parts of a complex number against the size of the whole. */
 static bool same_complex(const char *x, const char *y, double allowed)
 {
-  double a = get(x, WEIR_COMPLEX64, 0), b = get(x, WEIR_COMPLEX64, 1);
-  double c = get(y, WEIR_COMPLEX64, 0), d = get(y, WEIR_COMPLEX64, 1);
+  double a = element_as_double(x, WEIR_COMPLEX64, 0), b = element_as_double(x, WEIR_COMPLEX64, 1);
+  double c = element_as_double(y, WEIR_COMPLEX64, 0), d = element_as_double(y, WEIR_COMPLEX64, 1);
   if (!isfinite(a) || !isfinite(b) || !isfinite(c) || !isfinite(d))
     return (isfinite(a) && isfinite(b)) == (isfinite(c) && isfinite(d));
   return hypot(a - c, b - d) <= allowed * fmax(hypot(a, b), hypot(c, d)) + 1e-30;
 }
 
-static bool same(const char *x, const char *y, weir_dtype t, double factor)
+static bool elements_agree(const char *x, const char *y, weir_dtype t, double factor)
 {
   if (!memcmp(x, y, size_of(t))) return true;
   if (t == WEIR_COMPLEX64) return same_complex(x, y, 4 * factor * tolerance(t));
   if (!is_real(t)) return false;
-  return near(get(x, t, 0), get(y, t, 0), factor * tolerance(t));
+  return numbers_are_near(element_as_double(x, t, 0), element_as_double(y, t, 0),
+                          factor * tolerance(t));
 }
 
 static void compare(buffer *b, weir_dtype t, double factor, const char *what)
 {
   buffer_fetch(b);
   for (size_t i = 0; i < b->bytes; i += size_of(t)) {
-    if (same(b->host + i, b->back + i, t, factor)) continue;
+    if (elements_agree(b->host + i, b->back + i, t, factor)) continue;
     uint64_t bits[2] = {0};
     memcpy(&bits[0], b->host + i, size_of(t));
     memcpy(&bits[1], b->back + i, size_of(t));
     ck_abort_msg("%s: element %zu is %g (%llx) on the cpu, %g (%llx) on the device", what,
-                 i / size_of(t), get(b->host + i, t, 0), (unsigned long long)bits[0],
-                 get(b->back + i, t, 0), (unsigned long long)bits[1]);
+                 i / size_of(t), element_as_double(b->host + i, t, 0), (unsigned long long)bits[0],
+                 element_as_double(b->back + i, t, 0), (unsigned long long)bits[1]);
   }
 }
 
@@ -207,7 +208,8 @@ typedef struct mapped { /* a loop, and the memory of its operands */
 static weir_number number_of(weir_dtype t)
 {
   double x = some_number(t);
-  if (t == WEIR_COMPLEX64) return (weir_number){.dtype = t, .f = x, .imag = (double)below(5) - 2};
+  if (t == WEIR_COMPLEX64)
+    return (weir_number){.dtype = t, .f = x, .imag = (double)random_int_below(5) - 2};
   if (is_real(t)) return (weir_number){.dtype = WEIR_FLOAT64, .f = x};
   return (weir_number){.dtype = WEIR_INT64, .i = (int64_t)x};
 }
@@ -220,26 +222,26 @@ static void random_strides(const weir_loop *l, int64_t *stride, bool may_repeat,
   for (int i = 0; i < l->dims; i++)
     order[i] = i;
   for (int i = l->dims - 1; i > 0 && !packed; i--) {
-    int k = (int)below(i + 1), swap = order[i];
+    int k = (int)random_int_below(i + 1), swap = order[i];
     order[i] = order[k];
     order[k] = swap;
   }
-  int64_t next = packed ? 1 : 1 + below(2);
+  int64_t next = packed ? 1 : 1 + random_int_below(2);
   for (int i = l->dims - 1; i >= 0; i--) {
     stride[order[i]] = next;
     next *= l->size[order[i]];
-    if (!packed) next += below(2);
+    if (!packed) next += random_int_below(2);
   }
   for (int i = 0; i < l->dims && may_repeat; i++)
-    if (below(3) == 0) stride[i] = 0;
+    if (random_int_below(3) == 0) stride[i] = 0;
 }
 
 static void random_sizes(weir_loop *l, bool one)
 {
-  l->dims = one ? 1 : (int)below(5);
+  l->dims = one ? 1 : (int)random_int_below(5);
   l->count = 1;
   for (int i = 0; i < l->dims; i++) {
-    l->size[i] = one ? 1 + below(3000) : 1 + below(l->dims == 2 ? 40 : 6);
+    l->size[i] = one ? 1 + random_int_below(3000) : 1 + random_int_below(l->dims == 2 ? 40 : 6);
     l->count *= l->size[i];
   }
 }
@@ -248,14 +250,15 @@ static void operand_make(mapped *m, int which, weir_dtype t, bool packed)
 {
   weir_operand *o = which ? &m->l.in[which - 1] : &m->l.out;
   o->dtype = t;
-  if (which && below(6) == 0) {
+  if (which && random_int_below(6) == 0) {
     o->number = number_of(t);
     return;
   }
   random_strides(&m->l, o->stride, which && !packed, packed);
   m->memory[which] = buffer_new(ROOM * size_of(t));
-  fill(&m->memory[which], t);
-  o->data = m->memory[which].host + (EDGE + (packed ? 0 : below(4))) * (int64_t)size_of(t);
+  fill_random_buffer(&m->memory[which], t);
+  o->data =
+      m->memory[which].host + (EDGE + (packed ? 0 : random_int_below(4))) * (int64_t)size_of(t);
 }
 
 static weir_dtype input_dtype(weir_op op, int input, weir_dtype compute, bool packed)
@@ -264,7 +267,7 @@ static weir_dtype input_dtype(weir_op op, int input, weir_dtype compute, bool pa
                                      WEIR_INT64,   WEIR_FLOAT16, WEIR_BFLOAT16, WEIR_FLOAT32,
                                      WEIR_FLOAT64, WEIR_BOOL,    WEIR_COMPLEX64};
   if (op == WEIR_OP_WHERE && input == 0) return WEIR_BOOL;
-  return packed || below(2) ? compute : other[below(11)];
+  return packed || random_int_below(2) ? compute : other[random_int_below(11)];
 }
 
 static void mapped_free(mapped *m)
@@ -274,7 +277,7 @@ static void mapped_free(mapped *m)
 }
 
 /* The same request, of the device's memory. */
-static weir_loop there(const mapped *m)
+static weir_loop loop_on_device(const mapped *m)
 {
   weir_loop l = m->l;
   for (int i = 0; i < 4; i++) {
@@ -289,14 +292,14 @@ static weir_loop there(const mapped *m)
 static void parameters(weir_loop *l)
 {
   if (l->op == WEIR_OP_ADD || l->op == WEIR_OP_SUB) {
-    l->has_alpha = below(2);
+    l->has_alpha = random_int_below(2);
     l->alpha = number_of(l->compute);
-    if (is_real(l->compute)) l->alpha.f = (double)below(5) - 2;
+    if (is_real(l->compute)) l->alpha.f = (double)random_int_below(5) - 2;
   }
   if (l->op == WEIR_OP_CLOSE)
     for (int i = 0; i < 3; i++)
-      l->p[i] = i == 2 ? (weir_number){.dtype = WEIR_BOOL, .i = below(2)}
-                       : (weir_number){.dtype = WEIR_FLOAT64, .f = (double)below(3) / 2};
+      l->p[i] = i == 2 ? (weir_number){.dtype = WEIR_BOOL, .i = random_int_below(2)}
+                       : (weir_number){.dtype = WEIR_FLOAT64, .f = (double)random_int_below(3) / 2};
   if (l->op == WEIR_OP_RANGE)
     for (int i = 0; i < 2; i++) {
       l->p[i] = number_of(is_real(l->compute) ? WEIR_FLOAT64 : WEIR_INT64);
@@ -322,10 +325,10 @@ static void one_map(weir_op op, weir_dtype compute, bool packed, int times)
     operand_make(&m, 0, out, packed);
     for (int i = 1; i <= op_inputs[op]; i++)
       operand_make(&m, i, input_dtype(op, i - 1, compute, packed), packed);
-    if (op != WEIR_OP_WHERE && op_inputs[op] && out == compute && below(4) == 0)
+    if (op != WEIR_OP_WHERE && op_inputs[op] && out == compute && random_int_below(4) == 0)
       m.l.in[0] = m.l.out; /* in place */
     parameters(&m.l);
-    weir_loop l = there(&m);
+    weir_loop l = loop_on_device(&m);
     weir_status mine = device->compute->map(device->self, NULL, &l), cpu;
     cpu = weir_cpu_backend.compute->map(weir_cpu_backend.self, NULL, &m.l);
     const char *why = strdup(weir_error_message());
@@ -341,7 +344,7 @@ static void one_map(weir_op op, weir_dtype compute, bool packed, int times)
   }
 }
 
-static void begin(void)
+static void open_compute_device(void)
 {
   rig_open(&r);
   device = r.real;
@@ -357,7 +360,7 @@ static bool few(int i)
 START_TEST(every_operation_gives_what_the_cpu_gives_in_every_dtype)
 {
   if (_i >= WEIR_OP_COUNT || few(_i)) return;
-  begin();
+  open_compute_device();
   seed = (uint64_t)_i + 11;
   for (int t = 1; t < WEIR_DTYPES; t++)
     for (int packed = 0; packed < 2; packed++)
@@ -402,9 +405,9 @@ static void reduced_strides(weir_reduce *q)
   for (int i = 0; i < q->dims; i++)
     l.size[i] = q->size[i] ? q->size[i] : 1;
   memcpy(k.size, l.size, sizeof k.size);
-  random_strides(&l, q->in.stride, false, below(2));
-  random_strides(&k, q->out.stride, false, below(2));
-  random_strides(&k, q->index.stride, false, below(2));
+  random_strides(&l, q->in.stride, false, random_int_below(2));
+  random_strides(&k, q->out.stride, false, random_int_below(2));
+  random_strides(&k, q->index.stride, false, random_int_below(2));
 }
 
 static weir_reduce reduced_there(const weir_reduce *q, const buffer *b)
@@ -424,7 +427,7 @@ static void one_reduce(weir_reduce_op op, weir_dtype compute, int shape)
   weir_reduce q = {.op = op, .compute = compute};
   reduced_sizes(&q, shape);
   if (!q.each && needs_elements(op)) return;
-  weir_dtype in = adds && whole && below(2) ? WEIR_INT16 : compute;
+  weir_dtype in = adds && whole && random_int_below(2) ? WEIR_INT16 : compute;
   q.in.dtype = in;
   q.out.dtype = reduced_dtype(op, compute);
   q.index.dtype = WEIR_INT64;
@@ -432,7 +435,7 @@ static void one_reduce(weir_reduce_op op, weir_dtype compute, int shape)
   buffer b[3] = {buffer_new(REDUCED * 8), buffer_new(REDUCED * size_of(in)),
                  buffer_new(REDUCED * 8)};
   tame = compute == WEIR_COMPLEX64 || op == WEIR_REDUCE_PROD || shape > 7;
-  fill(&b[1], in);
+  fill_random_buffer(&b[1], in);
   q.out.data = b[0].host;
   q.in.data = b[1].host;
   if (op == WEIR_REDUCE_MAX_INDEX || op == WEIR_REDUCE_MIN_INDEX) q.index.data = b[2].host;
@@ -454,7 +457,7 @@ static void one_reduce(weir_reduce_op op, weir_dtype compute, int shape)
 START_TEST(every_reduction_gives_what_the_cpu_gives_in_every_dtype)
 {
   if (_i >= WEIR_REDUCE_COUNT || few(_i)) return;
-  begin();
+  open_compute_device();
   seed = (uint64_t)_i + 77;
   for (int t = 1; t < WEIR_DTYPES; t++)
     for (int shape = 0; shape < (SANITIZED ? 7 : 14); shape++)
@@ -469,11 +472,11 @@ END_TEST
 START_TEST(a_long_sum_keeps_what_rounding_loses)
 {
   if (_i) return;
-  begin();
+  open_compute_device();
   enum { COUNT = 1 << 20 };
   buffer in = buffer_new((size_t)COUNT * 4), out = buffer_new(4);
   for (int i = 0; i < COUNT; i++)
-    put(in.host + 4 * i, WEIR_FLOAT32, i ? 0.1 : 1e8);
+    store_element(in.host + 4 * i, WEIR_FLOAT32, i ? 0.1 : 1e8);
   buffer_send(&in);
   weir_reduce q = {.op = WEIR_REDUCE_SUM, .compute = WEIR_FLOAT32, .dims = 1, .outputs = 1};
   q.size[0] = q.each = COUNT;
@@ -482,8 +485,8 @@ START_TEST(a_long_sum_keeps_what_rounding_loses)
   weir_ok(device->compute->reduce(device->self, NULL, &q));
   buffer_fetch(&out);
   double exact = 1e8 + (COUNT - 1) * (double)0.1F;
-  ck_assert_msg(near(get(out.back, WEIR_FLOAT32, 0), exact, 1e-7), "%.9g, not %.9g",
-                get(out.back, WEIR_FLOAT32, 0), exact);
+  ck_assert_msg(numbers_are_near(element_as_double(out.back, WEIR_FLOAT32, 0), exact, 1e-7),
+                "%.9g, not %.9g", element_as_double(out.back, WEIR_FLOAT32, 0), exact);
   buffer_free(&in);
   buffer_free(&out);
 }
@@ -496,7 +499,7 @@ START_TEST(random_numbers_are_the_cpus_to_the_bit)
   static const double from[] = {-2, 1, -5, 0.25}, to[] = {3, 2.5, 12, 0};
   static const int64_t counts[] = {1, 2, 3, 999, 20000};
   if (_i > WEIR_RANDOM_BERNOULLI) return;
-  begin();
+  open_compute_device();
   for (int t = 1; t < WEIR_DTYPES; t++)
     for (int c = 0; c < 5; c++) {
       if (t == WEIR_COMPLEX64) continue;
@@ -521,20 +524,21 @@ START_TEST(im2col_gives_what_the_cpu_gives)
   static const weir_dtype dtypes[] = {WEIR_UINT8,   WEIR_FLOAT16,   WEIR_BFLOAT16,
                                       WEIR_FLOAT32, WEIR_COMPLEX64, WEIR_FLOAT64};
   if (_i >= 24) return;
-  begin();
+  open_compute_device();
   seed = (uint64_t)_i + 5;
-  weir_im2col q = {.dtype = dtypes[_i % 6], .n = 1 + below(3), .c = 1 + below(4)};
-  q.h = 5 + below(9), q.w = 5 + below(9);
+  weir_im2col q = {
+      .dtype = dtypes[_i % 6], .n = 1 + random_int_below(3), .c = 1 + random_int_below(4)};
+  q.h = 5 + random_int_below(9), q.w = 5 + random_int_below(9);
   for (int i = 0; i < 2; i++) {
-    q.kernel[i] = 1 + below(3), q.stride[i] = 1 + below(2);
-    q.pad[i] = below(3), q.dilation[i] = 1 + below(2);
+    q.kernel[i] = 1 + random_int_below(3), q.stride[i] = 1 + random_int_below(2);
+    q.pad[i] = random_int_below(3), q.dilation[i] = 1 + random_int_below(2);
   }
   q.oh = (q.h + 2 * q.pad[0] - q.dilation[0] * (q.kernel[0] - 1) - 1) / q.stride[0] + 1;
   q.ow = (q.w + 2 * q.pad[1] - q.dilation[1] * (q.kernel[1] - 1) - 1) / q.stride[1] + 1;
   size_t bytes = size_of(q.dtype), in = (size_t)(q.n * q.c * q.h * q.w);
   size_t out = (size_t)(q.n * q.c * q.kernel[0] * q.kernel[1] * q.oh * q.ow);
   buffer b[2] = {buffer_new((out + EDGE) * bytes), buffer_new(in * bytes)};
-  fill(&b[1], q.dtype);
+  fill_random_buffer(&b[1], q.dtype);
   q.in = (void *)(uintptr_t)b[1].device, q.out = (void *)(uintptr_t)b[0].device;
   weir_ok(device->compute->im2col(device->self, NULL, &q));
   q.in = b[1].host, q.out = b[0].host;
@@ -557,19 +561,20 @@ static product product_make(weir_dtype t, int64_t m, int64_t n, int64_t k, int64
 {
   product p = {.g = {.dtype = t, .m = m, .n = n, .k = k, .batch = batch}};
   weir_gemm *g = &p.g;
-  g->transa = below(2), g->transb = below(2);
-  g->lda = (g->transa ? m : k) + below(4) + 1, g->ldb = (g->transb ? k : n) + below(4) + 1;
-  g->ldc = n + below(4);
-  g->stepa = g->lda * (g->transa ? k : m) + below(5);
-  g->stepb = below(2) ? g->ldb * (g->transb ? n : k) : 0;
-  g->stepc = g->ldc * m + below(5);
-  g->alpha = (double)below(3) - 1, g->beta = (double)below(3);
+  g->transa = random_int_below(2), g->transb = random_int_below(2);
+  g->lda = (g->transa ? m : k) + random_int_below(4) + 1,
+  g->ldb = (g->transb ? k : n) + random_int_below(4) + 1;
+  g->ldc = n + random_int_below(4);
+  g->stepa = g->lda * (g->transa ? k : m) + random_int_below(5);
+  g->stepb = random_int_below(2) ? g->ldb * (g->transb ? n : k) : 0;
+  g->stepc = g->ldc * m + random_int_below(5);
+  g->alpha = (double)random_int_below(3) - 1, g->beta = (double)random_int_below(3);
   if (g->alpha == 0) g->alpha = 2;
   const int64_t sizes[] = {g->stepc * batch, g->stepa * batch,
                            g->ldb * (g->transb ? n : k) * batch};
   for (int i = 0; i < 3; i++) {
     p.memory[i] = buffer_new((size_t)(sizes[i] + EDGE) * size_of(t));
-    fill(&p.memory[i], t);
+    fill_random_buffer(&p.memory[i], t);
   }
   return p;
 }
@@ -611,7 +616,7 @@ START_TEST(products_are_the_cpus_in_every_dtype)
                                      {200, 1, 31, 1}, {17, 4, 0, 2},     {128, 128, 16, 40},
                                      {8, 70, 300, 2}, {90, 7, 129, 3},   {1, 1, 1000, 1}};
   if (_i >= WEIR_DTYPES || !_i) return;
-  begin();
+  open_compute_device();
   seed = (uint64_t)_i + 31;
   tame = true;
   for (int s = 0; s < 12; s++)
@@ -625,7 +630,7 @@ START_TEST(a_product_cublas_cannot_do_is_done_without_it)
 {
   static const int64_t size[] = {128, 128, 80, 1};
   if (_i) return;
-  begin();
+  open_compute_device();
   tame = true;
   for (int again = 0; again < 3; again++)
     one_product(WEIR_FLOAT32, WEIR_BLAS_AUTO, size);
@@ -675,7 +680,7 @@ START_TEST(products_by_cublas_are_the_cpus)
                                      {1, 200, 50, 3}, {200, 1, 31, 1}, {130, 57, 33, 1},
                                      {1, 1, 1000, 1}, {20, 20, 5, 12}};
   if (!has_cublas((weir_dtype)_i) || !rig_simulated() || !open_strict()) return;
-  begin();
+  open_compute_device();
   seed = (uint64_t)_i + 97;
   tame = true;
   for (int s = 0; s < 8; s++)
@@ -690,7 +695,7 @@ START_TEST(what_cublas_cannot_do_now_is_done_without_it)
 {
   static const int64_t size[] = {128, 128, 80, 1};
   if (_i || !rig_simulated() || !open_strict()) return;
-  begin();
+  open_compute_device();
   tame = true;
   product p = product_make(WEIR_FLOAT16, 8, 8, 8, 1);
   product_aim(&p, true);
@@ -733,9 +738,9 @@ START_TEST(a_call_that_fails_names_the_operation_and_leaves_nothing_behind)
   static const char *const calls[] = {"cuLibraryLoadData", "cuLibraryGetKernel", "cuLaunchKernel",
                                       "cuThreadExchangeStreamCaptureMode"};
   if (_i >= 4 || !rig_simulated()) return;
-  begin();
+  open_compute_device();
   buffer in = buffer_new(4 << 16), out = buffer_new(4);
-  fill(&in, WEIR_FLOAT32);
+  fill_random_buffer(&in, WEIR_FLOAT32);
   void *first;
   weir_ok(weir_malloc(&first, 8, WEIR_CUDA_AT(0), NULL));
   weir_ok(weir_free(first));
@@ -768,7 +773,7 @@ START_TEST(a_driver_older_than_the_kernels_compiler_is_told_of)
   static const int errors[] = {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_NO_BINARY_FOR_GPU};
   if (_i >= 4 || !rig_simulated()) return;
   ck_assert_int_eq(setenv("WEIR_SIM_DRIVER", "12040", 1), 0);
-  begin();
+  open_compute_device();
   buffer in = buffer_new(4 << 16), out = buffer_new(4);
   char list[64], words[128];
   (void)snprintf(list, sizeof list, "%s:1=%d", _i < 2 ? "cuLibraryLoadData" : "cuLaunchKernel",

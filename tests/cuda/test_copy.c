@@ -7,19 +7,19 @@ enum { BYTES = 3 << 20 };
 static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 static const weir_backend *b0;
 
-static void begin(int way, const char *devices)
+static void open_copy_devices(int way, const char *devices)
 {
   if (way) ck_assert_int_eq(setenv("WEIR_ALLOC_CONF", "expandable_segments:False", 1), 0);
   if (rig_simulated()) ck_assert_int_eq(setenv("WEIR_SIM_DEVICES", devices, 1), 0);
   weir_ok(device_open(0, &b0));
 }
 
-static weir_device cuda(int index)
+static weir_device cuda_device(int index)
 {
   return WEIR_CUDA_AT(index);
 }
 
-static void *get(weir_device device, size_t bytes)
+static void *allocate_on_device(weir_device device, size_t bytes)
 {
   void *out;
   weir_ok(weir_malloc(&out, bytes, device, NULL));
@@ -66,10 +66,10 @@ static bool all_are(const unsigned char *p, int value)
 
 START_TEST(copies_of_locked_memory_return_at_once_and_keep_the_streams_order)
 {
-  begin(_i, "2");
+  open_copy_devices(_i, "2");
   lane l = lane_make();
   unsigned char *from = pinned(1), *to = pinned(2);
-  void *a = get(cuda0, BYTES), *b = get(cuda0, BYTES);
+  void *a = allocate_on_device(cuda0, BYTES), *b = allocate_on_device(cuda0, BYTES);
   gate_add(&l);
   weir_ok(b0->copy(b0->self, l.stream, WEIR_COPY_TO_DEVICE, a, from, BYTES));
   weir_ok(b0->copy(b0->self, l.stream, WEIR_COPY_WITHIN, b, a, BYTES));
@@ -87,7 +87,7 @@ END_TEST
 /* Whichever device's pool it is of. */
 START_TEST(memory_locked_for_one_device_is_locked_for_all)
 {
-  begin(_i, "2");
+  open_copy_devices(_i, "2");
   int n;
   const weir_backend *b1;
   weir_ok(weir_cuda_device_count(&n));
@@ -95,9 +95,9 @@ START_TEST(memory_locked_for_one_device_is_locked_for_all)
   weir_ok(device_open(1, &b1));
   lane l = lane_make();
   unsigned char *to = NULL;
-  weir_ok(weir_pinned_malloc_flags((void **)&to, BYTES, cuda(1), 0));
+  weir_ok(weir_pinned_malloc_flags((void **)&to, BYTES, cuda_device(1), 0));
   memset(to, 2, BYTES);
-  void *a = get(cuda0, BYTES);
+  void *a = allocate_on_device(cuda0, BYTES);
   unsigned flags;
   CUcontext context;
   ok(cuDevicePrimaryCtxRetain(&context, 0));
@@ -116,10 +116,10 @@ END_TEST
 
 START_TEST(pageable_memory_has_been_read_or_written_when_a_copy_returns)
 {
-  begin(_i, "2");
+  open_copy_devices(_i, "2");
   lane l = lane_make();
   unsigned char *host = malloc(BYTES);
-  void *a = get(cuda0, BYTES);
+  void *a = allocate_on_device(cuda0, BYTES);
   for (int i = 0; i < 20; i++) {
     memset(host, i, BYTES);
     weir_ok(b0->copy(b0->self, l.stream, WEIR_COPY_TO_DEVICE, a, host, BYTES));
@@ -135,10 +135,10 @@ END_TEST
 /* Whatever memory it is: nobody asks. */
 START_TEST(a_copy_that_is_waited_for_costs_one_wait)
 {
-  begin(_i, "2");
+  open_copy_devices(_i, "2");
   lane l = lane_make();
   unsigned char *host[] = {malloc(BYTES), pinned(0)};
-  void *a = get(cuda0, BYTES);
+  void *a = allocate_on_device(cuda0, BYTES);
   for (int i = 0; i < 20; i++) {
     unsigned char *h = host[i % 2];
     memset(h, i, BYTES);
@@ -160,8 +160,8 @@ END_TEST
 
 START_TEST(nothing_is_a_copy_of_no_bytes)
 {
-  begin(_i, "2");
-  void *a = get(cuda0, 8);
+  open_copy_devices(_i, "2");
+  void *a = allocate_on_device(cuda0, 8);
   weir_ok(b0->copy(b0->self, NULL, WEIR_COPY_TO_DEVICE, a, NULL, 0));
   weir_ok(b0->copy_peer(b0->self, NULL, a, b0, NULL, 0));
 }
@@ -169,8 +169,8 @@ END_TEST
 
 START_TEST(a_failed_copy_says_what_it_was)
 {
-  begin(_i, "2");
-  void *a = get(cuda0, BYTES);
+  open_copy_devices(_i, "2");
+  void *a = allocate_on_device(cuda0, BYTES);
   unsigned char *host = pinned(0);
   if (!rig_simulated()) return;
   rig_fail("cuMemcpyDtoHAsync_v2:1=1,cuStreamSynchronize:1=700");
@@ -184,11 +184,11 @@ END_TEST
 
 START_TEST(pageable_memory_is_not_captured)
 {
-  begin(_i, "2");
+  open_copy_devices(_i, "2");
   CUgraph graph;
   size_t nodes = 0;
   lane l = lane_make();
-  void *a = get(cuda0, BYTES);
+  void *a = allocate_on_device(cuda0, BYTES);
   unsigned char *host = pinned(1), *plain = malloc(BYTES);
   ok(cuStreamBeginCapture(l.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   weir_ok(b0->copy(b0->self, l.stream, WEIR_COPY_TO_DEVICE, a, host, BYTES));
@@ -214,7 +214,7 @@ static int open_all(const weir_backend **of, void **block)
   if (n > 8) n = 8;
   for (int i = 0; i < n; i++) {
     weir_ok(device_open(i, &of[i]));
-    block[i] = get(cuda(i), BYTES);
+    block[i] = allocate_on_device(cuda_device(i), BYTES);
   }
   return n;
 }
@@ -223,7 +223,7 @@ START_TEST(every_device_copies_to_every_other)
 {
   const weir_backend *of[8];
   void *block[8];
-  begin(_i, "8");
+  open_copy_devices(_i, "8");
   int n = open_all(of, block);
   if (rig_simulated()) ck_assert_int_eq(n, 8);
   unsigned char *host = pinned(0);
@@ -256,24 +256,24 @@ START_TEST(a_copy_lets_its_two_devices_reach_each_others_pages)
 {
   const weir_backend *of[8];
   void *block[8];
-  begin(_i, "3");
+  open_copy_devices(_i, "3");
   if (_i || open_all(of, block) < 3) return;
   bool can;
-  weir_ok(weir_can_access_peer(&can, cuda(0), cuda(1)));
+  weir_ok(weir_can_access_peer(&can, cuda_device(0), cuda_device(1)));
   if (!can) return;
   ck_assert(may_write(block[1], 1));
   ck_assert(!may_write(block[1], 0));
   weir_ok(b0->copy_peer(b0->self, NULL, block[0], of[1], block[1], BYTES));
-  void *later = get(cuda(1), 64 << 20);
+  void *later = allocate_on_device(cuda_device(1), 64 << 20);
   ck_assert(may_write(block[1], 0));
   ck_assert(may_write(later, 0));
   ck_assert(may_write(block[0], 1));
   ck_assert(!may_write(block[0], 2));
   weir_ok(weir_free(later));
-  weir_ok(weir_memory_empty_cache(cuda(1)));
+  weir_ok(weir_memory_empty_cache(cuda_device(1)));
   if (!rig_simulated()) return;
   rig_fail("cuMemSetAccess:1=801"); /* without the peer it is tried again */
-  later = get(cuda(1), 64 << 20);
+  later = allocate_on_device(cuda_device(1), 64 << 20);
   ck_assert(may_write((char *)later + (32 << 20), 1));
   ck_assert(!may_write((char *)later + (32 << 20), 0));
 }
@@ -284,17 +284,17 @@ START_TEST(a_peer_is_let_in_to_what_is_left_after_a_pause)
 {
   const weir_backend *of[8];
   void *block[8];
-  begin(_i, "2");
+  open_copy_devices(_i, "2");
   if (_i || open_all(of, block) < 2) return;
   bool can;
-  weir_ok(weir_can_access_peer(&can, cuda(0), cuda(1)));
+  weir_ok(weir_can_access_peer(&can, cuda_device(0), cuda_device(1)));
   if (!can) return;
-  (void)get(cuda(1), 64 << 20);
-  weir_ok(weir_memory_pause(cuda(1), NULL, false));
-  void *fresh = get(cuda(1), BYTES);
+  (void)allocate_on_device(cuda_device(1), 64 << 20);
+  weir_ok(weir_memory_pause(cuda_device(1), NULL, false));
+  void *fresh = allocate_on_device(cuda_device(1), BYTES);
   weir_ok(b0->copy_peer(b0->self, NULL, block[0], of[1], fresh, BYTES));
   ck_assert(may_write(fresh, 0));
-  weir_ok(weir_memory_resume(cuda(1), NULL, NULL));
+  weir_ok(weir_memory_resume(cuda_device(1), NULL, NULL));
   ck_assert(may_write(block[1], 0));
 }
 END_TEST
@@ -303,7 +303,7 @@ START_TEST(a_copy_from_a_peer_is_in_the_order_of_its_stream)
 {
   const weir_backend *of[8];
   void *block[8];
-  begin(_i, "2");
+  open_copy_devices(_i, "2");
   if (open_all(of, block) < 2) return;
   lane l = lane_make();
   unsigned char *host = pinned(5);
@@ -324,7 +324,7 @@ START_TEST(without_peer_access_copies_are_staged)
 {
   const weir_backend *of[8];
   void *block[8];
-  begin(_i, "2");
+  open_copy_devices(_i, "2");
   if (!rig_simulated() || open_all(of, block) < 2) return;
   unsigned char *host = pinned(7);
   rig_fail("cuCtxEnablePeerAccess:*=217");
@@ -344,16 +344,16 @@ START_TEST(a_device_that_was_closed_is_asked_again)
 {
   const weir_backend *of[8];
   void *block[8];
-  begin(_i, "2");
+  open_copy_devices(_i, "2");
   if (!rig_simulated() || open_all(of, block) < 2) return;
   weir_ok(b0->copy_peer(b0->self, NULL, block[0], of[1], block[1], BYTES));
   weir_ok(b0->stream_sync(b0->self, NULL)); /* its memory goes */
   ck_assert_uint_eq(rig_calls("cuCtxEnablePeerAccess"), 2);
   weir_ok(device_close(1));
   weir_ok(weir_free(block[1]));
-  weir_ok(weir_memory_detach(cuda(1)));
+  weir_ok(weir_memory_detach(cuda_device(1)));
   weir_ok(device_open(1, &of[1]));
-  block[1] = get(cuda(1), BYTES);
+  block[1] = allocate_on_device(cuda_device(1), BYTES);
   weir_ok(b0->copy_peer(b0->self, NULL, block[0], of[1], block[1], BYTES));
   ck_assert_uint_eq(rig_calls("cuCtxEnablePeerAccess"), 4);
 }

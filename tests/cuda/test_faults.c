@@ -50,7 +50,7 @@ static const int errors[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN};
 static rig r;
 
 /* A failure is told with CUDA's name, or is the allocator's own of being out of memory. */
-static int count(weir_status st, weir_status expected)
+static int count_expected_failure(weir_status st, weir_status expected)
 {
   if (st && st != WEIR_EOOM) {
     ck_assert_int_eq(st, expected);
@@ -69,10 +69,11 @@ static int pieces(weir_status expected)
   void *at[4] = {0}, *all = NULL;
   int failed = 0;
   for (int i = 0; i < 4; i++)
-    failed += count(weir_tcache_malloc(r.lanes[1 + i % 2].heap, bytes / 4, &at[i]), expected);
+    failed += count_expected_failure(weir_tcache_malloc(r.lanes[1 + i % 2].heap, bytes / 4, &at[i]),
+                                     expected);
   for (int i = 0; i < 4; i++)
     if (at[i]) weir_ok(weir_tcache_free(at[i]));
-  failed += count(weir_tcache_malloc(r.lanes[0].heap, bytes, &all), expected);
+  failed += count_expected_failure(weir_tcache_malloc(r.lanes[0].heap, bytes, &all), expected);
   if (all) weir_ok(weir_tcache_free(all));
   return failed;
 }
@@ -88,14 +89,14 @@ static void one_step(void **at, int i, uint64_t *seed, int *failed, weir_status 
 {
   int k = (int)(rig_random(seed) % SLOTS), s = (int)(rig_random(seed) % 3);
   if (at[k]) {
-    if (i % 3 == 0) *failed += count(pool_use(at[k], r.lanes[s].heap), expected);
+    if (i % 3 == 0) *failed += count_expected_failure(pool_use(at[k], r.lanes[s].heap), expected);
     weir_ok(weir_tcache_free(at[k]));
     at[k] = NULL;
     return;
   }
   uint64_t bytes = 1 + rig_random(seed) % (i % 4 ? 5 * MIB : 40 * KIB);
   void *out = NULL;
-  *failed += count(weir_tcache_malloc(r.lanes[s].heap, bytes, &out), expected);
+  *failed += count_expected_failure(weir_tcache_malloc(r.lanes[s].heap, bytes, &out), expected);
   at[k] = out;
 }
 
@@ -107,12 +108,12 @@ static int program(uint64_t seed, weir_status expected)
   for (int i = 0; i < STEPS; i++) {
     if (i == STEPS / 2) let_all_run();
     one_step(at, i, &seed, &failed, expected);
-    if (i % 20 == 19) failed += count(weir_pool_empty(r.p), expected);
+    if (i % 20 == 19) failed += count_expected_failure(weir_pool_empty(r.p), expected);
     if (i % 4 == 0) rig_check(&r);
   }
   for (int k = 0; k < SLOTS; k++)
     if (at[k]) weir_ok(weir_tcache_free(at[k]));
-  failed += count(weir_pool_empty(r.p), expected);
+  failed += count_expected_failure(weir_pool_empty(r.p), expected);
   rig_check(&r);
   return failed;
 }
@@ -153,7 +154,7 @@ static void fail_nth(const char *name, unsigned n, int error, bool and_after)
   rig_fail(list);
 }
 
-static weir_status start(const char *conf)
+static weir_status try_pool_and_heaps(const char *conf)
 {
   weir_status st = rig_try_pool(&r, conf);
   for (int s = 0; s < 3 && !st; s++)
@@ -162,20 +163,21 @@ static weir_status start(const char *conf)
 }
 
 /* The whole life with call n failing; false: there was no such call. */
-static bool life(const char *conf, const char *name, unsigned n, int error, bool and_after)
+static bool run_life_failing_call(const char *conf, const char *name, unsigned n, int error,
+                                  bool and_after)
 {
   weir_status expected = error == CUDA_ERROR_OUT_OF_MEMORY ? WEIR_EOOM : WEIR_ECUDA;
   gate_add(&r.lanes[2]);
   ok(cuCtxSetCurrent(NULL));
   uint64_t before = rig_calls(name);
   fail_nth(name, n, error, and_after);
-  weir_status st = start(conf);
+  weir_status st = try_pool_and_heaps(conf);
   if (!st) (void)program(5, expected);
   bool met = rig_calls(name) - before >= n;
   rig_fail(NULL);
   if (st) {
     ck_assert(st == expected && met);
-    weir_ok(start(conf));
+    weir_ok(try_pool_and_heaps(conf));
   }
   if (!and_after) expect_context();
   ok(cuCtxSetCurrent(r.context));
@@ -197,7 +199,7 @@ static weir_status sync_released(void *self, void *event)
   return r.real->event_sync(self, event);
 }
 
-static void begin(void)
+static void open_three_lanes(void)
 {
   rig_open(&r);
   rig_lanes(&r, 3);
@@ -218,11 +220,12 @@ static void every(int i, bool and_after)
   const struct function *f = &functions[i % FUNCTIONS];
   unsigned most = 0;
   if (!rig_simulated()) return;
-  begin();
+  open_three_lanes();
   uint64_t whole = free_now();
   for (int way = 0; way < WAYS; way++)
     for (unsigned e = 0; e < ERRORS; e++)
-      for (unsigned n = 1; life(ways[way], f->name, n, errors[(e + n) % 2], and_after);
+      for (unsigned n = 1;
+           run_life_failing_call(ways[way], f->name, n, errors[(e + n) % 2], and_after);
            n += f->stride * (and_after ? 7 : 1)) {
         ck_assert_uint_eq(free_now(), whole);
         if (n > most) most = n;
@@ -250,7 +253,7 @@ START_TEST(ending_can_be_tried_again)
                                      "cuMemFree_v2", "cuEventDestroy_v2"};
   if (!rig_simulated()) return;
   if (_i >= (int)(2 * sizeof ends / sizeof *ends)) return;
-  begin();
+  open_three_lanes();
   uint64_t whole = free_now();
   bool met = true;
   for (unsigned n = 1; met; n++) {
@@ -309,7 +312,7 @@ static int pinned_program(weir_status expected)
     unsigned flags = i < N ? WEIR_PINNED_PORTABLE : WEIR_PINNED_WRITE_COMBINED;
     at[i] = NULL;
     weir_status st = weir_pinned_malloc_flags(&at[i], sizes[i % N], cuda0, flags);
-    failed += count(st, expected);
+    failed += count_expected_failure(st, expected);
     if (st) at[i] = NULL;
     if (at[i]) memset(at[i], i, sizes[i % N]);
   }
@@ -317,7 +320,7 @@ static int pinned_program(weir_status expected)
     ck_assert(!at[i] || (((char *)at[i])[0] == i && ((char *)at[i])[sizes[i % N] - 1] == i));
     weir_ok(weir_pinned_free(at[i]));
   }
-  failed += count(weir_pinned_empty_cache(), expected);
+  failed += count_expected_failure(weir_pinned_empty_cache(), expected);
   return failed;
 }
 

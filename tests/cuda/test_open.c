@@ -7,9 +7,9 @@
 #define SIM(n) "LD_LIBRARY_PATH=$BUILD/lib/sim WEIR_SIM_DEVICES=" #n " "
 
 /* Output of a shell line that must succeed holds every one of these texts. */
-#define SAYS(line, ...) says(line, (const char *const[]){__VA_ARGS__, NULL})
+#define SAYS(line, ...) check_output_says(line, (const char *const[]){__VA_ARGS__, NULL})
 
-static void says(const char *line, const char *const *texts)
+static void check_output_says(const char *line, const char *const *texts)
 {
   const outcome *o = sh_status(0, "%s", line);
   for (; *texts; texts++)

@@ -118,7 +118,7 @@ static void settle(void)
 }
 
 /* One launch more; false: it could not run. */
-static bool step(int number)
+static bool run_one_launch(int number)
 {
   const track *t = &tracks[number];
   lane *l = &r.lanes[number];
@@ -240,17 +240,17 @@ static bool do_share(int b)
 }
 
 /* False: the action makes no sense here, so the schedule is another's prefix. */
-static bool act(int action)
+static bool try_lane_action(int action)
 {
   if (action < 4) return do_malloc(action / 2, 1 + action % 2);
   if (action < 6) return do_free(action - 4);
   if (action < 8) return do_share(action - 6);
-  if (action < 10) return step(action - 7);
+  if (action < 10) return run_one_launch(action - 7);
   if (action == 10) return tracks[1].held ? release(1), true : false;
   return weir_pool_empty(r.p) == WEIR_OK;
 }
 
-static void begin(const char *conf)
+static void begin_lane_schedule(const char *conf)
 {
   memset(&m, 0, sizeof m);
   memset(marks, 0, sizeof marks);
@@ -261,7 +261,7 @@ static void begin(const char *conf)
   rig_pool(&r, conf);
 }
 
-static void end(void)
+static void end_lane_schedule(void)
 {
   for (int b = 0; b < BLOCKS; b++)
     (void)do_free(b);
@@ -298,11 +298,11 @@ static const char *const ways[] = {"limit_mb:6",
 
 static bool run_schedule(const char *conf, const int *actions, int count)
 {
-  begin(conf);
+  begin_lane_schedule(conf);
   bool sense = true;
   for (int i = 0; i < count && sense; i++)
-    sense = act(actions[i]);
-  end();
+    sense = try_lane_action(actions[i]);
+  end_lane_schedule();
   return sense;
 }
 
@@ -337,10 +337,10 @@ START_TEST(random_schedules_hand_out_no_memory_in_use)
   uint64_t seed = (uint64_t)_i + 1;
   prepare();
   for (int round = 0; round < ROUNDS; round++) {
-    begin(round % 2 ? ways[_i] : "limit_mb:6,soft_limit_mb:4");
+    begin_lane_schedule(round % 2 ? ways[_i] : "limit_mb:6,soft_limit_mb:4");
     for (int i = 0; i < 40 && m.launched < LAUNCHES - 4; i++)
-      (void)act((int)(rig_random(&seed) % ACTIONS));
-    end();
+      (void)try_lane_action((int)(rig_random(&seed) % ACTIONS));
+    end_lane_schedule();
     ck_assert(!m.wrong);
   }
 }
@@ -351,16 +351,16 @@ START_TEST(the_checker_sees_a_missing_wait)
 {
   if (_i) return;
   prepare();
-  begin(ways[0]);
+  begin_lane_schedule(ways[0]);
   (void)do_malloc(1, 1);
   (void)do_free(1);
   pthread_mutex_lock(&r.p->lock);
   epoch_depend(r.lanes[2].heap, r.lanes[1].heap); /* a lie */
   pthread_mutex_unlock(&r.p->lock);
   (void)do_malloc(1, 2);
-  ck_assert(step(2) && step(1) && step(1));
+  ck_assert(run_one_launch(2) && run_one_launch(1) && run_one_launch(1));
   (void)do_free(1);
-  end();
+  end_lane_schedule();
   ck_assert(m.wrong);
 }
 END_TEST
@@ -377,13 +377,13 @@ START_TEST(the_checker_sees_an_event_that_lies)
   if (_i) return;
   prepare();
   r.backend.event_query = hasty_query;
-  begin(ways[0]);
+  begin_lane_schedule(ways[0]);
   (void)do_malloc(1, 1);
   (void)do_free(1);
   (void)do_malloc(1, 2);
-  ck_assert(step(2) && step(1) && step(1));
+  ck_assert(run_one_launch(2) && run_one_launch(1) && run_one_launch(1));
   (void)do_free(1);
-  end();
+  end_lane_schedule();
   ck_assert(m.wrong);
 }
 END_TEST

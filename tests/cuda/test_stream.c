@@ -28,7 +28,7 @@ static CUcontext primary(int index)
   return c;
 }
 
-static bool begin(const char *devices)
+static bool open_held_streams(const char *devices)
 {
   if (rig_simulated()) ck_assert_int_eq(setenv("WEIR_SIM_DEVICES", devices, 1), 0);
   weir_ok(weir_default_stream(&plain, cuda0));
@@ -47,7 +47,7 @@ static bool begin(const char *devices)
   return n >= atoi(devices);
 }
 
-static CUdeviceptr at(const void *p)
+static CUdeviceptr device_pointer(const void *p)
 {
   return (CUdeviceptr)(uintptr_t)p;
 }
@@ -59,14 +59,14 @@ static CUstream native_of(weir_stream *s)
   return out;
 }
 
-static void *get(weir_device device)
+static void *allocate_words(weir_device device)
 {
   void *out;
   weir_ok(weir_malloc(&out, BYTES, device, NULL));
   return out;
 }
 
-static bool done(weir_stream *s)
+static bool stream_is_done(weir_stream *s)
 {
   bool out;
   weir_ok(weir_stream_query(&out, s));
@@ -86,7 +86,7 @@ START_TEST(side_streams_are_given_in_turn_by_priority)
 {
   weir_stream *first[SIDES], *again, *high, *own;
   int least, greatest, priority;
-  (void)begin("2");
+  (void)open_held_streams("2");
   for (int i = 0; i < SIDES; i++) {
     weir_ok(weir_stream_new(&first[i], cuda0, 0));
     for (int k = 0; k < i; k++)
@@ -118,7 +118,7 @@ START_TEST(side_streams_are_made_anew_for_a_device_that_was_detached)
 {
   weir_stream *one, *two;
   weir_device d;
-  (void)begin("2");
+  (void)open_held_streams("2");
   weir_ok(weir_stream_new(&one, any, 0));
   weir_ok(weir_memory_detach(cuda0));
   for (int i = 0; i < SIDES; i++) {
@@ -133,7 +133,7 @@ END_TEST
 START_TEST(a_failure_to_make_a_stream_is_told_and_the_next_try_may_succeed)
 {
   weir_stream *s;
-  (void)begin("2");
+  (void)open_held_streams("2");
   if (!rig_simulated()) return;
   rig_fail("cuStreamCreateWithPriority:1=2,cuStreamCreate:1=2");
   ck_assert_int_eq(weir_stream_new(&s, cuda0, -1), WEIR_EOOM);
@@ -145,18 +145,19 @@ END_TEST
 
 START_TEST(a_stream_says_whether_it_is_done_and_can_be_waited_for)
 {
-  (void)begin("2");
-  void *p = get(cuda0);
-  ck_assert(done(side));
+  (void)open_held_streams("2");
+  void *p = allocate_words(cuda0);
+  ck_assert(stream_is_done(side));
   gate_add(&held);
-  ok(cuMemsetD32Async(at(p), 1, WORDS, held.stream));
-  ck_assert(!done(side));
-  ck_assert(done(plain)); /* side streams and the default one do not wait for each other */
+  ok(cuMemsetD32Async(device_pointer(p), 1, WORDS, held.stream));
+  ck_assert(!stream_is_done(side));
+  ck_assert(
+      stream_is_done(plain)); /* side streams and the default one do not wait for each other */
   weir_ok(weir_stream_synchronize(NULL));
   gate_open(&held);
   weir_ok(weir_stream_synchronize(side));
-  ck_assert(done(side));
-  WEIR_WITH_STREAM(side) ck_assert(done(NULL));
+  ck_assert(stream_is_done(side));
+  WEIR_WITH_STREAM(side) ck_assert(stream_is_done(NULL));
 }
 END_TEST
 
@@ -171,17 +172,17 @@ static void *open_once_called(void *before)
 START_TEST(a_device_is_waited_for_with_all_its_streams)
 {
   pthread_t thread;
-  (void)begin("2");
-  void *p = get(cuda0);
+  (void)open_held_streams("2");
+  void *p = allocate_words(cuda0);
   weir_ok(weir_synchronize(WEIR_CPU));
   weir_ok(weir_synchronize((weir_device){0}));
   if (!rig_simulated()) return;
   uint64_t before = rig_calls("cuCtxSynchronize");
   gate_add(&held);
-  ok(cuMemsetD32Async(at(p), 1, WORDS, held.stream));
+  ok(cuMemsetD32Async(device_pointer(p), 1, WORDS, held.stream));
   ck_assert_int_eq(pthread_create(&thread, NULL, open_once_called, &before), 0);
   weir_ok(weir_synchronize(cuda0));
-  ck_assert(done(side));
+  ck_assert(stream_is_done(side));
   pthread_join(thread, NULL);
 }
 END_TEST
@@ -192,24 +193,24 @@ END_TEST
 static unsigned read_word(const void *p)
 {
   unsigned word = 0;
-  ok(cuMemcpyDtoH(&word, at(p), 4));
+  ok(cuMemcpyDtoH(&word, device_pointer(p), 4));
   return word;
 }
 
-static unsigned race(bool cured)
+static unsigned read_raced_word(bool cured)
 {
   unsigned seen;
-  void *a = get(cuda0), *b = get(cuda0);
-  ok(cuMemsetD32(at(a), 1, WORDS));
+  void *a = allocate_words(cuda0), *b = allocate_words(cuda0);
+  ok(cuMemsetD32(device_pointer(a), 1, WORDS));
   weir_ok(weir_synchronize(cuda0));
   weir_stream *reader;
   weir_ok(weir_stream_new(&reader, cuda0, 0));
   gate_add(&held);
-  ok(cuMemsetD32Async(at(a), 2, WORDS, held.stream)); /* made in `side` */
+  ok(cuMemsetD32Async(device_pointer(a), 2, WORDS, held.stream)); /* made in `side` */
   if (cured) weir_ok(weir_stream_wait_stream(reader, side));
-  ok(cuMemcpyDtoDAsync(at(b), at(a), BYTES, native_of(reader)));
+  ok(cuMemcpyDtoDAsync(device_pointer(b), device_pointer(a), BYTES, native_of(reader)));
   if (!cured) weir_ok(weir_stream_synchronize(reader));
-  if (cured) ck_assert(!done(reader));
+  if (cured) ck_assert(!stream_is_done(reader));
   gate_open(&held);
   weir_ok(weir_synchronize(cuda0));
   seen = read_word(b);
@@ -220,24 +221,25 @@ static unsigned race(bool cured)
 
 START_TEST(a_race_between_streams_can_be_seen_and_wait_stream_cures_it)
 {
-  (void)begin("2");
-  ck_assert_uint_eq(race(false), 1);
-  ck_assert_uint_eq(race(true), 2);
+  (void)open_held_streams("2");
+  ck_assert_uint_eq(read_raced_word(false), 1);
+  ck_assert_uint_eq(read_raced_word(true), 2);
 }
 END_TEST
 
 START_TEST(a_stream_waits_for_another_devices)
 {
   weir_stream *far;
-  if (!begin("2")) return;
-  void *a = get(cuda0), *b = get(cuda1);
+  if (!open_held_streams("2")) return;
+  void *a = allocate_words(cuda0), *b = allocate_words(cuda1);
   weir_ok(weir_stream_new(&far, cuda1, 0));
   gate_add(&held);
-  ok(cuMemsetD32Async(at(a), 7, WORDS, held.stream));
+  ok(cuMemsetD32Async(device_pointer(a), 7, WORDS, held.stream));
   weir_ok(weir_stream_wait_stream(far, side));
   ok(cuCtxSetCurrent(primary(1)));
-  ok(cuMemcpyPeerAsync(at(b), primary(1), at(a), primary(0), BYTES, native_of(far)));
-  ck_assert(!done(far));
+  ok(cuMemcpyPeerAsync(device_pointer(b), primary(1), device_pointer(a), primary(0), BYTES,
+                       native_of(far)));
+  ck_assert(!stream_is_done(far));
   gate_open(&held);
   weir_ok(weir_stream_synchronize(far));
   ck_assert_uint_eq(read_word(b), 7);
@@ -246,7 +248,7 @@ END_TEST
 
 START_TEST(waiting_for_itself_is_nothing_and_null_is_the_current_stream)
 {
-  (void)begin("2");
+  (void)open_held_streams("2");
   weir_ok(weir_stream_wait_stream(side, side));
   weir_ok(weir_stream_wait_stream(NULL, NULL));
   gate_add(&held);
@@ -254,7 +256,7 @@ START_TEST(waiting_for_itself_is_nothing_and_null_is_the_current_stream)
   {
     weir_ok(weir_stream_wait_stream(plain, NULL));
   }
-  ck_assert(!done(plain));
+  ck_assert(!stream_is_done(plain));
   gate_open(&held);
   weir_ok(weir_stream_synchronize(plain));
 }
@@ -264,11 +266,11 @@ START_TEST(a_wait_gives_the_freed_memory_to_the_waiter)
 {
   weir_stream *reader;
   void *a, *b;
-  (void)begin("2");
+  (void)open_held_streams("2");
   weir_ok(weir_stream_new(&reader, cuda0, 0));
   gate_add(&held);
   weir_ok(weir_malloc(&a, 32 << 20, cuda0, side));
-  ok(cuMemsetD32Async(at(a), 1, 8 << 20, held.stream));
+  ok(cuMemsetD32Async(device_pointer(a), 1, 8 << 20, held.stream));
   weir_ok(weir_free(a));
   weir_ok(weir_stream_wait_stream(reader, side));
   weir_ok(weir_malloc(&b, 32 << 20, cuda0, reader));
@@ -284,7 +286,7 @@ START_TEST(an_event_is_complete_when_the_work_before_it_is)
 {
   weir_event *e, *sleeper;
   weir_device d;
-  (void)begin("2");
+  (void)open_held_streams("2");
   weir_ok(weir_event_new(&e, NULL));
   weir_ok(weir_event_new(&sleeper, &(weir_event_options){.blocking = true}));
   gate_add(&held);
@@ -292,7 +294,7 @@ START_TEST(an_event_is_complete_when_the_work_before_it_is)
   weir_ok(weir_event_record(sleeper, side));
   ck_assert(!reached(e));
   weir_ok(weir_event_wait(e, plain));
-  ck_assert(!done(plain));
+  ck_assert(!stream_is_done(plain));
   gate_open(&held);
   weir_ok(weir_event_synchronize(e));
   weir_ok(weir_event_synchronize(sleeper));
@@ -315,7 +317,7 @@ START_TEST(an_event_is_of_the_device_of_its_first_record)
   weir_stream *far;
   double ms;
   weir_event_options timed = {.enable_timing = true};
-  if (!begin("2")) return;
+  if (!open_held_streams("2")) return;
   weir_ok(weir_default_stream(&far, cuda1));
   weir_ok(weir_event_new(&e, &timed));
   weir_ok(weir_event_new(&other, &timed));
@@ -337,7 +339,7 @@ START_TEST(events_measure_time_where_they_were_asked_to)
   weir_event *start, *end, *plain_event;
   double ms = -1;
   weir_event_options timed = {.enable_timing = true};
-  (void)begin("2");
+  (void)open_held_streams("2");
   weir_ok(weir_event_new(&start, &timed));
   weir_ok(weir_event_new(&end, &timed));
   weir_ok(weir_event_new(&plain_event, NULL));
@@ -412,7 +414,7 @@ START_TEST(guards_nest_over_eight_devices_in_every_thread)
 {
   pthread_t ids[4];
   int n;
-  (void)begin("8");
+  (void)open_held_streams("8");
   weir_ok(weir_cuda_device_count(&n));
   for (int i = 0; i < n; i++) {
     weir_stream *s;
@@ -432,7 +434,7 @@ START_TEST(a_device_that_is_not_there_shows_at_its_use)
 {
   weir_device missing = WEIR_CUDA_AT(63);
   weir_stream *s;
-  (void)begin("2");
+  (void)open_held_streams("2");
   int n;
   weir_ok(weir_cuda_device_count(&n));
   char text[100];
@@ -484,7 +486,7 @@ START_TEST(threads_use_streams_and_events_at_once)
 {
   pthread_t ids[THREADS];
   int numbers[THREADS];
-  if (!begin("2")) return;
+  if (!open_held_streams("2")) return;
   for (int i = 0; i < THREADS; i++) {
     numbers[i] = i;
     ck_assert_int_eq(pthread_create(&ids[i], NULL, use_everything, &numbers[i]), 0);
@@ -504,14 +506,14 @@ static weir_status op(weir_stream *s, const char *name)
   return op_done(s, name, WEIR_OK);
 }
 
-static bool says(const char *text)
+static bool error_message_has(const char *text)
 {
   return strstr(weir_error_message(), text) != NULL;
 }
 
 START_TEST(a_late_error_lists_what_was_enqueued_since_the_last_sync)
 {
-  (void)begin("2");
+  (void)open_held_streams("2");
   if (!rig_simulated()) return;
   weir_ok(op(plain, "randn"));
   weir_ok(weir_stream_synchronize(plain));
@@ -522,13 +524,15 @@ START_TEST(a_late_error_lists_what_was_enqueued_since_the_last_sync)
   rig_fail("cuStreamSynchronize:1=700");
   ck_assert_int_eq(weir_stream_synchronize(plain), WEIR_ECUDA);
   ck_assert_msg(
-      says("CUDA_ERROR_ILLEGAL_ADDRESS (700)") &&
-          says("(asynchronous error, first seen at stream_synchronize; work enqueued since the "
-               "last sync: add x2, copy_, matmul; CUDA_LAUNCH_BLOCKING=1 makes it local)"),
+      error_message_has("CUDA_ERROR_ILLEGAL_ADDRESS (700)") &&
+          error_message_has(
+              "(asynchronous error, first seen at stream_synchronize; work enqueued since the "
+              "last sync: add x2, copy_, matmul; CUDA_LAUNCH_BLOCKING=1 makes it local)"),
       "%s", weir_error_message());
   /* it stays, and where it was first seen is still said */
   ck_assert_int_eq(op_done(plain, "relu", weir_stream_synchronize(side)), WEIR_ECUDA);
-  ck_assert_msg(says("first seen at stream_synchronize; work enqueued since the last sync: add x2"),
+  ck_assert_msg(error_message_has(
+                    "first seen at stream_synchronize; work enqueued since the last sync: add x2"),
                 "%s", weir_error_message());
 }
 END_TEST
@@ -536,7 +540,7 @@ END_TEST
 START_TEST(work_of_a_stream_that_was_waited_for_is_not_listed)
 {
   weir_event *e;
-  (void)begin("2");
+  (void)open_held_streams("2");
   if (!rig_simulated()) return;
   weir_ok(weir_event_new(&e, NULL));
   weir_ok(op(side, "mul"));
@@ -547,26 +551,26 @@ START_TEST(work_of_a_stream_that_was_waited_for_is_not_listed)
   rig_fail("cuEventQuery:1=719");
   bool out;
   ck_assert_int_eq(weir_event_query(&out, e), WEIR_ECUDA);
-  ck_assert_msg(says("last sync: sum, neg;"), "%s", weir_error_message());
+  ck_assert_msg(error_message_has("last sync: sum, neg;"), "%s", weir_error_message());
   weir_event_release(e);
 }
 END_TEST
 
 START_TEST(a_long_list_is_cut)
 {
-  (void)begin("2");
+  (void)open_held_streams("2");
   if (!rig_simulated()) return;
   for (int i = 0; i < 200; i++)
     weir_ok(op(plain, i % 2 ? "a_name_of_some_length" : "another_name"));
   rig_fail("cuStreamSynchronize:1=700");
   ck_assert_int_eq(weir_stream_synchronize(plain), WEIR_ECUDA);
-  ck_assert_msg(says(", ...; CUDA_LAUNCH_BLOCKING=1"), "%s", weir_error_message());
+  ck_assert_msg(error_message_has(", ...; CUDA_LAUNCH_BLOCKING=1"), "%s", weir_error_message());
 }
 END_TEST
 
 START_TEST(an_error_of_the_call_itself_is_not_called_late)
 {
-  (void)begin("2");
+  (void)open_held_streams("2");
   if (!rig_simulated()) return;
   weir_ok(op(plain, "add"));
   rig_fail("cuStreamSynchronize:1=1");
@@ -579,7 +583,7 @@ END_TEST
 
 START_TEST(launch_blocking_waits_and_names_the_operation)
 {
-  (void)begin("2");
+  (void)open_held_streams("2");
   ck_assert(!weir_launch_blocking());
   weir_set_launch_blocking(true);
   ck_assert(weir_launch_blocking());
@@ -589,8 +593,8 @@ START_TEST(launch_blocking_waits_and_names_the_operation)
   ck_assert_uint_eq(rig_calls("cuStreamSynchronize"), before + 1);
   rig_fail("cuStreamSynchronize:1=700");
   ck_assert_int_eq(op(plain, "mul"), WEIR_ECUDA);
-  ck_assert_msg(strncmp(weir_error_message(), "mul: ", 5) == 0 && says("(700)") &&
-                    says("(launch blocking: the error is of this operation)"),
+  ck_assert_msg(strncmp(weir_error_message(), "mul: ", 5) == 0 && error_message_has("(700)") &&
+                    error_message_has("(launch blocking: the error is of this operation)"),
                 "%s", weir_error_message());
   ck_assert_int_eq(op_done(plain, "exp", weir_fail(WEIR_ECUDA, "refused")), WEIR_ECUDA);
   ck_assert_str_eq(weir_error_message(),

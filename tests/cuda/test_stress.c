@@ -31,7 +31,7 @@ typedef struct piece {
   uint32_t mark;
 } piece;
 
-static void must(CUresult result)
+static void keep_cuda_error(CUresult result)
 {
   if (result) atomic_store(&failed, (int)result);
 }
@@ -80,7 +80,7 @@ static bool allocate(piece *p, int stream, uint64_t bytes, uint32_t mark)
   if (st == WEIR_EOOM) return false;
   weir_ok(st);
   *p = (piece){(CUdeviceptr)(uintptr_t)out, bytes / 4, mark};
-  must(cuMemsetD32Async(p->at, mark, p->words, r.lanes[stream].stream));
+  keep_cuda_error(cuMemsetD32Async(p->at, mark, p->words, r.lanes[stream].stream));
   return true;
 }
 
@@ -90,16 +90,16 @@ static void finish(const piece *p, int stream, int other, CUevent told)
   void *at = (void *)(uintptr_t)p->at;
   unsigned n = atomic_fetch_add(&slot_count, 1);
   if (other != stream) {
-    must(cuEventRecord(told, r.lanes[stream].stream));
-    must(cuStreamWaitEvent(r.lanes[other].stream, told, 0));
+    keep_cuda_error(cuEventRecord(told, r.lanes[stream].stream));
+    keep_cuda_error(cuStreamWaitEvent(r.lanes[other].stream, told, 0));
     weir_ok(pool_use(at, r.lanes[other].heap));
   }
   if (n < SLOTS) {
     slots[n].mark = p->mark;
     for (int i = 0; i < SAMPLES; i++)
-      must(cuMemcpyDtoHAsync(&slots[n].word[i],
-                             p->at + 4 * (p->words - 1) * (unsigned)i / 7 / 4 * 4, 4,
-                             r.lanes[other].stream));
+      keep_cuda_error(cuMemcpyDtoHAsync(&slots[n].word[i],
+                                        p->at + 4 * (p->words - 1) * (unsigned)i / 7 / 4 * 4, 4,
+                                        r.lanes[other].stream));
   }
   weir_ok(weir_tcache_free(at));
 }
@@ -140,7 +140,7 @@ typedef struct worker {
   int home[LIVE]; /* stream, -1: no block */
 } worker;
 
-static void step(worker *w)
+static void step_lane_worker(worker *w)
 {
   uint64_t *seed = &w->seed;
   int k = (int)(rig_random(seed) % LIVE), s = (int)(rig_random(seed) % STREAMS);
@@ -166,13 +166,13 @@ static void step(worker *w)
   if (what == 5) weir_ok(weir_pool_empty(r.p));
 }
 
-static void *work(void *argument)
+static void *run_lane_worker(void *argument)
 {
   worker *w = argument;
-  must(cuCtxSetCurrent(r.context));
-  must(cuEventCreate(&w->told, CU_EVENT_DISABLE_TIMING));
+  keep_cuda_error(cuCtxSetCurrent(r.context));
+  keep_cuda_error(cuEventCreate(&w->told, CU_EVENT_DISABLE_TIMING));
   for (int i = 0; i < STEPS / THREADS * 4; i++)
-    step(w);
+    step_lane_worker(w);
   for (int k = 0; k < LIVE; k++)
     if (w->home[k] >= 0) finish(&w->mine[k], w->home[k], w->home[k], w->told);
   return NULL;
@@ -186,7 +186,7 @@ static void run_threads(int threads)
   for (int i = 0; i < threads; i++) {
     workers[i].seed = (uint64_t)(i + 1) * 977;
     memset(workers[i].home, -1, sizeof workers[i].home);
-    ck_assert_int_eq(pthread_create(&workers[i].id, NULL, work, &workers[i]), 0);
+    ck_assert_int_eq(pthread_create(&workers[i].id, NULL, run_lane_worker, &workers[i]), 0);
   }
   for (int i = 0; i < threads; i++)
     pthread_join(workers[i].id, NULL);

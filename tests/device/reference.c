@@ -60,7 +60,7 @@ static element whole(int64_t i)
   return (element){.i = i, .re = (real)i};
 }
 
-static int64_t wrap(int64_t i, weir_dtype dtype)
+static int64_t wrap_integer(int64_t i, weir_dtype dtype)
 {
   switch (formats[dtype].bits) {
   case 1:
@@ -117,10 +117,10 @@ element ref_load(weir_dtype dtype, const void *at)
   case WEIR_INT8:
   case WEIR_BOOL:
     memcpy(&u8, at, 1);
-    return whole(dtype == WEIR_BOOL ? u8 : wrap(u8, dtype));
+    return whole(dtype == WEIR_BOOL ? u8 : wrap_integer(u8, dtype));
   case WEIR_INT16:
     memcpy(&u16, at, 2);
-    return whole(wrap(u16, dtype));
+    return whole(wrap_integer(u16, dtype));
   case WEIR_INT32:
     memcpy(&i32, at, 4);
     return whole(i32);
@@ -178,9 +178,9 @@ element ref_convert(element e, weir_dtype from, weir_dtype to)
   bool nonzero = ref_is_int(from) ? e.i != 0 : e.re != 0 || e.im != 0;
   if (to == WEIR_BOOL) return whole(nonzero);
   if (ref_is_int(to)) {
-    if (ref_is_int(from)) return whole(wrap(e.i, to));
+    if (ref_is_int(from)) return whole(wrap_integer(e.i, to));
     bool fits = e.re > -0x1p63L && e.re < 0x1p63L;
-    return whole(wrap(fits ? (int64_t)e.re : INT64_MIN, to));
+    return whole(wrap_integer(fits ? (int64_t)e.re : INT64_MIN, to));
   }
   real x = to == WEIR_FLOAT64 ? e.re : ref_round(e.re, WEIR_FLOAT32); /* on the way to all others */
   element r = {.re = ref_round(x, to)};
@@ -207,7 +207,7 @@ static int64_t random_int(weir_dtype dtype)
   int64_t i = ref_dice(6) == 0   ? special[ref_dice(10)]
               : ref_dice(3) == 0 ? any
                                  : (int64_t)ref_dice(21) - 10;
-  return wrap(dtype == WEIR_BOOL ? i & 1 : i, dtype);
+  return wrap_integer(dtype == WEIR_BOOL ? i & 1 : i, dtype);
 }
 
 static real random_real(weir_dtype dtype)
@@ -239,7 +239,7 @@ element ref_random(weir_dtype dtype)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static int64_t power(int64_t x, int64_t y)
+static int64_t int_power(int64_t x, int64_t y)
 {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
   uint64_t r = 1, b = (uint64_t)x;
@@ -308,7 +308,7 @@ static int64_t int_op(const weir_loop *l, int64_t x, int64_t y, int64_t i)
   case WEIR_OP_FLOOR_DIV:
     return int_floor_div(x, y);
   case WEIR_OP_POW:
-    return power(x, y);
+    return int_power(x, y);
   case WEIR_OP_MAXIMUM:
     return x > y ? x : y;
   case WEIR_OP_MINIMUM:
@@ -442,7 +442,7 @@ element ref_op(const weir_loop *l, element x, element y, element z, int64_t i)
 {
   if (l->op == WEIR_OP_WHERE) return x.i ? y : z;
   if (l->op == WEIR_OP_COPY) return x;
-  if (ref_is_int(l->compute)) return whole(wrap(int_op(l, x.i, y.i, i), l->compute));
+  if (ref_is_int(l->compute)) return whole(wrap_integer(int_op(l, x.i, y.i, i), l->compute));
   if (l->compute != WEIR_COMPLEX64) {
     real r = real_op(l, x.re, y.re, i);
     return (element){.re = r, .i = r == 1};

@@ -17,12 +17,12 @@ enum { DTYPES = sizeof dtypes / sizeof *dtypes, MOST = 400000 };
 
 static char a[MOST * 8], b[MOST * 8], c[MOST * 8], before[MOST * 8];
 
-static weir_status gemm(const weir_gemm *g)
+static weir_status run_cpu_gemm(const weir_gemm *g)
 {
   return weir_cpu_backend.compute->gemm(weir_cpu_backend.self, NULL, g);
 }
 
-static void fill(void *memory, weir_dtype d, int64_t elements)
+static void fill_random_matrix(void *memory, weir_dtype d, int64_t elements)
 {
   ck_assert_int_le(elements, MOST);
   for (int64_t i = 0; i < elements; i++) {
@@ -36,7 +36,7 @@ static void fill(void *memory, weir_dtype d, int64_t elements)
   }
 }
 
-static element at(const void *memory, weir_dtype d, int64_t i)
+static element matrix_element(const void *memory, weir_dtype d, int64_t i)
 {
   return ref_load(d, (const char *)memory + (size_t)i * ref_bytes(d));
 }
@@ -49,14 +49,14 @@ static element expected(const weir_gemm *g, int64_t batch, int64_t i, int64_t j,
   for (int64_t p = 0; p < g->k; p++) {
     int64_t l = batch * g->stepa + (g->transa ? p * g->lda + i : i * g->lda + p);
     int64_t r = batch * g->stepb + (g->transb ? j * g->ldb + p : p * g->ldb + j);
-    element x = at(a, g->dtype, l), y = at(b, g->dtype, r);
+    element x = matrix_element(a, g->dtype, l), y = matrix_element(b, g->dtype, r);
     s.re += x.re * y.re - x.im * y.im;
     s.im += x.re * y.im + x.im * y.re;
     s.i = (int64_t)((uint64_t)s.i + (uint64_t)x.i * (uint64_t)y.i);
     *size +=
         (fabsl(x.re) + fabsl(x.im)) * (fabsl(y.re) + fabsl(y.im)) * fabsl((long double)g->alpha);
   }
-  element old = at(before, g->dtype, batch * g->stepc + i * g->ldc + j);
+  element old = matrix_element(before, g->dtype, batch * g->stepc + i * g->ldc + j);
   if (g->beta == 0) old = (element){0};
   *size += (fabsl(old.re) + fabsl(old.im)) * fabsl((long double)g->beta);
   s.i = (int64_t)((uint64_t)s.i * (uint64_t)(int64_t)g->alpha +
@@ -68,7 +68,7 @@ static element expected(const weir_gemm *g, int64_t batch, int64_t i, int64_t j,
 
 /* The bound that holds for any order of summation: (k + 3) units of what was added, and the
  * result's rounding. */
-static void check(const weir_gemm *g, const char *what)
+static void check_gemm_result(const weir_gemm *g, const char *what)
 {
   weir_dtype d = g->dtype, sum = d == WEIR_FLOAT64 ? WEIR_FLOAT64 : WEIR_FLOAT32;
   for (int64_t batch = 0; batch < g->batch; batch++)
@@ -76,7 +76,7 @@ static void check(const weir_gemm *g, const char *what)
       for (int64_t j = 0; j < g->n; j++) {
         long double size;
         element want = expected(g, batch, i, j, &size);
-        element got = at(c, d, batch * g->stepc + i * g->ldc + j);
+        element got = matrix_element(c, d, batch * g->stepc + i * g->ldc + j);
         long double error = fabsl(got.re - want.re) + fabsl(got.im - want.im);
         long double bound = (long double)(g->k + 3) * size * ref_ulp(1, sum) +
                             0.51L * (ref_ulp(want.re, d) + ref_ulp(want.im, d));
@@ -90,7 +90,7 @@ static void check(const weir_gemm *g, const char *what)
       }
 }
 
-static void run(weir_gemm *g, const char *what)
+static void run_gemm_case(weir_gemm *g, const char *what)
 {
   int64_t rows_a = g->transa ? g->k : g->m, rows_b = g->transb ? g->n : g->k;
   g->lda = (g->transa ? g->m : g->k) + ref_dice(3);
@@ -100,14 +100,14 @@ static void run(weir_gemm *g, const char *what)
   g->stepb = ref_dice(4) ? rows_b * g->ldb + ref_dice(3) : 0;
   g->stepc = g->m * g->ldc + ref_dice(3);
   g->a = a, g->b = b, g->c = c;
-  fill(a, g->dtype, rows_a * g->lda + g->stepa * (g->batch - 1) + 1);
-  fill(b, g->dtype, rows_b * g->ldb + g->stepb * (g->batch - 1) + 1);
-  fill(c, g->dtype, g->stepc * g->batch);
+  fill_random_matrix(a, g->dtype, rows_a * g->lda + g->stepa * (g->batch - 1) + 1);
+  fill_random_matrix(b, g->dtype, rows_b * g->ldb + g->stepb * (g->batch - 1) + 1);
+  fill_random_matrix(c, g->dtype, g->stepc * g->batch);
   size_t bytes = (size_t)(g->stepc * g->batch) * ref_bytes(g->dtype);
   if (g->beta == 0) memset(c, 0xff, bytes); /* NaN, never to be read */
   memcpy(before, c, bytes);
-  ck_assert_msg(gemm(g) == WEIR_OK, "%s", weir_error_message());
-  check(g, what);
+  ck_assert_msg(run_cpu_gemm(g) == WEIR_OK, "%s", weir_error_message());
+  check_gemm_result(g, what);
   for (int64_t x = 0; x < g->stepc; x++) /* nothing between the rows was touched */
     if (x % g->ldc >= g->n || x / g->ldc >= g->m)
       ck_assert(memcmp(c + (size_t)x * ref_bytes(g->dtype),
@@ -123,7 +123,7 @@ static void random_product(weir_dtype d, const char *what)
   g.transa = ref_dice(2), g.transb = ref_dice(2);
   g.alpha = ref_dice(2) ? 1 : (double)ref_dice(7) - 3;
   g.beta = ref_dice(2) ? 0 : (double)ref_dice(5) - 2;
-  run(&g, what);
+  run_gemm_case(&g, what);
 }
 
 START_TEST(products_of_every_dtype_are_those_of_plain_sums)
@@ -146,8 +146,8 @@ START_TEST(large_products_are_put_together_from_blocks)
   weir_gemm tall = {.dtype = some[_i], .m = 601, .n = 33, .k = 290, .batch = 1, .alpha = 1};
   weir_gemm wide = {.dtype = some[_i], .m = 15, .n = 2101, .k = 140, .batch = 1, .alpha = 1};
   wide.transb = tall.transa = true;
-  run(&tall, "tall");
-  run(&wide, "wide");
+  run_gemm_case(&tall, "tall");
+  run_gemm_case(&wide, "wide");
 }
 END_TEST
 
@@ -156,14 +156,14 @@ START_TEST(threads_change_no_bit_of_a_product)
   static char one[200 * 200 * 4];
   weir_gemm g = {.dtype = WEIR_FLOAT32, .m = 200, .n = 190, .k = 300, .batch = 1, .alpha = 1};
   g.lda = 300, g.ldb = g.ldc = 190, g.a = a, g.b = b, g.c = c;
-  fill(a, WEIR_FLOAT32, 200 * 300);
-  fill(b, WEIR_FLOAT32, 300 * 190);
+  fill_random_matrix(a, WEIR_FLOAT32, 200 * 300);
+  fill_random_matrix(b, WEIR_FLOAT32, 300 * 190);
   ck_assert_int_eq(weir_set_blas(WEIR_BLAS_BUILTIN), WEIR_OK);
   ck_assert_int_eq(weir_set_num_threads(1), WEIR_OK);
-  ck_assert_int_eq(gemm(&g), WEIR_OK);
+  ck_assert_int_eq(run_cpu_gemm(&g), WEIR_OK);
   memcpy(one, c, 200 * 190 * 4);
   ck_assert_int_eq(weir_set_num_threads(4), WEIR_OK);
-  ck_assert_int_eq(gemm(&g), WEIR_OK);
+  ck_assert_int_eq(run_cpu_gemm(&g), WEIR_OK);
   ck_assert(memcmp(one, c, 200 * 190 * 4) == 0);
 }
 END_TEST
@@ -187,7 +187,7 @@ START_TEST(a_library_s_products_are_those_of_plain_sums_too)
                    .ldb = 1,
                    .ldc = 1,
                    .alpha = 1};
-    ck_assert_int_eq(gemm(&g), WEIR_ENOTSUP);
+    ck_assert_int_eq(run_cpu_gemm(&g), WEIR_ENOTSUP);
     ck_assert(strstr(weir_error_message(), "libopenblas.so.0") != NULL);
     return;
   }
@@ -200,7 +200,7 @@ END_TEST
 START_TEST(what_is_not_there_says_so)
 {
   weir_gemm g = {.dtype = WEIR_BOOL, .m = 1, .n = 1, .k = 1, .batch = 1, .a = a, .b = b, .c = c};
-  ck_assert_int_eq(gemm(&g), WEIR_ENOTSUP);
+  ck_assert_int_eq(run_cpu_gemm(&g), WEIR_ENOTSUP);
   ck_assert_str_eq(weir_error_message(), "\"addmm_impl_cpu\" not implemented for 'Bool'");
   ck_assert_int_eq(weir_set_blas((weir_blas)3), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(),

@@ -24,7 +24,7 @@ static const struct row {
 #undef ROW
 };
 
-static weir_status map(const weir_loop *l)
+static weir_status run_cpu_map(const weir_loop *l)
 {
   return weir_cpu_backend.compute->map(weir_cpu_backend.self, NULL, l);
 }
@@ -34,7 +34,7 @@ static weir_status map(const weir_loop *l)
 enum { MOST = 200000 };
 static char memory[4][MOST * 8], before[4][MOST * 8];
 
-static void fill(weir_operand *o, int64_t elements)
+static void fill_random_operand(weir_operand *o, int64_t elements)
 {
   for (int64_t i = 0; i < elements; i++)
     ref_store(o->dtype, (char *)o->data + (size_t)i * ref_bytes(o->dtype), ref_random(o->dtype));
@@ -66,7 +66,7 @@ static void lay_out(weir_operand *o, int slot, const weir_loop *l, bool may_repe
   }
   ck_assert_int_le(next, MOST);
   o->data = memory[slot];
-  fill(o, next);
+  fill_random_operand(o, next);
   memcpy(before[slot], memory[slot], (size_t)next * ref_bytes(o->dtype));
   o->data = memory[slot] + (size_t)first * ref_bytes(o->dtype);
 }
@@ -169,7 +169,7 @@ static element input_at(const weir_loop *l, int k, int64_t i)
   return ref_convert(ref_number(&o->number), o->number.dtype, as);
 }
 
-static void check(const weir_loop *l, const char *what)
+static void check_loop_result(const weir_loop *l, const char *what)
 {
   weir_dtype result = gives_bool(l->op) ? WEIR_BOOL : l->compute;
   for (int64_t i = 0; i < l->count; i++) {
@@ -278,8 +278,8 @@ START_TEST(every_op_in_every_dtype_is_its_exact_result_rounded)
       random_shape(&l);
       parameters(&l);
       random_case(&l, in_place);
-      ck_assert_msg(map(&l) == WEIR_OK, "%s: %s", ops[op].name, weir_error_message());
-      check(&l, in_place ? "in place" : "");
+      ck_assert_msg(run_cpu_map(&l) == WEIR_OK, "%s: %s", ops[op].name, weir_error_message());
+      check_loop_result(&l, in_place ? "in place" : "");
     }
 }
 END_TEST
@@ -294,11 +294,11 @@ START_TEST(what_is_not_there_says_so)
       for (int k = 0; k < 3; k++)
         l.in[k] = (weir_operand){.data = memory[k], .dtype = dtypes[d]};
       l.out = (weir_operand){.data = memory[3], .dtype = dtypes[d]};
-      ck_assert_int_eq(map(&l), WEIR_ENOTSUP);
+      ck_assert_int_eq(run_cpu_map(&l), WEIR_ENOTSUP);
       refused++;
     }
   weir_loop l = {.op = WEIR_OP_RELU, .compute = WEIR_COMPLEX64, .count = 1};
-  ck_assert_int_eq(map(&l), WEIR_ENOTSUP);
+  ck_assert_int_eq(run_cpu_map(&l), WEIR_ENOTSUP);
   ck_assert_str_eq(weir_error_message(), "\"relu_cpu\" not implemented for 'ComplexFloat'");
   ck_assert_int_eq(refused, 9 + 11 + 5 * 9); /* complex64, bool, each integer */
 }
@@ -312,7 +312,7 @@ START_TEST(an_integer_divided_by_zero_is_an_error)
   l.in[0] = (weir_operand){.data = x, .dtype = WEIR_INT32, .stride = {1}};
   l.in[1] = (weir_operand){.data = y, .dtype = WEIR_INT32, .stride = {1}};
   l.out = (weir_operand){.data = r, .dtype = WEIR_INT32, .stride = {1}};
-  ck_assert_int_eq(map(&l), WEIR_EINVAL);
+  ck_assert_int_eq(run_cpu_map(&l), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(), "ZeroDivisionError");
   ck_assert_int_eq(r[0], 3);
   ck_assert_int_eq(r[1], 0);
@@ -334,10 +334,10 @@ START_TEST(the_number_of_threads_changes_no_bit)
     l.in[0] = (weir_operand){.data = x, .dtype = WEIR_FLOAT32, .stride = {1}};
     l.out = (weir_operand){.data = one, .dtype = WEIR_FLOAT32, .stride = {1}};
     ck_assert_int_eq(weir_set_num_threads(1), WEIR_OK);
-    ck_assert_int_eq(map(&l), WEIR_OK);
+    ck_assert_int_eq(run_cpu_map(&l), WEIR_OK);
     l.out.data = more;
     ck_assert_int_eq(weir_set_num_threads(5), WEIR_OK);
-    ck_assert_int_eq(map(&l), WEIR_OK);
+    ck_assert_int_eq(run_cpu_map(&l), WEIR_OK);
     ck_assert_int_eq(memcmp(memory[1], memory[2], N * sizeof *x), 0);
   }
 }

@@ -48,7 +48,7 @@ static bool better(const weir_reduce *r, element a, element b)
   return isnan(a.re) || (is_min(r->op) ? a.re < b.re : a.re > b.re);
 }
 
-static void take(result *s, const weir_reduce *r, element e, int64_t place)
+static void reduce_element(result *s, const weir_reduce *r, element e, int64_t place)
 {
   bool truth = ref_is_int(r->compute) ? e.i != 0 : e.re != 0 || e.im != 0;
   element v = s->value;
@@ -76,7 +76,8 @@ static void take(result *s, const weir_reduce *r, element e, int64_t place)
   }
 }
 
-static int64_t at(const weir_reduce *r, const weir_operand *o, int from, int to, int64_t i)
+static int64_t offset_of_element(const weir_reduce *r, const weir_operand *o, int from, int to,
+                                 int64_t i)
 {
   int64_t elements = 0;
   for (int d = to - 1; d >= from; d--) {
@@ -91,9 +92,10 @@ static result expected(const weir_reduce *r, int64_t output)
   bool one = r->op == WEIR_REDUCE_PROD || r->op == WEIR_REDUCE_ALL;
   result s = {.value = {.re = one, .i = one}};
   for (int64_t i = 0; i < r->each; i++) {
-    int64_t e = at(r, &r->in, 0, r->kept, output) + at(r, &r->in, r->kept, r->dims, i);
+    int64_t e = offset_of_element(r, &r->in, 0, r->kept, output) +
+                offset_of_element(r, &r->in, r->kept, r->dims, i);
     element x = ref_load(r->in.dtype, (char *)r->in.data + (size_t)e * ref_bytes(r->in.dtype));
-    take(&s, r, ref_convert(x, r->in.dtype, r->compute), i);
+    reduce_element(&s, r, ref_convert(x, r->in.dtype, r->compute), i);
   }
   if (r->op == WEIR_REDUCE_MEAN) {
     s.value.re /= (long double)r->each;
@@ -104,7 +106,7 @@ static result expected(const weir_reduce *r, int64_t output)
 }
 
 /* A sum's error: the result's rounding, and 2^-50 of what was added. */
-static bool near(const weir_reduce *r, element got, const result *want)
+static bool reduction_is_near(const weir_reduce *r, element got, const result *want)
 {
   weir_dtype d = r->out.dtype;
   bool sum = r->op == WEIR_REDUCE_SUM || r->op == WEIR_REDUCE_MEAN;
@@ -119,22 +121,22 @@ static bool near(const weir_reduce *r, element got, const result *want)
          ref_near(got, want->value, d, 2 + (double)r->each * (d == WEIR_FLOAT64));
 }
 
-static void check(const weir_reduce *r)
+static void check_reduction(const weir_reduce *r)
 {
   bool place = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
   bool both = r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX;
   for (int64_t o = 0; o < r->outputs; o++) {
     result want = expected(r, o);
-    size_t e = (size_t)at(r, &r->out, 0, r->kept, o) * ref_bytes(r->out.dtype);
+    size_t e = (size_t)offset_of_element(r, &r->out, 0, r->kept, o) * ref_bytes(r->out.dtype);
     element got = ref_load(r->out.dtype, (char *)r->out.data + e);
-    int64_t found = both ? places[at(r, &r->index, 0, r->kept, o)] : got.i;
+    int64_t found = both ? places[offset_of_element(r, &r->index, 0, r->kept, o)] : got.i;
     if (place || both)
       ck_assert_msg(found == want.place, "%s of %d: place %lld is not %lld", names[r->op],
                     r->compute, (long long)found, (long long)want.place);
     if (ref_is_int(r->compute) && !place)
       want.value = ref_convert(want.value, WEIR_INT64, r->out.dtype);
     if (!place)
-      ck_assert_msg(near(r, got, &want),
+      ck_assert_msg(reduction_is_near(r, got, &want),
                     "%s of %d into %d, %lld each: %.20Lg%+.20Lgi (%lld) is not %.20Lg%+.20Lgi "
                     "(%lld)",
                     names[r->op], r->compute, r->out.dtype, (long long)r->each, got.re, got.im,
@@ -210,7 +212,7 @@ START_TEST(every_reduction_in_every_dtype_is_that_of_a_plain_loop)
       cpu_level_most = round % 2 ? 2 : 0;
       ck_assert_msg(reduce(&r) == WEIR_OK, "%s: %s", names[r.op], weir_error_message());
       if (r.op == WEIR_REDUCE_PROD && r.compute == WEIR_COMPLEX64 && r.each > 50) continue;
-      check(&r);
+      check_reduction(&r);
     }
 }
 END_TEST
@@ -293,8 +295,8 @@ START_TEST(philox_gives_the_published_vectors)
 }
 END_TEST
 
-static void draw(weir_random *r, weir_random_kind kind, double a, double b, weir_dtype dtype,
-                 int64_t count)
+static void run_cpu_random(weir_random *r, weir_random_kind kind, double a, double b,
+                           weir_dtype dtype, int64_t count)
 {
   *r = (weir_random){.kind = kind,
                      .a = a,
@@ -316,7 +318,7 @@ START_TEST(random_numbers_are_the_header_s_whatever_the_threads)
         weir_random r;
         ck_assert_int_eq(weir_set_num_threads(threads), WEIR_OK);
         cpu_level_most = threads == 1 ? 0 : 2;
-        draw(&r, (weir_random_kind)kind, kind == 3 ? 0.25 : 2, 90, dtypes[d], 70001);
+        run_cpu_random(&r, (weir_random_kind)kind, kind == 3 ? 0.25 : 2, 90, dtypes[d], 70001);
         for (int64_t i = 0; i < r.count; i += i % 1000 < 3 ? 1 : 331) {
           element got = ref_load(r.dtype, out + (size_t)i * ref_bytes(r.dtype));
           element want = {.re = philox_element(&r, i)};
@@ -361,22 +363,22 @@ START_TEST(random_numbers_are_distributed_as_they_should)
   weir_random r;
   double *x = (double *)out, mean = 0, squares = 0;
   int64_t *i64 = (int64_t *)out, counts[7] = {0};
-  draw(&r, WEIR_RANDOM_UNIFORM, 0, 1, WEIR_FLOAT64, N);
+  run_cpu_random(&r, WEIR_RANDOM_UNIFORM, 0, 1, WEIR_FLOAT64, N);
   ck_assert_double_lt(distance(uniform, N), 1.95);
-  draw(&r, WEIR_RANDOM_NORMAL, 0, 1, WEIR_FLOAT64, N);
+  run_cpu_random(&r, WEIR_RANDOM_NORMAL, 0, 1, WEIR_FLOAT64, N);
   for (int i = 0; i < N; i++)
     mean += x[i] / N, squares += x[i] * x[i] / N;
   ck_assert_double_lt(fabs(mean), 4 / sqrt(N));
   ck_assert_double_lt(fabs(squares - 1), 4 * sqrt(2.0 / N));
   ck_assert_double_lt(distance(normal, N), 1.95);
-  draw(&r, WEIR_RANDOM_INTEGER, -3, 4, WEIR_INT64, N);
+  run_cpu_random(&r, WEIR_RANDOM_INTEGER, -3, 4, WEIR_INT64, N);
   for (int i = 0; i < N; i++) {
     ck_assert(i64[i] >= -3 && i64[i] < 4);
     counts[i64[i] + 3]++;
   }
   for (int k = 0; k < 7; k++)
     ck_assert_double_lt(fabs((double)counts[k] - N / 7.0), 4 * sqrt(N / 7.0));
-  draw(&r, WEIR_RANDOM_BERNOULLI, 0.3, 0, WEIR_UINT8, N);
+  run_cpu_random(&r, WEIR_RANDOM_BERNOULLI, 0.3, 0, WEIR_UINT8, N);
   for (int i = 0; i < N; i++)
     mean += (uint8_t)out[i];
   ck_assert_double_lt(fabs(mean / N - 0.3), 4 * sqrt(0.21 / N) + 1e-4);
@@ -390,7 +392,7 @@ START_TEST(uniform_numbers_never_reach_the_upper_bound)
     for (int k = 0; k < 2; k++) {
       weir_random r;
       double a = k ? 3 : 0, b = k ? 3.125 : 1;
-      draw(&r, WEIR_RANDOM_UNIFORM, a, b, real[d], 60000);
+      run_cpu_random(&r, WEIR_RANDOM_UNIFORM, a, b, real[d], 60000);
       for (size_t i = 0; i < 60000; i++) {
         long double x = ref_load(real[d], out + i * ref_bytes(real[d])).re;
         ck_assert(x >= a && x < b);

@@ -19,7 +19,7 @@ typedef struct tally {
   _Atomic int crooked; /* pieces that are not as promised */
 } tally;
 
-static void count(void *arg, int64_t from, int64_t to)
+static void count_range_visits(void *arg, int64_t from, int64_t to)
 {
   tally *t = arg;
   bool whole = from == 0 && to == N;
@@ -44,9 +44,9 @@ START_TEST(every_element_is_done_once_by_any_number_of_threads)
       t->grain = grain;
       ck_assert_int_eq(weir_set_num_threads(threads[k]), WEIR_OK);
       ck_assert_int_eq(weir_get_num_threads(), threads[k]);
-      parallel_for(N, grain, count, t);
+      parallel_for(N, grain, count_range_visits, t);
       ck_assert(counted(t, 1));
-      parallel_for(0, grain, count, t);
+      parallel_for(0, grain, count_range_visits, t);
       ck_assert(counted(t, 1));
       free(t);
     }
@@ -56,7 +56,7 @@ END_TEST
 static void nested(void *arg, int64_t from, int64_t to)
 {
   for (int64_t i = from; i < to; i++)
-    parallel_for(N, 100, count, arg);
+    parallel_for(N, 100, count_range_visits, arg);
 }
 
 START_TEST(work_within_work_is_done_too)
@@ -73,7 +73,7 @@ END_TEST
 static void *caller(void *arg)
 {
   for (int i = 0; i < 50; i++)
-    parallel_for(N, 100, count, arg);
+    parallel_for(N, 100, count_range_visits, arg);
   return NULL;
 }
 
@@ -120,16 +120,16 @@ START_TEST(a_forked_child_shares_work_with_threads_of_its_own)
   tally *t = calloc(1, sizeof *t);
   t->grain = 100;
   ck_assert_int_eq(weir_set_num_threads(3), WEIR_OK);
-  parallel_for(N, 100, count, t);
+  parallel_for(N, 100, count_range_visits, t);
   pid_t child = fork();
   if (child == 0) {
-    parallel_for(N, 100, count, t);
+    parallel_for(N, 100, count_range_visits, t);
     exit(counted(t, 2) ? 0 : 1); /* the destructor joins the child's threads */
   }
   int status;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  parallel_for(N, 100, count, t);
+  parallel_for(N, 100, count_range_visits, t);
   ck_assert(counted(t, 2));
   free(t);
 }

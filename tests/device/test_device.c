@@ -136,7 +136,7 @@ END_TEST
 static fake f;
 static weir_stream *plain, *side;
 
-static void start(void)
+static void attach_fake_device(void)
 {
   fake_init(&f, 64 << 20, 2 << 20);
   weir_ok(weir_memory_attach(&f.backend, NULL));
@@ -144,7 +144,7 @@ static void start(void)
   weir_ok(weir_stream_new(&side, cuda0, 0));
 }
 
-static void stop(void)
+static void detach_fake_device(void)
 {
   weir_ok(weir_memory_detach(cuda0));
   ck_assert(fake_clean(&f));
@@ -156,7 +156,7 @@ START_TEST(what_a_backend_does_not_have_is_said)
   weir_event *timed;
   int priority;
   bool done;
-  start();
+  attach_fake_device();
   refused(weir_stream_priority(&priority, plain), WEIR_ENOTSUP,
           "streams of the fake backend have no priorities");
   refused(weir_stream_query(&done, plain), WEIR_ENOTSUP,
@@ -167,7 +167,7 @@ START_TEST(what_a_backend_does_not_have_is_said)
   refused(weir_event_record(timed, plain), WEIR_ENOTSUP,
           "events of the fake backend neither measure time nor sleep");
   weir_event_release(timed);
-  stop();
+  detach_fake_device();
 }
 END_TEST
 
@@ -175,7 +175,7 @@ START_TEST(every_failure_of_the_device_is_passed_on_and_leaves_things_as_they_we
 {
   weir_event *e;
   bool done;
-  start();
+  attach_fake_device();
   weir_ok(weir_event_new(&e, NULL));
   for (int i = 1; i <= 2; i++) { /* it is made, recorded */
     fake_fail(&f, (uint64_t)i, false, WEIR_ECUDA);
@@ -192,11 +192,11 @@ START_TEST(every_failure_of_the_device_is_passed_on_and_leaves_things_as_they_we
   }
   weir_ok(weir_stream_wait_stream(plain, side));
   weir_event_release(e);
-  stop();
+  detach_fake_device();
 }
 END_TEST
 
-static void count(void *number)
+static void increment_int(void *number)
 {
   ++*(int *)number;
 }
@@ -209,11 +209,11 @@ START_TEST(the_allocator_learns_of_waits)
   weir_event *e;
   for (int by_event = 0; by_event < 2; by_event++) {
     weir_stream *one;
-    start();
+    attach_fake_device();
     weir_ok(weir_stream_from_native(&one, cuda0, fake_handle(&f, 40)));
     fake_hold(&f, 40);
     weir_ok(weir_malloc(&a, BYTES, cuda0, one));
-    fake_submit(&f, 40, count, &ran);
+    fake_submit(&f, 40, increment_int, &ran);
     weir_ok(weir_free(a));
     if (by_event) {
       weir_ok(weir_event_new(&e, NULL));
@@ -228,7 +228,7 @@ START_TEST(the_allocator_learns_of_waits)
     ck_assert_ptr_eq(a, b);
     weir_ok(weir_free(b));
     fake_release(&f, 40);
-    stop();
+    detach_fake_device();
   }
 }
 END_TEST
@@ -240,13 +240,13 @@ START_TEST(a_free_after_an_events_record_is_not_covered_by_it)
   int ran = 0;
   weir_event *e;
   weir_stream *one;
-  start();
+  attach_fake_device();
   weir_ok(weir_stream_from_native(&one, cuda0, fake_handle(&f, 40)));
   fake_hold(&f, 40);
   weir_ok(weir_event_new(&e, NULL));
   weir_ok(weir_event_record(e, one));
   weir_ok(weir_malloc(&a, BYTES, cuda0, one));
-  fake_submit(&f, 40, count, &ran);
+  fake_submit(&f, 40, increment_int, &ran);
   weir_ok(weir_free(a));
   weir_ok(weir_event_wait(e, plain));
   weir_ok(weir_malloc(&b, BYTES, cuda0, plain));
@@ -254,7 +254,7 @@ START_TEST(a_free_after_an_events_record_is_not_covered_by_it)
   weir_ok(weir_free(b));
   weir_event_release(e);
   fake_release(&f, 40);
-  stop();
+  detach_fake_device();
 }
 END_TEST
 
@@ -264,7 +264,7 @@ START_TEST(an_event_outlives_its_device)
   weir_device d;
   bool done;
   weir_ok(weir_event_new(&e, NULL));
-  start();
+  attach_fake_device();
   weir_ok(weir_event_record(e, NULL));
   weir_ok(weir_event_device(&d, e));
   ck_assert(weir_device_equal(d, cuda0));

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static json_t *load(const char *path)
+static json_t *load_json_or_fail(const char *path)
 {
   json_error_t why;
   json_t *j = json_load_file(path, 0, &why);
@@ -61,7 +61,7 @@ static void compare_names(differences *d, json_t *tallied, json_t *reported)
 
 void compare_tally(const char *tally_path, const char *report_path, bool names)
 {
-  json_t *tally = load(tally_path), *report = load(report_path);
+  json_t *tally = load_json_or_fail(tally_path), *report = load_json_or_fail(report_path);
   json_t *want = json_object_get(tally, "totals"), *got = json_object_get(report, "totals");
   differences d = {"", 0};
   const char *key;
@@ -90,7 +90,7 @@ bool remembered_name(const char *name)
 
 void remember_names(const char *tally_path)
 {
-  json_t *tally = load(tally_path);
+  json_t *tally = load_json_or_fail(tally_path);
   size_t i;
   json_t *row;
   json_array_foreach(json_object_get(tally, "apis"), i, row)

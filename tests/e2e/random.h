@@ -51,7 +51,7 @@ int victim_launch(cudaStream_t s, float *p, int n); /* by <<<...>>>; a cudaError
 extern const void *victim_symbol(void); /* host shadow of a 4096-byte __device__ array */
 extern const char victim_ptx[];
 
-static inline uint32_t draw(caller *c, uint32_t below)
+static inline uint32_t caller_random_below(caller *c, uint32_t below)
 {
   uint64_t z = (c->rng += UINT64_C(0x9e3779b97f4a7c15));
   z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);

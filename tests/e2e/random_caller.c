@@ -11,21 +11,21 @@ typedef struct job {
   pthread_t thread;
 } job;
 
-static void step(job *j)
+static void step_random_job(job *j)
 {
-  unsigned half = j->index % 4 == 3 ? draw(&j->c, 2) : j->index % 2;
+  unsigned half = j->index % 4 == 3 ? caller_random_below(&j->c, 2) : j->index % 2;
   if (half)
-    ptds_operations[draw(&j->c, ptds_operation_count)](&j->c);
+    ptds_operations[caller_random_below(&j->c, ptds_operation_count)](&j->c);
   else
-    legacy_operations[draw(&j->c, legacy_operation_count)](&j->c);
+    legacy_operations[caller_random_below(&j->c, legacy_operation_count)](&j->c);
 }
 
-static void *work(void *data)
+static void *run_random_job(void *data)
 {
   job *j = data;
   caller_open(&j->c);
   for (unsigned i = 0; i < j->steps && !j->c.failed; i++)
-    step(j);
+    step_random_job(j);
   caller_close(&j->c);
   return NULL;
 }
@@ -43,7 +43,7 @@ static void before(caller *c)
   CALL(cudaSetDevice, 0);
 }
 
-static void after(caller *c)
+static void reset_all_devices(caller *c)
 {
   void *p = NULL;
   CALL(cudaMalloc, &p, 12345);
@@ -71,7 +71,7 @@ static int finish(job *jobs, unsigned threads, caller *mine, const char *path)
       failed = 1;
     }
   }
-  after(mine);
+  reset_all_devices(mine);
   tally_add(&all, mine->sums);
   if (mine->failed) {
     (void)fprintf(stderr, "random_caller: %s answered %d\n", mine->failed, mine->failed_status);
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     j->c.sums = &j->sums;
     j->c.devices = devices < DEVICES ? devices : DEVICES;
     j->c.device = (int)(i / 2) % j->c.devices;
-    if (pthread_create(&j->thread, NULL, work, j) != 0) return 1;
+    if (pthread_create(&j->thread, NULL, run_random_job, j) != 0) return 1;
   }
   int failed = finish(jobs, threads, &mine, argv[4]);
   free(jobs);

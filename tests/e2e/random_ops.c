@@ -25,9 +25,9 @@ typedef struct spot {
 static spot draw_spot(caller *c, enum side side)
 {
   spot s = {NULL, side, 0};
-  uint32_t i = draw(c, BUFFERS);
+  uint32_t i = caller_random_below(c, BUFFERS);
   if (side == DEV) {
-    s.device = (int)draw(c, (uint32_t)c->devices);
+    s.device = (int)caller_random_below(c, (uint32_t)c->devices);
     s.p = c->dev[s.device][i];
   } else {
     s.p = side == PIN ? c->pinned[i] : c->pageable[i];
@@ -37,40 +37,40 @@ static spot draw_spot(caller *c, enum side side)
 
 static spot draw_host(caller *c)
 {
-  return draw_spot(c, draw(c, 2) ? PIN : PAGE);
+  return draw_spot(c, caller_random_below(c, 2) ? PIN : PAGE);
 }
 
 static spot draw_here(caller *c)
 {
   spot s = draw_spot(c, DEV);
-  s.p = c->dev[c->device][draw(c, BUFFERS)];
+  s.p = c->dev[c->device][caller_random_below(c, BUFFERS)];
   s.device = c->device;
   return s;
 }
 
 static spot draw_any(caller *c)
 {
-  return draw_spot(c, (enum side)draw(c, SIDES));
+  return draw_spot(c, (enum side)caller_random_below(c, SIDES));
 }
 
 /* Up to BUFFER_BYTES; small, large and 0 all come up. */
 static size_t draw_bytes(caller *c)
 {
-  switch (draw(c, 8)) {
+  switch (caller_random_below(c, 8)) {
   case 0:
     return 0;
   case 1:
     return BUFFER_BYTES;
   case 2:
-    return 1 + draw(c, 64);
+    return 1 + caller_random_below(c, 64);
   default:
-    return 1 + draw(c, (uint32_t)BUFFER_BYTES);
+    return 1 + caller_random_below(c, (uint32_t)BUFFER_BYTES);
   }
 }
 
 static cudaStream_t draw_stream(caller *c)
 {
-  uint32_t i = draw(c, STREAMS + 3);
+  uint32_t i = caller_random_below(c, STREAMS + 3);
   if (i == STREAMS) return cudaStreamLegacy;
   if (i == STREAMS + 1) return cudaStreamPerThread;
   return i < STREAMS ? c->stream[i] : NULL;
@@ -103,7 +103,7 @@ static void sum_copy(caller *c, const spot *dst, const spot *src, size_t bytes)
 
 static enum cudaMemcpyKind kind_of(caller *c, const spot *dst, const spot *src)
 {
-  if (draw(c, 2)) return cudaMemcpyDefault;
+  if (caller_random_below(c, 2)) return cudaMemcpyDefault;
   if (dst->side == DEV) return src->side == DEV ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
   return src->side == DEV ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost;
 }
@@ -114,7 +114,7 @@ static enum cudaMemcpyKind kind_of(caller *c, const spot *dst, const spot *src)
 
 static void runtime_malloc(caller *c)
 {
-  size_t n = 1 + draw(c, 3u << 20);
+  size_t n = 1 + caller_random_below(c, 3u << 20);
   void *p = NULL;
   CALL(cudaMalloc, &p, n);
   SUM(alloc, n);
@@ -124,7 +124,7 @@ static void runtime_malloc(caller *c)
 
 static void driver_malloc(caller *c)
 {
-  size_t n = 1 + draw(c, 3u << 20);
+  size_t n = 1 + caller_random_below(c, 3u << 20);
   CUdeviceptr p = 0;
   CALL(cuMemAlloc, &p, n);
   SUM(alloc, n);
@@ -134,7 +134,7 @@ static void driver_malloc(caller *c)
 
 static void pitch(caller *c)
 {
-  size_t w = 1 + draw(c, 1000), h = 1 + draw(c, 50), pitch_bytes = 0;
+  size_t w = 1 + caller_random_below(c, 1000), h = 1 + caller_random_below(c, 50), pitch_bytes = 0;
   void *p = NULL;
   CALL(cudaMallocPitch, &p, &pitch_bytes, w, h);
   SUM(alloc, pitch_bytes * h);
@@ -153,7 +153,8 @@ static void pitch(caller *c)
 
 static void malloc_3d(caller *c)
 {
-  struct cudaExtent e = {4 + 4 * draw(c, 100), 1 + draw(c, 10), 1 + draw(c, 5)};
+  struct cudaExtent e = {4 + 4 * caller_random_below(c, 100), 1 + caller_random_below(c, 10),
+                         1 + caller_random_below(c, 5)};
   struct cudaPitchedPtr p = {0};
   CALL(cudaMalloc3D, &p, e);
   SUM(alloc, p.pitch * e.height * e.depth);
@@ -167,7 +168,7 @@ static void malloc_3d(caller *c)
 
 static void managed(caller *c)
 {
-  size_t n = 1 + draw(c, 1u << 20);
+  size_t n = 1 + caller_random_below(c, 1u << 20);
   void *p = NULL;
   CALL(cudaMallocManaged, &p, n, cudaMemAttachGlobal);
   SUM(alloc, n);
@@ -182,7 +183,7 @@ static void managed(caller *c)
 
 static void pinned(caller *c)
 {
-  size_t n = 1 + draw(c, 1u << 18);
+  size_t n = 1 + caller_random_below(c, 1u << 18);
   void *p = NULL;
   CALL(cudaMallocHost, &p, n);
   CALL(cudaFreeHost, p);
@@ -213,7 +214,7 @@ static void registered(caller *c)
 
 static void async_malloc(caller *c)
 {
-  size_t n = 1 + draw(c, 1u << 20);
+  size_t n = 1 + caller_random_below(c, 1u << 20);
   void *p = NULL;
   cudaStream_t s = draw_stream(c);
   CALL(cudaMallocAsync, &p, n, s);
@@ -231,10 +232,10 @@ static void async_malloc(caller *c)
 
 static void pool_malloc(caller *c)
 {
-  size_t n = 1 + draw(c, 1u << 20);
+  size_t n = 1 + caller_random_below(c, 1u << 20);
   void *p = NULL;
   cudaMemPool_t pool = NULL;
-  cudaStream_t s = c->stream[draw(c, STREAMS)];
+  cudaStream_t s = c->stream[caller_random_below(c, STREAMS)];
   if (cudaDeviceGetDefaultMemPool(&pool, c->device) != cudaSuccess) {
     c->failed = "cudaDeviceGetDefaultMemPool";
     return;
@@ -260,7 +261,7 @@ static void own_pool(caller *c)
                                    .location = {cudaMemLocationTypeDevice, c->device}};
   cudaMemPool_t pool[2] = {NULL, NULL};
   void *p = NULL;
-  cudaStream_t s = c->stream[draw(c, STREAMS)];
+  cudaStream_t s = c->stream[caller_random_below(c, STREAMS)];
   if (cudaMemPoolCreate(&pool[0], &props) != cudaSuccess ||
       cudaMemPoolCreate(&pool[1], &props) != cudaSuccess) {
     c->failed = "cudaMemPoolCreate";
@@ -361,7 +362,8 @@ static void memcpy_on_device(caller *c)
 static void memcpy_peer(caller *c)
 {
   size_t n = draw_bytes(c);
-  int to = (int)draw(c, (uint32_t)c->devices), from = (int)draw(c, (uint32_t)c->devices);
+  int to = (int)caller_random_below(c, (uint32_t)c->devices),
+      from = (int)caller_random_below(c, (uint32_t)c->devices);
   spot d = {c->dev[to][0], DEV, to}, s = {c->dev[from][1], DEV, from};
   CALL(cudaMemcpyPeer, d.p, to, s.p, from, n);
   sum_copy(c, &d, &s, n);
@@ -375,7 +377,7 @@ static void memcpy_peer(caller *c)
 
 static void memcpy_symbol(caller *c)
 {
-  size_t n = draw(c, 4097);
+  size_t n = caller_random_below(c, 4097);
   spot h = draw_host(c), d = {NULL, DEV, c->device}, s = draw_here(c);
   CALL(cudaMemcpyToSymbol, victim_symbol(), h.p, n, 0, cudaMemcpyHostToDevice);
   sum_copy(c, &d, &h, n);
@@ -397,9 +399,9 @@ typedef struct plane {
 
 static plane draw_plane(caller *c)
 {
-  plane p = {1 + draw(c, 900), 1 + draw(c, 64), 0, 0};
-  p.dpitch = p.width + draw(c, 100);
-  p.spitch = p.width + draw(c, 100);
+  plane p = {1 + caller_random_below(c, 900), 1 + caller_random_below(c, 64), 0, 0};
+  p.dpitch = p.width + caller_random_below(c, 100);
+  p.spitch = p.width + caller_random_below(c, 100);
   return p;
 }
 
@@ -418,7 +420,7 @@ static void memcpy_2d(caller *c)
 
 static CUmemorytype type_of(caller *c, const spot *s)
 {
-  if (draw(c, 2)) return CU_MEMORYTYPE_UNIFIED;
+  if (caller_random_below(c, 2)) return CU_MEMORYTYPE_UNIFIED;
   return s->side == DEV ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
@@ -458,7 +460,8 @@ static void memcpy_3d(caller *c)
 {
   spot d, s;
   struct cudaMemcpy3DParms m = {0};
-  size_t w = 1 + draw(c, 100), h = 1 + draw(c, 16), z = 1 + draw(c, 8);
+  size_t w = 1 + caller_random_below(c, 100), h = 1 + caller_random_below(c, 16),
+         z = 1 + caller_random_below(c, 8);
   draw_pair(c, &d, &s);
   m.srcPtr = (struct cudaPitchedPtr){s.p, w + 16, w, h};
   m.dstPtr = (struct cudaPitchedPtr){d.p, w + 32, w, h};
@@ -493,7 +496,8 @@ static CUDA_MEMCPY3D volume(caller *c, spot *d, spot *s, size_t w, size_t h, siz
 static void memcpy_3d_driver(caller *c)
 {
   spot d, s;
-  size_t w = 1 + draw(c, 100), h = 1 + draw(c, 16), z = 1 + draw(c, 8);
+  size_t w = 1 + caller_random_below(c, 100), h = 1 + caller_random_below(c, 16),
+         z = 1 + caller_random_below(c, 8);
   CUDA_MEMCPY3D m = volume(c, &d, &s, w, h, z);
   CALL(cuMemcpy3D, &m);
   sum_copy(c, &d, &s, w * h * z);
@@ -504,9 +508,11 @@ static void memcpy_3d_driver(caller *c)
 
 static void memcpy_3d_peer(caller *c)
 {
-  int to = (int)draw(c, (uint32_t)c->devices), from = (int)draw(c, (uint32_t)c->devices);
+  int to = (int)caller_random_below(c, (uint32_t)c->devices),
+      from = (int)caller_random_below(c, (uint32_t)c->devices);
   spot d = {c->dev[to][0], DEV, to}, s = {c->dev[from][1], DEV, from};
-  size_t w = 1 + draw(c, 100), h = 1 + draw(c, 16), z = 1 + draw(c, 8);
+  size_t w = 1 + caller_random_below(c, 100), h = 1 + caller_random_below(c, 16),
+         z = 1 + caller_random_below(c, 8);
   struct cudaMemcpy3DPeerParms m = {0};
   m.srcPtr = (struct cudaPitchedPtr){s.p, w, w, h};
   m.srcDevice = from;
@@ -537,7 +543,7 @@ static void memcpy_3d_peer(caller *c)
 static void array_runtime(caller *c)
 {
   spot h = draw_host(c), a = {NULL, DEV, c->device}, d = draw_here(c);
-  size_t w = 4 * (1 + draw(c, ARRAY_W)), n = 1 + draw(c, ARRAY_H);
+  size_t w = 4 * (1 + caller_random_below(c, ARRAY_W)), n = 1 + caller_random_below(c, ARRAY_H);
   CALL(cudaMemcpy2DToArray, c->array, 0, 0, h.p, w, w, n, cudaMemcpyHostToDevice);
   sum_copy(c, &a, &h, w * n);
   CALL(cudaMemcpy2DToArrayAsync, c->array, 0, 0, d.p, w, w, n, cudaMemcpyDeviceToDevice,
@@ -547,7 +553,7 @@ static void array_runtime(caller *c)
   sum_copy(c, &h, &a, w * n);
   CALL(cudaMemcpy2DFromArrayAsync, h.p, w, c->array, 0, 0, w, n, cudaMemcpyDefault, draw_stream(c));
   sum_copy(c, &h, &a, w * n);
-  w = 4 * (1 + draw(c, ARRAY_W));
+  w = 4 * (1 + caller_random_below(c, ARRAY_W));
   CALL(cudaMemcpyToArray, c->array, 0, 0, h.p, w, cudaMemcpyHostToDevice);
   sum_copy(c, &a, &h, w);
   CALL(cudaMemcpyToArrayAsync, c->array, 0, 0, h.p, w, cudaMemcpyHostToDevice, draw_stream(c));
@@ -563,7 +569,7 @@ static void array_to_array(caller *c)
   struct cudaChannelFormatDesc f = {32, 0, 0, 0, cudaChannelFormatKindFloat};
   cudaArray_t other = NULL;
   spot a = {NULL, DEV, c->device};
-  size_t w = 4 * (1 + draw(c, ARRAY_W)), n = 1 + draw(c, ARRAY_H);
+  size_t w = 4 * (1 + caller_random_below(c, ARRAY_W)), n = 1 + caller_random_below(c, ARRAY_H);
   CALL(cudaMallocArray, &other, &f, ARRAY_W, ARRAY_H, 0);
   SUM(alloc, (size_t)4 * ARRAY_W * ARRAY_H);
   CALL(cudaMemcpy2DArrayToArray, other, 0, 0, c->array, 0, 0, w, n, cudaMemcpyDeviceToDevice);
@@ -580,7 +586,9 @@ static void array_3d(caller *c)
   struct cudaMemcpy3DParms m = {0};
   m.srcPtr = (struct cudaPitchedPtr){h.p, (size_t)4 * ARRAY_W, ARRAY_W, ARRAY_H};
   m.dstArray = c->array3;
-  m.extent = (struct cudaExtent){1 + draw(c, ARRAY_W), 1 + draw(c, ARRAY_H), 1 + draw(c, ARRAY_D)};
+  m.extent =
+      (struct cudaExtent){1 + caller_random_below(c, ARRAY_W), 1 + caller_random_below(c, ARRAY_H),
+                          1 + caller_random_below(c, ARRAY_D)};
   m.kind = cudaMemcpyHostToDevice;
   CALL(cudaMemcpy3D, &m);
   sum_copy(c, &a, &h, 4 * m.extent.width * m.extent.height * m.extent.depth);
@@ -592,7 +600,7 @@ static void array_driver(caller *c)
   CUDA_ARRAY3D_DESCRIPTOR desc3 = {ARRAY_W, ARRAY_H, 0, CU_AD_FORMAT_FLOAT, 1, 0};
   CUarray x = NULL, y = NULL;
   spot h = draw_host(c), a = {NULL, DEV, c->device}, d = draw_here(c);
-  size_t n = 4 * (1 + draw(c, ARRAY_W));
+  size_t n = 4 * (1 + caller_random_below(c, ARRAY_W));
   CALL(cuArrayCreate, &x, &desc);
   SUM(alloc, (size_t)4 * ARRAY_W * ARRAY_H);
   CALL(cuArray3DCreate, &y, &desc3);
@@ -649,7 +657,8 @@ static void memset_driver(caller *c)
 static void memset_2d_driver(caller *c)
 {
   spot d = draw_here(c);
-  size_t w = 1 + draw(c, 200), h = 1 + draw(c, 50), pitch_bytes = 1024;
+  size_t w = 1 + caller_random_below(c, 200), h = 1 + caller_random_below(c, 50),
+         pitch_bytes = 1024;
   CALL(cuMemsetD2D8, DP(d), pitch_bytes, 1, w, h);
   SUM(memset, w * h);
   CALL(cuMemsetD2D16, DP(d), pitch_bytes, 1, w, h);
@@ -668,7 +677,7 @@ static void memset_2d_driver(caller *c)
 
 static void wait_runtime(caller *c)
 {
-  uint32_t e = draw(c, EVENTS);
+  uint32_t e = caller_random_below(c, EVENTS);
   cudaStream_t s = draw_stream(c);
   CALL(cudaEventRecord, c->event[e], s);
   CALL(cudaEventRecordWithFlags, c->event[e], s, cudaEventRecordDefault);
@@ -684,7 +693,7 @@ static void wait_runtime(caller *c)
 
 static void wait_driver(caller *c)
 {
-  uint32_t e = draw(c, EVENTS);
+  uint32_t e = caller_random_below(c, EVENTS);
   cudaStream_t s = draw_stream(c);
   CALL(cuEventRecord, c->event[e], s);
   CALL(cuEventRecordWithFlags, c->event[e], s, CU_EVENT_RECORD_DEFAULT);
@@ -782,9 +791,9 @@ static void CUDART_CB stream_callback(cudaStream_t s, cudaError_t status, void *
 static void launch_runtime(caller *c)
 {
   float *p = (float *)(void *)c->dev[c->device][2];
-  int n = (int)draw(c, 1000);
+  int n = (int)caller_random_below(c, 1000);
   void *arguments[] = {&p, &n};
-  dim3 grid = {1 + draw(c, 4), 1, 1}, block = {64, 1, 1};
+  dim3 grid = {1 + caller_random_below(c, 4), 1, 1}, block = {64, 1, 1};
   cudaLaunchConfig_t config = {0};
   config.gridDim = grid;
   config.blockDim = block;
@@ -799,14 +808,14 @@ static void launch_runtime(caller *c)
 static void launch_driver(caller *c)
 {
   CUdeviceptr p = (CUdeviceptr)(uintptr_t)c->dev[c->device][2];
-  int n = (int)draw(c, 1000);
+  int n = (int)caller_random_below(c, 1000);
   void *arguments[] = {&p, &n};
   CUlaunchConfig config = {0};
   config.gridDimX = config.gridDimY = config.gridDimZ = 1;
   config.blockDimX = 32, config.blockDimY = config.blockDimZ = 1;
   config.hStream = draw_stream(c);
-  CALL(cuLaunchKernel, c->function, 1 + draw(c, 4), 1, 1, 64, 1, 1, 0, draw_stream(c), arguments,
-       NULL);
+  CALL(cuLaunchKernel, c->function, 1 + caller_random_below(c, 4), 1, 1, 64, 1, 1, 0,
+       draw_stream(c), arguments, NULL);
   CALL(cuLaunchKernelEx, &config, c->function, arguments, NULL);
   CALL(cuLaunchCooperativeKernel, c->function, 1, 1, 1, 64, 1, 1, 0, draw_stream(c), arguments);
   c->sums->launches += 3;

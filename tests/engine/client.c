@@ -26,28 +26,28 @@ typedef struct runner {
 
 static const weir_device gpu = WEIR_CUDA_INIT(0);
 
-static void must(weir_status st, const char *what)
+static void check_weir_call(weir_status st, const char *what)
 {
   if (!st) return;
   (void)fprintf(stderr, "%s: %s\n", what, weir_error_message());
   exit(1);
 }
 
-static uint64_t next(runner *r)
+static uint64_t next_random_word(runner *r)
 {
   uint64_t z = (r->state += UINT64_C(0x9e3779b97f4a7c15));
   z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
   return z ^ z >> 31;
 }
 
-static void get(runner *r, int i, weir_stream *side)
+static void allocate_client_block(runner *r, int i, weir_stream *side)
 {
-  uint64_t x = next(r), bytes = 1 + (x >> 8) % (x & 1 ? 5000 : 3 << 20);
+  uint64_t x = next_random_word(r), bytes = 1 + (x >> 8) % (x & 1 ? 5000 : 3 << 20);
   int kind = (x >> 3 & 3) == 0;
   if (kind)
-    must(weir_pinned_malloc(&r->block[i], bytes), "weir_pinned_malloc");
+    check_weir_call(weir_pinned_malloc(&r->block[i], bytes), "weir_pinned_malloc");
   else
-    must(weir_malloc(&r->block[i], bytes, gpu, x >> 5 & 1 ? side : NULL), "weir_malloc");
+    check_weir_call(weir_malloc(&r->block[i], bytes, gpu, x >> 5 & 1 ? side : NULL), "weir_malloc");
   tally *t = &r->t[kind];
   r->kind[i] = kind;
   r->bytes[i] = bytes;
@@ -57,33 +57,33 @@ static void get(runner *r, int i, weir_stream *side)
   if (t->live > t->peak) t->peak = t->live;
 }
 
-static void give(runner *r, int i)
+static void free_client_block(runner *r, int i)
 {
   tally *t = &r->t[r->kind[i]];
-  must(r->kind[i] ? weir_pinned_free(r->block[i]) : weir_free(r->block[i]), "free");
+  check_weir_call(r->kind[i] ? weir_pinned_free(r->block[i]) : weir_free(r->block[i]), "free");
   r->block[i] = NULL;
   t->frees++;
   t->live -= r->bytes[i];
 }
 
-static void *run(void *argument)
+static void *run_client_thread(void *argument)
 {
   runner *r = argument;
   weir_stream *side;
-  must(weir_stream_create(&side, gpu), "weir_stream_create");
+  check_weir_call(weir_stream_create(&side, gpu), "weir_stream_create");
   for (unsigned i = 0; i < r->steps; i++) {
-    int at = (int)(next(r) % HELD);
+    int at = (int)(next_random_word(r) % HELD);
     if (r->block[at])
-      give(r, at);
+      free_client_block(r, at);
     else
-      get(r, at, side);
+      allocate_client_block(r, at, side);
   }
   for (int i = 0; i < HELD; i++)
-    if (r->block[i] && next(r) % 8) give(r, i);
+    if (r->block[i] && next_random_word(r) % 8) free_client_block(r, i);
   return NULL;
 }
 
-static void print(const runner *r, unsigned threads)
+static void print_tallies(const runner *r, unsigned threads)
 {
   static const char *const names[] = {"device", "pinned"};
   for (int k = 0; k < KINDS; k++) {
@@ -148,10 +148,10 @@ int main(int argc, char **argv)
   for (unsigned i = 0; i < threads; i++) {
     r[i].state = strtoull(argv[1], NULL, 10) * 1000 + i;
     r[i].steps = (unsigned)atoi(argv[3]);
-    (void)pthread_create(&t[i], NULL, run, &r[i]);
+    (void)pthread_create(&t[i], NULL, run_client_thread, &r[i]);
   }
   for (unsigned i = 0; i < threads; i++)
     (void)pthread_join(t[i], NULL);
-  print(r, threads);
+  print_tallies(r, threads);
   return 0;
 }

@@ -21,7 +21,7 @@ struct outcome {
   char output[4096]; /* of stdout */
 };
 
-static const char *build(void)
+static const char *required_build_folder(void)
 {
   const char *folder = getenv("WEIR_BUILD");
   ck_assert_msg(folder && *folder, "WEIR_BUILD is not set");
@@ -30,14 +30,15 @@ static const char *build(void)
 
 /* Runs a program of the build folder on the software device with more environment. (What an example
  * leaks is its own affair, also where the stand-in has a leak checker in it.) */
-static struct outcome run(const char *environment, const char *program, const char *argument)
+static struct outcome run_example(const char *environment, const char *program,
+                                  const char *argument)
 {
   struct outcome o = {.status = -1};
   char command[2048];
   (void)snprintf(
       command, sizeof command,
-      "LD_LIBRARY_PATH='%s/lib/sim' ASAN_OPTIONS=detect_leaks=0 %s '%s/%s' %s 2>/dev/null", build(),
-      environment, build(), program, argument);
+      "LD_LIBRARY_PATH='%s/lib/sim' ASAN_OPTIONS=detect_leaks=0 %s '%s/%s' %s 2>/dev/null",
+      required_build_folder(), environment, required_build_folder(), program, argument);
   FILE *f = popen(command, "r");
   ck_assert_ptr_nonnull(f);
   size_t n = fread(o.output, 1, sizeof o.output - 1, f);
@@ -60,15 +61,15 @@ START_TEST(an_example_is_right_with_one_device_and_two_shared_and_static)
   const struct example *e = &examples[_i];
   char path[64], first[4096];
   (void)snprintf(path, sizeof path, "examples/%s", e->name);
-  struct outcome o = run("WEIR_SIM_DEVICES=1", path, e->argument);
+  struct outcome o = run_example("WEIR_SIM_DEVICES=1", path, e->argument);
   check_right(o, e->name);
   memcpy(first, o.output, sizeof first);
-  o = run("WEIR_SIM_DEVICES=2", path, e->argument);
+  o = run_example("WEIR_SIM_DEVICES=2", path, e->argument);
   check_right(o, e->name);
   ck_assert_str_eq(o.output, first);
   (void)snprintf(path, sizeof path, "examples/sim_static/%s", e->name);
   for (int devices = 1; devices <= 2; devices++) {
-    o = run(devices == 1 ? "WEIR_SIM_DEVICES=1" : "WEIR_SIM_DEVICES=2", path, e->argument);
+    o = run_example(devices == 1 ? "WEIR_SIM_DEVICES=1" : "WEIR_SIM_DEVICES=2", path, e->argument);
     check_right(o, e->name);
     ck_assert_str_eq(o.output, first);
   }
@@ -87,7 +88,7 @@ START_TEST(a_static_program_makes_the_driver_calls_of_a_shared_one)
     (void)snprintf(environment, sizeof environment, "WEIR_SIM_DEVICES=2 WEIR_SIM_COUNTS=%s",
                    counts[i]);
     (void)snprintf(path, sizeof path, "examples/%s%s", i ? "sim_static/" : "", e->name);
-    check_right(run(environment, path, e->argument), e->name);
+    check_right(run_example(environment, path, e->argument), e->name);
   }
   (void)snprintf(command, sizeof command, "test -s %s && diff %s %s >&2", counts[0], counts[0],
                  counts[1]);
@@ -104,7 +105,7 @@ START_TEST(an_example_notices_a_wrong_result)
   char path[64];
   (void)snprintf(path, sizeof path, "tests/examples/no_twins/%s",
                  e->name); /* its kernels do nothing */
-  struct outcome o = run("WEIR_SIM_DEVICES=1", path, e->argument);
+  struct outcome o = run_example("WEIR_SIM_DEVICES=1", path, e->argument);
   ck_assert_int_eq(o.status, 1);
   ck_assert_ptr_null(strstr(o.output, ": ok"));
 }
@@ -115,29 +116,30 @@ START_TEST(an_example_stops_at_an_error)
   const struct example *e = &examples[_i];
   char path[64];
   (void)snprintf(path, sizeof path, "examples/%s", e->name);
-  struct outcome o = run("WEIR_SIM_FAIL=cuMemAlloc_v2:2=2", path, e->argument);
+  struct outcome o = run_example("WEIR_SIM_FAIL=cuMemAlloc_v2:2=2", path, e->argument);
   ck_assert_int_eq(o.status, 2);
 }
 END_TEST
 
 START_TEST(the_driver_example_is_right_with_one_device_and_two)
 {
-  struct outcome o = run("WEIR_SIM_DEVICES=1", "examples/driver", "96");
+  struct outcome o = run_example("WEIR_SIM_DEVICES=1", "examples/driver", "96");
   check_right(o, "driver");
-  o = run("WEIR_SIM_DEVICES=2", "examples/driver", "");
+  o = run_example("WEIR_SIM_DEVICES=2", "examples/driver", "");
   check_right(o, "driver");
-  ck_assert_int_eq(run("WEIR_SIM_FAIL=cuLaunchKernel:1=1", "examples/driver", "16").status, 2);
+  ck_assert_int_eq(run_example("WEIR_SIM_FAIL=cuLaunchKernel:1=1", "examples/driver", "16").status,
+                   2);
 }
 END_TEST
 
 START_TEST(the_allocator_example_runs_and_says_what_is_missing)
 {
   const char *wanted = "as it should be: CUDA out of memory.\n0 MiB live, 64 MiB cached\n";
-  struct outcome o = run("", "examples/memory", "");
+  struct outcome o = run_example("", "examples/memory", "");
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.output, wanted);
-  ck_assert_int_eq(run("WEIR_SIM_DEVICES=0", "examples/memory", "").status, 1);
-  ck_assert_int_eq(run("WEIR_SIM_FAIL=cuMemCreate:9=999", "examples/memory", "").status, 1);
+  ck_assert_int_eq(run_example("WEIR_SIM_DEVICES=0", "examples/memory", "").status, 1);
+  ck_assert_int_eq(run_example("WEIR_SIM_FAIL=cuMemCreate:9=999", "examples/memory", "").status, 1);
 }
 END_TEST
 
@@ -150,15 +152,15 @@ START_TEST(an_engine_example_is_right_without_a_device)
 {
   char path[64], first[4096];
   (void)snprintf(path, sizeof path, "examples/%s", engine[_i]);
-  struct outcome o = run("WEIR_SIM_DEVICES=0", path, "");
+  struct outcome o = run_example("WEIR_SIM_DEVICES=0", path, "");
   ck_assert_msg(o.status == 0, "%s ended with %d and said: %s", path, o.status, o.output);
   ck_assert_uint_gt(strlen(o.output), 10);
   memcpy(first, o.output, sizeof first);
-  o = run("WEIR_SIM_DEVICES=2 CUDA_VISIBLE_DEVICES=", path, "");
+  o = run_example("WEIR_SIM_DEVICES=2 CUDA_VISIBLE_DEVICES=", path, "");
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.output, first);
   if (_i >= WITH_SWITCH) return;
-  o = run("WEIR_SIM_FAIL='cuInit:*=999'", path, "--disable-cuda");
+  o = run_example("WEIR_SIM_FAIL='cuInit:*=999'", path, "--disable-cuda");
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.output, first);
 }
@@ -170,9 +172,9 @@ START_TEST(an_engine_example_says_the_same_with_any_number_of_devices)
                                         "WEIR_SIM_DEVICES=8"};
   char path[64];
   (void)snprintf(path, sizeof path, "examples/%s", engine[_i]);
-  struct outcome first = run("WEIR_SIM_DEVICES=0", path, "");
+  struct outcome first = run_example("WEIR_SIM_DEVICES=0", path, "");
   for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
-    struct outcome o = run(devices[i], path, "");
+    struct outcome o = run_example(devices[i], path, "");
     ck_assert_msg(o.status == 0, "%s ended with %d and said: %s", path, o.status, o.output);
     ck_assert_str_eq(o.output, first.output);
   }
@@ -184,7 +186,8 @@ START_TEST(an_engine_example_uses_the_device_where_there_is_one)
   char path[64];
   (void)snprintf(path, sizeof path, "examples/%s", engine[_i]);
   ck_assert_int_eq(
-      run("WEIR_SIM_MEMORY=64M WEIR_SIM_FAIL='cuMemCreate:*=2,cuMemAlloc_v2:*=2'", path, "").status,
+      run_example("WEIR_SIM_MEMORY=64M WEIR_SIM_FAIL='cuMemCreate:*=2,cuMemAlloc_v2:*=2'", path, "")
+          .status,
       1);
 }
 END_TEST
@@ -196,13 +199,13 @@ START_TEST(the_python_example_is_right_with_one_device_and_two)
 {
   const char *wanted = "pageable: ok\npinned: ok\nmemset: ok\n";
   for (int devices = 1; devices <= 2; devices++) {
-    struct outcome o = run(devices == 1 ? "WEIR_SIM_DEVICES=1" : "WEIR_SIM_DEVICES=2",
-                           "examples/ctypes_vector.py", "20000");
+    struct outcome o = run_example(devices == 1 ? "WEIR_SIM_DEVICES=1" : "WEIR_SIM_DEVICES=2",
+                                   "examples/ctypes_vector.py", "20000");
     ck_assert_msg(o.status == 0, "it ended with %d and said: %s", o.status, o.output);
     ck_assert_str_eq(o.output, wanted);
   }
-  ck_assert_int_ne(run("WEIR_SIM_FAIL=cuMemAlloc_v2:1=2", "examples/ctypes_vector.py", "").status,
-                   0);
+  ck_assert_int_ne(
+      run_example("WEIR_SIM_FAIL=cuMemAlloc_v2:1=2", "examples/ctypes_vector.py", "").status, 0);
 }
 END_TEST
 #endif

@@ -12,14 +12,14 @@
 
 enum { ROUNDS = 12, PAIRS = 1000 };
 
-static void must(cudaError_t error, const char *what)
+static void check_cuda_call(cudaError_t error, const char *what)
 {
   if (error == cudaSuccess) return;
   (void)fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
   exit(1);
 }
 
-static double now(void)
+static double now_nanoseconds(void)
 {
   struct timespec t;
   (void)clock_gettime(CLOCK_MONOTONIC, &t);
@@ -30,27 +30,28 @@ static void copies(const char *name, void *to, const void *from, enum cudaMemcpy
 {
   double best = 1e30;
   for (int i = 0; i < ROUNDS; i++) {
-    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    double start = now();
-    must(cudaMemcpy(to, from, BYTES, kind), "cudaMemcpy");
-    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    double taken = now() - start;
+    check_cuda_call(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    double start = now_nanoseconds();
+    check_cuda_call(cudaMemcpy(to, from, BYTES, kind), "cudaMemcpy");
+    check_cuda_call(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    double taken = now_nanoseconds() - start;
     if (taken < best) best = taken;
   }
   printf("%s %.2f\n", name, (double)BYTES / best);
 }
 
-static void pairs(const char *name, cudaStream_t stream)
+static void time_alloc_free_pairs(const char *name, cudaStream_t stream)
 {
   double best = 1e30;
   for (int round = 0; round < ROUNDS; round++) {
-    double start = now();
+    double start = now_nanoseconds();
     for (int i = 0; i < PAIRS; i++) {
       void *p = NULL;
-      must(stream ? cudaMallocAsync(&p, 1 << 20, stream) : cudaMalloc(&p, 1 << 20), name);
-      must(stream ? cudaFreeAsync(p, stream) : cudaFree(p), name);
+      check_cuda_call(stream ? cudaMallocAsync(&p, 1 << 20, stream) : cudaMalloc(&p, 1 << 20),
+                      name);
+      check_cuda_call(stream ? cudaFreeAsync(p, stream) : cudaFree(p), name);
     }
-    double taken = (now() - start) / PAIRS;
+    double taken = (now_nanoseconds() - start) / PAIRS;
     if (taken < best) best = taken;
   }
   printf("%s %.0f\n", name, best);
@@ -60,8 +61,8 @@ int main(void)
 {
   void *device = NULL, *pinned = NULL, *pageable = malloc(BYTES);
   cudaStream_t stream = NULL;
-  must(cudaMalloc(&device, BYTES), "cudaMalloc");
-  must(cudaMallocHost(&pinned, BYTES), "cudaMallocHost");
+  check_cuda_call(cudaMalloc(&device, BYTES), "cudaMalloc");
+  check_cuda_call(cudaMallocHost(&pinned, BYTES), "cudaMallocHost");
   if (!pageable) return 1;
   memset(pageable, 1, BYTES);
   memset(pinned, 2, BYTES);
@@ -69,12 +70,12 @@ int main(void)
   copies("pinned-to-host", pinned, device, cudaMemcpyDeviceToHost);
   copies("pageable-to-device", device, pageable, cudaMemcpyHostToDevice);
   copies("pageable-to-host", pageable, device, cudaMemcpyDeviceToHost);
-  pairs("malloc-free-pair", NULL);
-  must(cudaStreamCreate(&stream), "cudaStreamCreate");
-  pairs("async-malloc-free-pair", stream);
-  must(cudaStreamDestroy(stream), "cudaStreamDestroy");
-  must(cudaFreeHost(pinned), "cudaFreeHost");
-  must(cudaFree(device), "cudaFree");
+  time_alloc_free_pairs("malloc-free-pair", NULL);
+  check_cuda_call(cudaStreamCreate(&stream), "cudaStreamCreate");
+  time_alloc_free_pairs("async-malloc-free-pair", stream);
+  check_cuda_call(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  check_cuda_call(cudaFreeHost(pinned), "cudaFreeHost");
+  check_cuda_call(cudaFree(device), "cudaFree");
   free(pageable);
   return 0;
 }

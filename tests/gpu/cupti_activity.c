@@ -26,7 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int InitializeInjection(void);
 
-static void CUPTIAPI give(uint8_t **buffer, size_t *bytes, size_t *records)
+static void CUPTIAPI buffer_requested(uint8_t **buffer, size_t *bytes, size_t *records)
 {
   *buffer = aligned_alloc(8, BUFFER);
   *bytes = *buffer ? BUFFER : 0;
@@ -49,8 +49,8 @@ static void write_one(const CUpti_Activity *record)
   }
 }
 
-static void CUPTIAPI take(CUcontext context, uint32_t stream, uint8_t *buffer, size_t bytes,
-                          size_t valid)
+static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer,
+                                      size_t bytes, size_t valid)
 {
   CUpti_Activity *record = NULL;
   (void)context, (void)stream, (void)bytes;
@@ -74,7 +74,8 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
 {
   const char *path = getenv("CUPTI_ACTIVITY_FILE");
   file = path ? fopen(path, "w") : NULL;
-  if (!file || cuptiActivityRegisterCallbacks(give, take) != CUPTI_SUCCESS ||
+  if (!file ||
+      cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed) != CUPTI_SUCCESS ||
       cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != CUPTI_SUCCESS ||
       cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY) != CUPTI_SUCCESS)
     return 0;

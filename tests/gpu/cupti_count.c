@@ -32,7 +32,7 @@ static void cut_version(char *name)
   if (v && v[1] == 'v' && strlen(v) > 5 && strspn(v + 2, "0123456789") == strlen(v + 2)) *v = 0;
 }
 
-static counted *find(const char *function)
+static counted *find_function_row(const char *function)
 {
   char name[80];
   uint32_t hash = 2166136261u;
@@ -56,7 +56,7 @@ static void CUPTIAPI on_call(void *context, CUpti_CallbackDomain domain, CUpti_C
   (void)context, (void)id;
   if (call->callbackSite == CUPTI_API_ENTER) {
     (void)pthread_mutex_lock(&lock);
-    counted *r = find(call->functionName);
+    counted *r = find_function_row(call->functionName);
     r->outer += depth == 0;
     r->driver += driver && driver_depth == 0;
     (void)pthread_mutex_unlock(&lock);

@@ -120,7 +120,7 @@ double tolerance(weir_dtype dtype)
                                   : 4e-6;
 }
 
-static int near(double x, double y, double relative, double absolute)
+static int doubles_are_near(double x, double y, double relative, double absolute)
 {
   if (isnan(x) || isnan(y)) return isnan(x) && isnan(y);
   if (x == y) return 1;
@@ -162,7 +162,8 @@ void alike(const char *what, const weir_tensor *a, const weir_tensor *b, double 
   for (int64_t i = 0; i < weir_tensor_numel(a); i++) {
     double size = t == WEIR_COMPLEX64 ? hypot(v[i][0], v[i][1]) : 0;
     for (int part = 0; part < 2; part++)
-      if (!near(v[i][part], w[i][part], relative, exact ? 0 : absolute + relative * size))
+      if (!doubles_are_near(v[i][part], w[i][part], relative,
+                            exact ? 0 : absolute + relative * size))
         fail_row(__FILE__, __LINE__, "%s, %s: element %lld is %.9g and %.9g", what,
                  weir_dtype_name(t), (long long)i, v[i][part], w[i][part]);
   }
@@ -303,7 +304,7 @@ static int wanted(int number, int argc, char **argv)
   return argc < 2;
 }
 
-static int alone(const char *which)
+static int run_one_row(const char *which)
 {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].number == strtol(which, NULL, 10)) rows[i].run();
@@ -332,7 +333,7 @@ int main(int argc, char **argv)
   /* nor may loading a kernel's code wait for it, as the driver's lazy loading does */
   (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   (void)unsetenv("CUDA_LAUNCH_BLOCKING");
-  if (argc == 3 && !strcmp(argv[1], "-1")) return alone(argv[2]);
+  if (argc == 3 && !strcmp(argv[1], "-1")) return run_one_row(argv[2]);
   need_device();
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     if (!wanted(rows[i].number, argc, argv)) continue;

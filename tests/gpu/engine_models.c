@@ -9,7 +9,7 @@ enum { ITEMS = 37, WIDE = 10 };
 /* ---- data ------------------------------------------------------------------------------------ */
 
 /* The sum of all items an epoch gives, each batch where the options want it. */
-static double epoch(const weir_loader_options *options, int pinned, weir_device where)
+static double sum_loader_epoch(const weir_loader_options *options, int pinned, weir_device where)
 {
   weir_tensor *rows = numbers(WEIR_FLOAT32, weir_shape(ITEMS, WIDE), 3), *sum;
   weir_dataset set;
@@ -39,9 +39,9 @@ void row_loader(void)
   weir_loader_options plain = {.batch_size = 8}, pinned = plain, far = plain;
   pinned.workers = 3, pinned.pin_memory = true, pinned.shuffle = true;
   far = pinned, far.device = CUDA;
-  double expected = epoch(&plain, 0, CPU);
-  HOLDS(epoch(&pinned, 1, CPU) == expected);
-  HOLDS(epoch(&far, 0, CUDA) == expected);
+  double expected = sum_loader_epoch(&plain, 0, CPU);
+  HOLDS(sum_loader_epoch(&pinned, 1, CPU) == expected);
+  HOLDS(sum_loader_epoch(&far, 0, CUDA) == expected);
 }
 
 /* ---- modules --------------------------------------------------------------------------------- */

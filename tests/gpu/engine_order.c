@@ -472,7 +472,7 @@ void row_graphs(void)
   draws_in_a_graph(side);
 }
 
-static void count(void *user, const weir_memory_event *event)
+static void count_memory_action(void *user, const weir_memory_event *event)
 {
   int *seen = user;
   if (event->action >= WEIR_MEMORY_ALLOC && event->action <= WEIR_MEMORY_SEGMENT_UNMAP)
@@ -482,7 +482,7 @@ static void count(void *user, const weir_memory_event *event)
 void row_hooks(void)
 {
   int seen[5] = {0};
-  MUST(weir_memory_set_callback(count, seen));
+  MUST(weir_memory_set_callback(count_memory_action, seen));
   void *p = weir_torch_malloc(1 << 20, 0, NULL), *again;
   HOLDS(p);
   weir_torch_record_stream(p, NULL);

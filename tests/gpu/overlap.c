@@ -18,13 +18,13 @@ static const weir_device gpu = WEIR_CUDA_INIT(0), cpu = {.type = WEIR_DEVICE_CPU
 static weir_tensor *a, *b, *host_in, *host_out, *in, *out;
 static weir_stream *streams[3];
 
-static void must(weir_status st, const char *what)
+static void check_overlap_call(weir_status st, const char *what)
 {
   if (!st) return;
   (void)fprintf(stderr, "overlap: %s: %s\n", what, weir_error_message());
   exit(1);
 }
-#define MUST(call) must((call), #call)
+#define MUST(call) check_overlap_call((call), #call)
 
 static double now_ms(void)
 {
@@ -40,7 +40,7 @@ static void product(void)
   weir_tensor_release(c);
 }
 
-static double run(int what)
+static double time_concurrent_work(int what)
 {
   MUST(weir_synchronize(gpu));
   double begin = now_ms();
@@ -80,8 +80,8 @@ int main(int argc, char **argv)
     return NO_GPU;
   }
   set_up(!strcmp(argv[1], "pinned"), side, bytes);
-  (void)run(7);
+  (void)time_concurrent_work(7);
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    printf("%s %.3f ms\n", parts[i].name, run(parts[i].what));
+    printf("%s %.3f ms\n", parts[i].name, time_concurrent_work(parts[i].what));
   return 0;
 }

@@ -213,7 +213,8 @@ int cudaRuntimeGetVersion(int *version)
   return 0;
 }
 
-static int entry(const char *name, void **out, int version, uint64_t flags, int *status)
+static int resolve_entry_point(const char *name, void **out, int version, uint64_t flags,
+                               int *status)
 {
   fake.calls++;
   void *p = fake.resolve ? fake.resolve(name, version, flags) : NULL;
@@ -225,13 +226,13 @@ static int entry(const char *name, void **out, int version, uint64_t flags, int 
 EXPORT int cudaGetDriverEntryPoint(const char *name, void **out, uint64_t flags, int *status);
 int cudaGetDriverEntryPoint(const char *name, void **out, uint64_t flags, int *status)
 {
-  return entry(name, out, FAKE_RUNTIME * 1000, flags, status);
+  return resolve_entry_point(name, out, FAKE_RUNTIME * 1000, flags, status);
 }
 
 EXPORT int cudaGetDriverEntryPoint_ptsz(const char *name, void **out, uint64_t flags, int *status);
 int cudaGetDriverEntryPoint_ptsz(const char *name, void **out, uint64_t flags, int *status)
 {
-  return entry(name, out, FAKE_RUNTIME * 1000, flags | 2, status);
+  return resolve_entry_point(name, out, FAKE_RUNTIME * 1000, flags | 2, status);
 }
 
 EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **out, int version,
@@ -239,7 +240,7 @@ EXPORT int cudaGetDriverEntryPointByVersion(const char *name, void **out, int ve
 int cudaGetDriverEntryPointByVersion(const char *name, void **out, int version, uint64_t flags,
                                      int *status)
 {
-  return entry(name, out, version, flags, status);
+  return resolve_entry_point(name, out, version, flags, status);
 }
 
 EXPORT int cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **out, int version,
@@ -247,7 +248,7 @@ EXPORT int cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **out, i
 int cudaGetDriverEntryPointByVersion_ptsz(const char *name, void **out, int version, uint64_t flags,
                                           int *status)
 {
-  return entry(name, out, version, flags | 2, status);
+  return resolve_entry_point(name, out, version, flags | 2, status);
 }
 
 #endif

@@ -13,7 +13,7 @@
 #include "interpose/process/process.h"
 #include "interpose/record/context.h"
 
-__thread weir_thread thread_self;
+__thread thread_state thread_self;
 _Atomic bool process_recording;
 _Atomic uint32_t process_epoch;
 fake_state *rig_fake[WEIR_BANKS];
@@ -31,7 +31,7 @@ static rig_log *log_now;
 
 /* ---- the loader's side ----------------------------------------------------------------------- */
 
-bool thread_start(weir_thread *t)
+bool thread_start(thread_state *t)
 {
   memset(t, 0, sizeof *t);
   t->epoch = atomic_load(&process_epoch);
@@ -79,12 +79,12 @@ bool elf_object_span(const void *address, uintptr_t *start, size_t *bytes, bool 
   return false;
 }
 
-bool call_was_abandoned(weir_thread *t)
+bool call_was_abandoned(thread_state *t)
 {
   return t->depth == 0;
 }
 
-void log_message(const char *format, ...)
+void process_say(const char *format, ...)
 {
   (void)format;
 }
@@ -107,7 +107,7 @@ void coverage_add_unknown(const char *name)
 
 /* ---- fixture --------------------------------------------------------------------------------- */
 
-static void load(int bank)
+static void load_fake_library(int bank)
 {
   const char *build = getenv("WEIR_BUILD");
   char path[512];
@@ -130,7 +130,7 @@ static void load_driver(void)
 static void load_fakes(void)
 {
   for (int b = 0; b < WEIR_BANKS; b++)
-    load(b);
+    load_fake_library(b);
   rig_fake[0]->context = 0xc0ffee00;
 }
 

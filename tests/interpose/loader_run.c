@@ -23,7 +23,7 @@ static char folder[64];
 static char *kept[KEPT]; /* outputs of runs, freed at the end */
 static unsigned kept_count;
 
-static const char *join(const char *directory, const char *file)
+static const char *path_in_directory(const char *directory, const char *file)
 {
   static char paths[8][PATH_MAX + 512];
   static unsigned next;
@@ -35,7 +35,7 @@ static const char *join(const char *directory, const char *file)
 
 const char *scratch(const char *file)
 {
-  return join(folder, file);
+  return path_in_directory(folder, file);
 }
 
 const char *built(const char *file)
@@ -43,7 +43,7 @@ const char *built(const char *file)
   const char *build = getenv("WEIR_BUILD");
 
   ck_assert_msg(build != NULL, "WEIR_BUILD is not set: run by tests/run");
-  return join(build, file);
+  return path_in_directory(build, file);
 }
 
 void scratch_begin(void)
@@ -195,7 +195,8 @@ static int by_opening(const void *a, const void *b)
 
 static unsigned find_spools(const char *directory, found_spool *out)
 {
-  char here[PATH_MAX]; /* join() and its like lend their buffers for a short while only */
+  char here
+      [PATH_MAX]; /* path_in_directory() and its like lend their buffers for a short while only */
   DIR *d;
   unsigned n = 0;
 
@@ -205,7 +206,7 @@ static unsigned find_spools(const char *directory, found_spool *out)
   for (struct dirent *e; (e = readdir(d)) && n < MOST_SPOOLS;) {
     spool_reader *r;
     if (!strstr(e->d_name, WEIR_SPOOL_SUFFIX)) continue;
-    (void)snprintf(out[n].path, sizeof out[n].path, "%s", join(here, e->d_name));
+    (void)snprintf(out[n].path, sizeof out[n].path, "%s", path_in_directory(here, e->d_name));
     ck_assert_int_eq(spool_reader_open(&r, out[n].path, false), WEIR_OK);
     out[n].opened = spool_reader_header(r)->clock_first.mono_ns;
     out[n].pid = spool_reader_header(r)->pid;

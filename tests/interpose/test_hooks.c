@@ -783,7 +783,7 @@ START_TEST(a_context_changed_unseen_is_noticed_within_a_few_events)
 }
 END_TEST
 
-static void *many(void *arg)
+static void *sync_many_times(void *arg)
 {
   CUresult (*sync)(void) = (CUresult(*)(void))(uintptr_t)arg;
   for (int i = 0; i < 500; i++)
@@ -797,7 +797,7 @@ START_TEST(threads_record_each_its_own)
   pthread_t t[4];
   void *sync = rig_wrapper(WEIR_BANK_DRIVER, "cuCtxSynchronize");
   for (int i = 0; i < 4; i++)
-    ck_assert_int_eq(pthread_create(&t[i], NULL, many, sync), 0);
+    ck_assert_int_eq(pthread_create(&t[i], NULL, sync_many_times, sync), 0);
   for (int i = 0; i < 4; i++)
     pthread_join(t[i], NULL);
   ck_assert_uint_eq(rig_read()->events, 2000);

@@ -43,7 +43,7 @@ static void *resolve_newer(const char *name, int version, uint64_t flags)
   return resolve(name, version, flags);
 }
 
-static void setup(void)
+static void set_up_resolving_fakes(void)
 {
   rig_setup();
   for (int b = 0; b < WEIR_BANKS; b++)
@@ -51,7 +51,7 @@ static void setup(void)
   rig_unknown = 0;
 }
 
-static void *ask(const char *name, int version, uint64_t flags)
+static void *driver_entry_point(const char *name, int version, uint64_t flags)
 {
   void *p = NULL;
   CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
@@ -80,8 +80,8 @@ START_TEST(all_that_cudart_looks_up_is_wrapped_or_passed_unchanged)
     ck_assert_int_eq(sscanf(line, "%127s %d %x", name, &version, &flags), 3);
     const char *symbol = symbol_for(name, version, flags);
     ck_assert_msg(symbol != NULL, "%s", name);
-    const weir_name *n = hook_name_find(symbol);
-    void *got = ask(name, version, flags), *want = wrapper(symbol);
+    const hook_name *n = hook_name_find(symbol);
+    void *got = driver_entry_point(name, version, flags), *want = wrapper(symbol);
     ck_assert_msg(got == (want ? want : rig_original(0, symbol)), "%s %d %u", name, version, flags);
     ck_assert_msg(rig_covered[n->api] & (want ? WEIR_COVER_LOOKED_UP : WEIR_COVER_PASSED), "%s",
                   name);
@@ -127,8 +127,8 @@ START_TEST(a_name_with_two_abis_gets_the_one_of_its_version)
       {"cuGetProcAddress", 13000, 2, "cuGetProcAddress_v2"},
   };
   for (size_t i = 0; i < sizeof t / sizeof *t; i++)
-    ck_assert_msg(ask(t[i].name, t[i].version, t[i].flags) == wrapper(t[i].symbol), "%s %d",
-                  t[i].name, t[i].version);
+    ck_assert_msg(driver_entry_point(t[i].name, t[i].version, t[i].flags) == wrapper(t[i].symbol),
+                  "%s %d", t[i].name, t[i].version);
 }
 END_TEST
 
@@ -164,7 +164,8 @@ static void *resolve_future(const char *name, int version, uint64_t flags)
 START_TEST(a_name_nobody_knows_is_counted_and_passed)
 {
   rig_fake[0]->resolve = resolve_future;
-  ck_assert_ptr_eq(ask("cuFutureThing", 14000, 0), rig_original(0, "cuGetErrorName"));
+  ck_assert_ptr_eq(driver_entry_point("cuFutureThing", 14000, 0),
+                   rig_original(0, "cuGetErrorName"));
   ck_assert_uint_eq(rig_unknown, 1);
   ck_assert_str_eq(rig_unknown_name, "cuFutureThing");
 }
@@ -179,9 +180,9 @@ START_TEST(the_call_of_a_function_nobody_knows_ends_frees_that_do_not_wait)
   fn real = (fn)(uintptr_t)rig_original(0, "cuGetErrorName");
   rig_fake[0]->resolve = resolve_future;
   atomic_store(&process_mode, WEIR_RELAXED);
-  fn watched = (fn)(uintptr_t)ask("cuFutureThing", 14000, 0);
+  fn watched = (fn)(uintptr_t)driver_entry_point("cuFutureThing", 14000, 0);
   ck_assert(watched != real);
-  ck_assert(watched == (fn)(uintptr_t)ask("cuFutureThing", 14000, 0));
+  ck_assert(watched == (fn)(uintptr_t)driver_entry_point("cuFutureThing", 14000, 0));
   ck_assert_int_eq(work_list(1, streams, 4), 0);
   ck_assert_ptr_null(unwrapped_called());
   ck_assert_int_eq(watched(CUDA_SUCCESS, &text), real(CUDA_SUCCESS, &same));
@@ -218,10 +219,10 @@ END_TEST
 START_TEST(a_version_above_all_known_is_ours_only_if_the_driver_has_no_newer_abi)
 {
   rig_fake[0]->resolve = resolve_newer;
-  ck_assert_ptr_eq(ask("cuMemFree", 14000, 0), wrapper("cuMemFree_v2"));
+  ck_assert_ptr_eq(driver_entry_point("cuMemFree", 14000, 0), wrapper("cuMemFree_v2"));
   ck_assert_uint_eq(rig_unknown, 0);
-  ck_assert_ptr_eq(ask("cuMemAlloc", 13900, 0), wrapper("cuMemAlloc_v2"));
-  ck_assert_ptr_eq(ask("cuMemAlloc", 14000, 0), rig_original(0, "cuGetErrorName"));
+  ck_assert_ptr_eq(driver_entry_point("cuMemAlloc", 13900, 0), wrapper("cuMemAlloc_v2"));
+  ck_assert_ptr_eq(driver_entry_point("cuMemAlloc", 14000, 0), rig_original(0, "cuGetErrorName"));
   ck_assert_uint_eq(rig_unknown, 1);
 }
 END_TEST
@@ -324,7 +325,7 @@ int main(void)
   Suite *s = suite_create("look-ups");
   TCase *c = tcase_create("look-ups");
   tcase_set_timeout(c, 60);
-  tcase_add_checked_fixture(c, setup, rig_teardown);
+  tcase_add_checked_fixture(c, set_up_resolving_fakes, rig_teardown);
 #define ADD(test) tcase_add_test(c, test);
   TESTS(ADD)
   suite_add_tcase(s, c);

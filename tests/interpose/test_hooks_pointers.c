@@ -16,9 +16,9 @@
 #define GIB    (MIB * 1024)
 #define TOP_57 (UINT64_C(1) << 57)
 
-static void add(uint64_t start, uint64_t bytes, block_tag tag)
+static void add_tagged_block(uint64_t start, uint64_t bytes, block_tag tag)
 {
-  pointer_block_add((weir_block){start, bytes, tag});
+  pointer_block_add((pointer_block){start, bytes, tag});
 }
 
 static void expect(uint64_t at, block_tag tag)
@@ -57,9 +57,9 @@ START_TEST(a_block_is_known_from_its_first_byte_to_its_last_and_gone_when_taken)
                                    5 * GIB};
   for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
     for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
-      add(starts[i], sizes[j], DEVICE);
+      add_tagged_block(starts[i], sizes[j], DEVICE);
       check_block(starts[i], sizes[j], DEVICE, 0);
-      weir_block b = pointer_block_remove(starts[i]);
+      pointer_block b = pointer_block_remove(starts[i]);
       ck_assert_uint_eq(b.bytes, sizes[j]);
       ck_assert_uint_eq(b.tag, DEVICE);
       expect(starts[i], 0);
@@ -72,10 +72,10 @@ END_TEST
 
 START_TEST(addresses_past_57_bits_and_ranges_that_wrap_are_refused)
 {
-  add(TOP_57, 4096, DEVICE);
-  add(TOP_57 - 4096, 8192, DEVICE);
-  add(4096, UINT64_MAX - 100, DEVICE);
-  add(0, 4096, DEVICE);
+  add_tagged_block(TOP_57, 4096, DEVICE);
+  add_tagged_block(TOP_57 - 4096, 8192, DEVICE);
+  add_tagged_block(4096, UINT64_MAX - 100, DEVICE);
+  add_tagged_block(0, 4096, DEVICE);
   expect(TOP_57, 0);
   expect(TOP_57 - 1, 0);
   expect(UINT64_MAX, 0);
@@ -87,7 +87,7 @@ END_TEST
 START_TEST(a_block_across_a_48_bit_boundary_is_known_on_both_sides)
 {
   uint64_t edge = UINT64_C(1) << 48;
-  add(edge - 3 * MIB, 6 * MIB, DEVICE);
+  add_tagged_block(edge - 3 * MIB, 6 * MIB, DEVICE);
   check_block(edge - 3 * MIB, 6 * MIB, DEVICE, 0);
   pointer_block_remove(edge - 3 * MIB);
   expect(edge - 1, 0);
@@ -98,7 +98,7 @@ END_TEST
 START_TEST(small_blocks_share_a_page_until_the_last_is_gone)
 {
   for (uint64_t i = 0; i < 8; i++)
-    add(0x7f0000000000 + 512 * i, 512, DEVICE);
+    add_tagged_block(0x7f0000000000 + 512 * i, 512, DEVICE);
   for (uint64_t i = 0; i < 8; i++) {
     expect(0x7f0000000000 + 512 * 7, DEVICE);
     pointer_block_remove(0x7f0000000000 + 512 * i);
@@ -109,12 +109,12 @@ END_TEST
 
 START_TEST(a_block_whose_end_was_not_seen_gives_way_to_its_successors)
 {
-  add(8 * GIB, 4 * GIB, DEVICE);
-  add(9 * GIB + 4096, 8192, PINNED);
+  add_tagged_block(8 * GIB, 4 * GIB, DEVICE);
+  add_tagged_block(9 * GIB + 4096, 8192, PINNED);
   expect(9 * GIB + 4096, PINNED);
   expect(9 * GIB, DEVICE);
   expect(9 * GIB + 4096 + 8192, DEVICE);
-  add(8 * GIB, 4096, PINNED); /* the same start again */
+  add_tagged_block(8 * GIB, 4096, PINNED); /* the same start again */
   expect(8 * GIB, PINNED);
   expect(8 * GIB + 4096, 0);
 }
@@ -123,10 +123,10 @@ END_TEST
 START_TEST(eighty_gib_cost_few_pages_of_our_own)
 {
   struct rusage before, after;
-  add(0x7f0000000000, 4096, DEVICE);
+  add_tagged_block(0x7f0000000000, 4096, DEVICE);
   getrusage(RUSAGE_SELF, &before);
   for (int i = 0; i < 100; i++) {
-    add(0x600000200000, 80 * GIB, DEVICE);
+    add_tagged_block(0x600000200000, 80 * GIB, DEVICE);
     pointer_block_remove(0x600000200000);
   }
   getrusage(RUSAGE_SELF, &after);
@@ -136,9 +136,9 @@ END_TEST
 
 START_TEST(blocks_of_a_context_are_dropped_together)
 {
-  add(1 * GIB, MIB, block_tag_make(WEIR_MEM_DEVICE, 0, 1));
-  add(2 * GIB, MIB, block_tag_make(WEIR_MEM_DEVICE, 0, 2));
-  add(3 * GIB, MIB, block_tag_make(WEIR_MEM_PINNED, 1, 2));
+  add_tagged_block(1 * GIB, MIB, block_tag_make(WEIR_MEM_DEVICE, 0, 1));
+  add_tagged_block(2 * GIB, MIB, block_tag_make(WEIR_MEM_DEVICE, 0, 2));
+  add_tagged_block(3 * GIB, MIB, block_tag_make(WEIR_MEM_PINNED, 1, 2));
   pointer_blocks_drop(block_tag_make(0, 0, 255), block_tag_make(0, 0, 2));
   ck_assert_uint_ne(pointer_tag(1 * GIB), 0);
   expect(2 * GIB, 0);
@@ -156,7 +156,7 @@ static unsigned marks_in(const pointer_page_mark *marks, unsigned n)
   return set;
 }
 
-static const pointer_node *child(const pointer_word *of)
+static const pointer_node *child_node(const pointer_word *of)
 {
   return (const pointer_node *)(uintptr_t)atomic_load(of);
 }
@@ -168,11 +168,11 @@ static unsigned marks_under(uint64_t address)
   unsigned n =
       marks_in(r->mark, 1 << 18) + marks_in(r->mark8, 1 << 15) + marks_in(r->mark64, 1 << 12);
   for (unsigned i = 0; i < 1 << 18; i++) {
-    const pointer_node *g = child(&r->child[i]);
+    const pointer_node *g = child_node(&r->child[i]);
     if (!g) continue;
     n += marks_in(g->mark, 512) + marks_in(g->mark8, 64) + marks_in(g->mark64, 8);
     for (unsigned j = 0; j < 512; j++) {
-      const pointer_node *p = child(&g->child[j]);
+      const pointer_node *p = child_node(&g->child[j]);
       if (p) n += marks_in(p->mark, 512) + marks_in(p->mark8, 64) + marks_in(p->mark64, 8);
     }
   }
@@ -188,7 +188,7 @@ START_TEST(a_block_of_any_size_costs_some_marks_at_its_ends)
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     for (size_t j = 0; j < sizeof offsets / sizeof *offsets; j++) {
       uint64_t start = UINT64_C(0x7e8200000000) + offsets[j];
-      add(start, sizes[i], DEVICE);
+      add_tagged_block(start, sizes[i], DEVICE);
       check_block(start, sizes[i], DEVICE, 0);
       ck_assert_uint_le(marks_under(start), 2 * 3 * 3 * 7);
       pointer_block_remove(start);
@@ -203,8 +203,8 @@ enum { ARENA_BLOCKS = 160 };
 #define ARENA       UINT64_C(0x7d0000000000)
 #define ARENA_BYTES (3 * GIB)
 
-static weir_block in_arena[ARENA_BLOCKS]; /* oldest first; tag 0: gone */
-static bool ended[ARENA_BLOCKS];          /* freed without our knowing */
+static pointer_block in_arena[ARENA_BLOCKS]; /* oldest first; tag 0: gone */
+static bool ended[ARENA_BLOCKS];             /* freed without our knowing */
 
 static uint64_t random_bits(uint64_t *state)
 {
@@ -215,22 +215,22 @@ static uint64_t random_bits(uint64_t *state)
 }
 
 /* Of any size, and of a size like any other; whole pages, as tags differ. */
-static weir_block random_block(uint64_t *state, unsigned n)
+static pointer_block random_block(uint64_t *state, unsigned n)
 {
   uint64_t bytes = (UINT64_C(4096) << random_bits(state) % 19);
   bytes += random_bits(state) % 3 ? 0 : (random_bits(state) % bytes) & ~UINT64_C(4095);
   uint64_t unit = random_bits(state) % 2 ? 4096 : 2 * MIB;
   uint64_t start = ARENA + random_bits(state) % (ARENA_BYTES - bytes) / unit * unit;
-  return (weir_block){start, bytes, block_tag_make(WEIR_MEM_DEVICE, n % 250, n / 250 % 250 + 1)};
+  return (pointer_block){start, bytes, block_tag_make(WEIR_MEM_DEVICE, n % 250, n / 250 % 250 + 1)};
 }
 
-static bool overlap(const weir_block *a, const weir_block *b)
+static bool overlap(const pointer_block *a, const pointer_block *b)
 {
   return a->tag && b->tag && a->start < b->start + b->bytes && b->start < a->start + a->bytes;
 }
 
 /* A place in the list; what lies where the block goes is taken out, or was freed unseen. */
-static void model_add(weir_block b, uint64_t *state)
+static void model_add(pointer_block b, uint64_t *state)
 {
   bool unseen = random_bits(state) % 8 == 0;
   for (int i = 0; i < ARENA_BLOCKS; i++) {
@@ -256,7 +256,7 @@ static void model_check(uint64_t at)
 {
   block_tag tag = 0;
   for (int i = ARENA_BLOCKS - 1; i >= 0; i--) {
-    const weir_block *b = &in_arena[i];
+    const pointer_block *b = &in_arena[i];
     if (!b->tag || at - b->start >= b->bytes) continue;
     if (ended[i]) return; /* anything may be said of it */
     tag = b->tag;
@@ -272,7 +272,7 @@ START_TEST(random_blocks_of_all_sizes_agree_with_a_list_of_them)
   for (unsigned step = 0; step < 6000; step++) {
     model_add(random_block(&state, step), &state);
     for (int k = 0; k < 6; k++) {
-      const weir_block *b = &in_arena[random_bits(&state) % ARENA_BLOCKS];
+      const pointer_block *b = &in_arena[random_bits(&state) % ARENA_BLOCKS];
       if (b->tag) {
         model_check(b->start);
         model_check(b->start - 1);
@@ -292,7 +292,7 @@ END_TEST
 START_TEST(random_blocks_agree_with_a_list)
 {
   enum { LIVE = 200 };
-  static weir_block live[LIVE];
+  static pointer_block live[LIVE];
   unsigned seed = 1;
   for (int step = 0; step < 20000; step++) {
     int i = rand_r(&seed) % LIVE;
@@ -304,8 +304,8 @@ START_TEST(random_blocks_agree_with_a_list)
       live[i].tag = 0;
     } else {
       uint64_t bytes = 1 + (uint64_t)rand_r(&seed) % (rand_r(&seed) % 4 ? 8192 : 40 * MIB);
-      live[i] = (weir_block){base + (uint64_t)(rand_r(&seed) % (16 * (int)MIB)), bytes,
-                             block_tag_make(WEIR_MEM_DEVICE, (unsigned)i, 1)};
+      live[i] = (pointer_block){base + (uint64_t)(rand_r(&seed) % (16 * (int)MIB)), bytes,
+                                block_tag_make(WEIR_MEM_DEVICE, (unsigned)i, 1)};
       pointer_block_add(live[i]);
     }
     int j = rand_r(&seed) % LIVE;
@@ -317,7 +317,7 @@ END_TEST
 enum { THREADS = 4, STEPS = 3000 };
 
 /* Each thread has slots of its own, interleaved with the others' in the same granules. */
-static void *churn(void *arg)
+static void *churn_tagged_slots(void *arg)
 {
   uint64_t id = (uint64_t)(uintptr_t)arg;
   unsigned seed = (unsigned)id + 1;
@@ -326,11 +326,11 @@ static void *churn(void *arg)
     uint64_t slot = (uint64_t)(rand_r(&seed) % 256) * THREADS + id;
     uint64_t start = UINT64_C(0x7b0000000000) + slot * 1536,
              bytes = 512 + (uint64_t)(rand_r(&seed) % 1024);
-    pointer_block_add((weir_block){start, bytes, tag});
+    pointer_block_add((pointer_block){start, bytes, tag});
     if (pointer_tag(start) != tag || pointer_tag(start + bytes - 1) != tag) return (void *)1;
     if (pointer_block_remove(start).bytes != bytes) return (void *)2;
     uint64_t large = UINT64_C(0x6b0000000000) + id * 8 * GIB;
-    pointer_block_add((weir_block){large + 512 * (uint64_t)i, 3 * GIB, tag});
+    pointer_block_add((pointer_block){large + 512 * (uint64_t)i, 3 * GIB, tag});
     if (pointer_tag(large + 2 * GIB) != tag) return (void *)3;
     if (pointer_block_remove(large + 512 * (uint64_t)i).bytes != 3 * GIB) return (void *)4;
   }
@@ -341,7 +341,7 @@ START_TEST(threads_in_the_same_pages_do_not_disturb_each_other)
 {
   pthread_t t[THREADS];
   for (uintptr_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&t[i], NULL, churn, (void *)i), 0);
+    ck_assert_int_eq(pthread_create(&t[i], NULL, churn_tagged_slots, (void *)i), 0);
   for (int i = 0; i < THREADS; i++) {
     void *wrong = NULL;
     pthread_join(t[i], &wrong);
@@ -374,7 +374,7 @@ static void *churn_places(void *argument)
     if (atomic_exchange(&taken[i], true)) continue;
     uint64_t bytes = 1 + random_bits(&state) % (UINT64_C(512) << random_bits(&state) % 18);
     uint64_t start = place_at(i) + random_bits(&state) % (PLACE_BYTES - bytes) / 512 * 512;
-    pointer_block_add((weir_block){start, bytes, tag});
+    pointer_block_add((pointer_block){start, bytes, tag});
     for (int k = 0; k < 8; k++)
       if (pointer_tag(start + random_bits(&state) % bytes) != tag) return (void *)1;
     if (pointer_tag(start + bytes - 1) != tag) return (void *)2;
@@ -406,8 +406,8 @@ START_TEST(ranges_are_freed_and_reused_while_other_threads_look)
   pthread_t t[CHURNERS + LOOKERS];
   void *wrong;
   for (uint64_t i = 0; i < PLACES; i++) {
-    add(place_at(i) + PLACE_BYTES, 2 * MIB, DEVICE);
-    add(place_at(i) + PLACE_BYTES + 2 * MIB, 4096, DEVICE);
+    add_tagged_block(place_at(i) + PLACE_BYTES, 2 * MIB, DEVICE);
+    add_tagged_block(place_at(i) + PLACE_BYTES + 2 * MIB, 4096, DEVICE);
   }
   for (uintptr_t i = 0; i < CHURNERS + LOOKERS; i++)
     ck_assert_int_eq(
@@ -429,7 +429,7 @@ static uint64_t with_the_slot_of_first(void)
 {
   static hash_table t;
   uint64_t x, y, at = FIRST;
-  const weir_entry *slot = hash_table_put(&t, FIRST, 1, 1);
+  const hash_entry *slot = hash_table_put(&t, FIRST, 1, 1);
   ck_assert(slot && hash_table_take(&t, FIRST, &x, &y));
   for (;;) {
     at += 2 * MIB;
@@ -446,7 +446,7 @@ static void *come_and_go(void *address)
 {
   block_tag gone = block_tag_make(WEIR_MEM_DEVICE, 1, 3);
   while (!atomic_load(&enough)) {
-    add(*(const uint64_t *)address, 4096, gone);
+    add_tagged_block(*(const uint64_t *)address, 4096, gone);
     pointer_blocks_drop(block_tag_make(0, 0, 255), block_tag_make(0, 0, 3));
   }
   return NULL;
@@ -459,9 +459,9 @@ START_TEST(a_block_is_not_dropped_with_a_context_that_had_its_slot)
   atomic_store(&enough, false);
   ck_assert_int_eq(pthread_create(&other, NULL, come_and_go, &at), 0);
   for (int i = 0; i < 300000; i++) {
-    add(FIRST, 48 * 4096, DEVICE);
+    add_tagged_block(FIRST, 48 * 4096, DEVICE);
     expect(FIRST, DEVICE);
-    weir_block b = pointer_block_remove(FIRST);
+    pointer_block b = pointer_block_remove(FIRST);
     ck_assert(b.tag == DEVICE && b.bytes == 48 * 4096);
   }
   atomic_store(&enough, true);
@@ -472,7 +472,7 @@ START_TEST(a_block_is_not_dropped_with_a_context_that_had_its_slot)
 END_TEST
 
 static unsigned visited;
-static void visit(void *context, uint64_t key, uint64_t x, uint64_t y)
+static void check_visited_entry(void *context, uint64_t key, uint64_t x, uint64_t y)
 {
   (void)context;
   ck_assert_uint_eq(x, key * 2);
@@ -489,7 +489,7 @@ START_TEST(a_table_grows_and_reuses_what_was_taken_out)
   for (uint64_t k = 1; k <= 50000; k += 2)
     ck_assert(hash_table_take(&t, k * 512, &x, &y) && x == k * 1024);
   visited = 0;
-  hash_table_each(&t, visit, NULL);
+  hash_table_each(&t, check_visited_entry, NULL);
   ck_assert_uint_eq(visited, 25000);
   for (uint64_t k = 1; k <= 50000; k++)
     ck_assert((hash_table_find(&t, k * 512) != NULL) == (k % 2 == 0));

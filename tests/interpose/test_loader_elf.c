@@ -147,7 +147,7 @@ START_TEST(test_the_loaders_functions_are_found)
 }
 END_TEST
 
-static Suite *suite(void)
+static Suite *loader_elf_suite(void)
 {
   Suite *s = suite_create("loader: elf");
   TCase *t = tcase_create("elf");
@@ -164,7 +164,7 @@ static Suite *suite(void)
 
 int main(void)
 {
-  SRunner *r = srunner_create(suite());
+  SRunner *r = srunner_create(loader_elf_suite());
   int failed;
 
   srunner_run_all(r, CK_ENV);

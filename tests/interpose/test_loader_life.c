@@ -40,7 +40,7 @@ static const struct life {
     {"cancel", 0, 1, 1, 1, {6}, 2},
 };
 
-static outcome live(enum preload how, const char *mode, const char *const *env)
+static outcome run_life_victim(enum preload how, const char *mode, const char *const *env)
 {
   const char *const argv[] = {built("tests/victims/loader/life"), mode, NULL};
 
@@ -50,7 +50,7 @@ static outcome live(enum preload how, const char *mode, const char *const *env)
 START_TEST(test_every_image_has_its_events)
 {
   const struct life *l = &lives[_i];
-  outcome plain = live(WITHOUT, l->mode, NULL), o = live(WITH, l->mode, NULL);
+  outcome plain = run_life_victim(WITHOUT, l->mode, NULL), o = run_life_victim(WITH, l->mode, NULL);
   tally t = count_spools("cudaMalloc");
 
   ck_assert_msg(o.status == l->status && plain.status == l->status,
@@ -78,7 +78,7 @@ START_TEST(test_a_daemon_without_descriptors_or_parent_goes_on_recording)
   ck_assert_int_eq(pipe(pipes), 0);
   ck_assert_int_eq(dup2(pipes[1], 9), 9); /* inherited by the daemon; read ends when it has ended */
   close(pipes[1]);
-  ck_assert_int_eq(live(WITH, "daemon", NULL).status, 0);
+  ck_assert_int_eq(run_life_victim(WITH, "daemon", NULL).status, 0);
   close(9);
   ck_assert_int_eq((int)read(pipes[0], &byte, 1), 0);
   close(pipes[0]);
@@ -94,7 +94,7 @@ START_TEST(test_forks_amid_starting_threads_lose_nothing)
 {
   tally t;
 
-  ck_assert_int_eq(live(WITH, "fork-storm", NULL).status, 0);
+  ck_assert_int_eq(run_life_victim(WITH, "fork-storm", NULL).status, 0);
   t = count_spools("cudaMalloc");
   ck_assert_uint_eq(t.events, 8 * 2000 + 20 * 3);
   ck_assert_uint_eq(t.of[0], 8 * 2000);
@@ -109,7 +109,7 @@ static const char *const out_of_reach[] = {"chroot", "setuid"};
 /* Without its file a spool can't grow: what no longer fits is counted, and the program goes on. */
 START_TEST(test_a_spool_out_of_reach_counts_what_it_drops)
 {
-  outcome o = live(WITH, out_of_reach[_i], NULL);
+  outcome o = run_life_victim(WITH, out_of_reach[_i], NULL);
   tally t = count_spools("cudaMalloc");
 
   if (o.status == 9) return; /* both take root */
@@ -123,7 +123,7 @@ END_TEST
 
 START_TEST(test_errno_is_left_alone)
 {
-  outcome o = live(WITH, "errno", NULL);
+  outcome o = run_life_victim(WITH, "errno", NULL);
 
   ck_assert_str_eq(o.out, "errno 0 77\n");
 }
@@ -133,7 +133,7 @@ START_TEST(test_a_call_left_by_longjmp_is_counted_and_the_next_recorded)
 {
   tally t;
 
-  ck_assert_int_eq(live(WITH, "jump", NULL).status, 0);
+  ck_assert_int_eq(run_life_victim(WITH, "jump", NULL).status, 0);
   t = count_spools("cudaMalloc");
   ck_assert_uint_eq(t.events, 5);
   ck_assert_uint_eq(t.dropped, 1);
@@ -142,7 +142,7 @@ END_TEST
 
 START_TEST(test_a_programs_note_is_in_its_spool)
 {
-  ck_assert_int_eq(live(WITH, "note", NULL).status, 0);
+  ck_assert_int_eq(run_life_victim(WITH, "note", NULL).status, 0);
   ck_assert_uint_eq(count_spools("cudaMalloc").notes, 1);
 }
 END_TEST
@@ -152,7 +152,7 @@ START_TEST(test_a_wrong_option_is_said_and_the_default_used)
   static const char *const wrong[] = {"WEIR_MODE=stern", "WEIR_STACKS=many", "WEIR_SPOOL_LIMIT=-3",
                                       "WEIR_DEEPBIND=perhaps"};
   const char *const env[] = {wrong[_i], NULL};
-  outcome o = live(WITH, "fork-exec", env);
+  outcome o = run_life_victim(WITH, "fork-exec", env);
 
   ck_assert_int_eq(o.status, 0);
   ck_assert_ptr_nonnull(strstr(o.err, "weir: "));
@@ -167,7 +167,7 @@ START_TEST(test_a_folder_that_is_gone_is_said_and_no_trouble)
   outcome o;
 
   ck_assert_int_eq(rmdir(scratch("spools")), 0);
-  o = live(WITH, "fork", NULL);
+  o = run_life_victim(WITH, "fork", NULL);
   ck_assert_int_eq(o.status, 0);
   ck_assert_ptr_nonnull(strstr(o.err, "weir: nothing is recorded"));
 }
@@ -179,7 +179,7 @@ START_TEST(test_a_folder_that_cannot_be_written_is_said)
 
   ck_assert_int_eq(rmdir(scratch("spools")), 0);
   ck_assert_int_eq(symlink("/sys/kernel", scratch("spools")), 0);
-  o = live(WITH, "five", NULL);
+  o = run_life_victim(WITH, "five", NULL);
   ck_assert_int_eq(o.status, 5);
   ck_assert_ptr_nonnull(strstr(o.err, "weir: nothing is recorded"));
 }
@@ -191,7 +191,7 @@ START_TEST(test_who_makes_no_call_is_told_nothing)
 
   ck_assert_int_eq(rmdir(scratch("spools")), 0);
   ck_assert_int_eq(symlink("/sys/kernel", scratch("spools")), 0);
-  o = live(WITH, "none", NULL);
+  o = run_life_victim(WITH, "none", NULL);
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.err, "");
 }
@@ -203,7 +203,7 @@ START_TEST(test_nothing_is_said_to_what_took_the_place_of_stderr)
 
   ck_assert_int_eq(rmdir(scratch("spools")), 0);
   ck_assert_int_eq(symlink("/sys/kernel", scratch("spools")), 0);
-  o = live(WITH, "own-stderr", NULL);
+  o = run_life_victim(WITH, "own-stderr", NULL);
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.out, "-1\n");
 }
@@ -262,7 +262,7 @@ static const char *collector_says(void)
 }
 
 /* The value of a line of the collector's, or "". */
-static const char *said(const char *text, const char *key)
+static const char *collector_value(const char *text, const char *key)
 {
   static char values[16][256];
   static unsigned next;
@@ -297,25 +297,25 @@ START_TEST(test_the_collector_is_started_and_nobody_notices)
   tally t;
 
   install(collector);
-  plain = live(WITHOUT, waits[_i], NULL);
+  plain = run_life_victim(WITHOUT, waits[_i], NULL);
   ck_assert_int_eq(dup2(1, 9), 9); /* a descriptor of the program's */
-  o = live(BY_ITSELF, waits[_i], by_itself());
+  o = run_life_victim(BY_ITSELF, waits[_i], by_itself());
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.out, plain.out);
   ck_assert_str_eq(o.err, "");
   text = collector_says();
-  directory = said(text, "spool-dir");
+  directory = collector_value(text, "spool-dir");
   (void)snprintf(expected, sizeof expected, "%d", (int)o.pid);
-  ck_assert_str_eq(said(text, "arguments"), "collect --spool-dir --pid --output");
-  ck_assert_str_eq(said(text, "pid"), expected);
-  ck_assert_str_eq(said(text, "preload"), "none");
-  ck_assert_str_eq(said(text, "kept"), "kept");
-  ck_assert_str_eq(said(text, "fd 0"), "/dev/null");
-  ck_assert_str_eq(said(text, "fd 1"), "/dev/null");
-  ck_assert_str_eq(said(text, "fd 2"), "/dev/null");
-  ck_assert_str_eq(said(text, "fd 9"), "closed");
+  ck_assert_str_eq(collector_value(text, "arguments"), "collect --spool-dir --pid --output");
+  ck_assert_str_eq(collector_value(text, "pid"), expected);
+  ck_assert_str_eq(collector_value(text, "preload"), "none");
+  ck_assert_str_eq(collector_value(text, "kept"), "kept");
+  ck_assert_str_eq(collector_value(text, "fd 0"), "/dev/null");
+  ck_assert_str_eq(collector_value(text, "fd 1"), "/dev/null");
+  ck_assert_str_eq(collector_value(text, "fd 2"), "/dev/null");
+  ck_assert_str_eq(collector_value(text, "fd 9"), "closed");
   close(9);
-  ck_assert_str_ne(said(text, "parent"), expected);
+  ck_assert_str_ne(collector_value(text, "parent"), expected);
   t = count(directory, "cudaMalloc");
   ck_assert_uint_eq(t.spools, 1);
   ck_assert_uint_eq(t.events, 3);
@@ -329,9 +329,9 @@ START_TEST(test_children_join_the_folder_of_the_first)
   tally t;
 
   install(collector);
-  ck_assert_int_eq(live(BY_ITSELF, "fork-exec", by_itself()).status, 0);
+  ck_assert_int_eq(run_life_victim(BY_ITSELF, "fork-exec", by_itself()).status, 0);
   text = collector_says();
-  directory = said(text, "spool-dir");
+  directory = collector_value(text, "spool-dir");
   t = count(directory, "cudaMalloc");
   ck_assert_uint_eq(t.spools, 3);
   ck_assert_uint_eq(t.events, 8);
@@ -344,7 +344,7 @@ START_TEST(test_a_program_without_cuda_makes_nothing)
   outcome o;
 
   install(NULL);
-  o = live(BY_ITSELF, "none", by_itself());
+  o = run_life_victim(BY_ITSELF, "none", by_itself());
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.err, "");
   ck_assert_int_ne(access(scratch("trace.db"), F_OK), 0);
@@ -359,7 +359,7 @@ START_TEST(test_a_missing_collector_is_said_and_the_spool_stays)
   tally t;
 
   install(NULL);
-  o = live(BY_ITSELF, "five", by_itself());
+  o = run_life_victim(BY_ITSELF, "five", by_itself());
   ck_assert_int_eq(o.status, 5);
   ck_assert_ptr_nonnull(strstr(o.err, "weir import"));
   at = strstr(o.err, "stay in ");
@@ -371,7 +371,7 @@ START_TEST(test_a_missing_collector_is_said_and_the_spool_stays)
 }
 END_TEST
 
-static Suite *suite(void)
+static Suite *loader_life_suite(void)
 {
   Suite *s = suite_create("loader: life");
   TCase *t = tcase_create("life");
@@ -400,7 +400,7 @@ static Suite *suite(void)
 
 int main(void)
 {
-  SRunner *r = srunner_create(suite());
+  SRunner *r = srunner_create(loader_life_suite());
   int failed;
 
   srunner_run_all(r, CK_ENV);

@@ -15,7 +15,7 @@ static void assert_same(const outcome *a, const outcome *b)
 }
 
 /* Runs argv with and without; they must agree; returns what was recorded. */
-static tally twice(const char *const *argv, const char *const *env)
+static tally run_with_and_without(const char *const *argv, const char *const *env)
 {
   outcome plain = run(WITHOUT, argv, env), watched = run(WITH, argv, env);
   tally t = count_spools("cudaMalloc");
@@ -28,10 +28,10 @@ static tally twice(const char *const *argv, const char *const *env)
   return t;
 }
 
-static tally look(const char *mode)
+static tally run_lookup_victim(const char *mode)
 {
   const char *const argv[] = {built("tests/victims/loader/look"), mode, NULL};
-  return twice(argv, NULL);
+  return run_with_and_without(argv, NULL);
 }
 
 static const char *const linked[] = {"calls-lazy", "calls-now", "calls-noplt", "calls-nopie",
@@ -43,7 +43,7 @@ START_TEST(test_linked_calls_and_pointers_are_seen)
   const char *const argv[] = {path, NULL};
 
   (void)snprintf(path, sizeof path, "%s/%s", built("tests/victims/loader"), linked[_i]);
-  ck_assert_uint_eq(twice(argv, NULL).events, 5);
+  ck_assert_uint_eq(run_with_and_without(argv, NULL).events, 5);
 }
 END_TEST
 
@@ -52,13 +52,13 @@ START_TEST(test_linked_calls_are_seen_when_bound_at_start)
   const char *const argv[] = {built("tests/victims/loader/calls-lazy"), NULL};
   const char *const env[] = {"LD_BIND_NOW=1", NULL};
 
-  ck_assert_uint_eq(twice(argv, env).events, 5);
+  ck_assert_uint_eq(run_with_and_without(argv, env).events, 5);
 }
 END_TEST
 
 START_TEST(test_answers_by_handle_are_wrapped_and_misses_keep_their_message)
 {
-  tally t = look("handle");
+  tally t = run_lookup_victim("handle");
 
   ck_assert_uint_eq(t.events, 2);
   ck_assert_uint_eq(t.other, 1); /* cuMemAlloc_v2 */
@@ -78,7 +78,7 @@ START_TEST(test_ctypes_calls_are_seen)
       "for i in range(3): print(rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(16)), p.value)\n"
       "print(hasattr(rt, 'cudaNoSuchThing'))\n",
       built("tests/victims/loader/libcudart.so.13"));
-  ck_assert_uint_eq(twice(argv, NULL).events, 3);
+  ck_assert_uint_eq(run_with_and_without(argv, NULL).events, 3);
 }
 END_TEST
 
@@ -93,7 +93,7 @@ START_TEST(test_python_is_not_told_of_functions_that_are_not_there)
       NULL};
   outcome o;
 
-  ck_assert_uint_eq(twice(argv, NULL).events, 0);
+  ck_assert_uint_eq(run_with_and_without(argv, NULL).events, 0);
   o = run(WITH, argv, NULL);
   ck_assert_ptr_nonnull(strstr(o.out, "cudaMalloc False"));
 }
@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(test_nothing_is_found_where_nothing_is)
 {
-  tally t = look("nothing");
+  tally t = run_lookup_victim("nothing");
 
   ck_assert_uint_eq(t.events + t.other, 0);
 }
@@ -109,7 +109,7 @@ END_TEST
 
 START_TEST(test_answers_in_the_global_scope_are_wrapped)
 {
-  tally t = look("global");
+  tally t = run_lookup_victim("global");
 
   ck_assert_uint_eq(t.events, 2);
   ck_assert_uint_eq(t.other, 1);
@@ -118,7 +118,7 @@ END_TEST
 
 START_TEST(test_a_local_library_is_not_found_by_default)
 {
-  tally t = look("local");
+  tally t = run_lookup_victim("local");
 
   ck_assert_uint_eq(t.events + t.other, 0);
 }
@@ -126,37 +126,37 @@ END_TEST
 
 START_TEST(test_two_runtimes_keep_their_own_functions)
 {
-  ck_assert_uint_eq(look("both").events, 3);
+  ck_assert_uint_eq(run_lookup_victim("both").events, 3);
 }
 END_TEST
 
 START_TEST(test_versioned_look_ups_are_wrapped)
 {
-  ck_assert_uint_eq(look("version").events, 2);
+  ck_assert_uint_eq(run_lookup_victim("version").events, 2);
 }
 END_TEST
 
 START_TEST(test_dlsym_found_by_dlsym_is_ours)
 {
-  ck_assert_uint_eq(look("self").events, 3);
+  ck_assert_uint_eq(run_lookup_victim("self").events, 3);
 }
 END_TEST
 
 START_TEST(test_odd_names_and_failures_are_as_without_us)
 {
-  ck_assert_uint_eq(look("odd").events, 0);
+  ck_assert_uint_eq(run_lookup_victim("odd").events, 0);
 }
 END_TEST
 
 START_TEST(test_a_local_plugin_is_seen_by_name_and_by_look_up)
 {
-  ck_assert_uint_eq(look("plugin").events, 3);
+  ck_assert_uint_eq(run_lookup_victim("plugin").events, 3);
 }
 END_TEST
 
 START_TEST(test_a_deepbind_plugin_is_seen)
 {
-  ck_assert_uint_eq(look("deepbind").events, 3);
+  ck_assert_uint_eq(run_lookup_victim("deepbind").events, 3);
 }
 END_TEST
 
@@ -165,25 +165,25 @@ START_TEST(test_deepbind_can_be_kept)
   const char *const argv[] = {built("tests/victims/loader/look"), "deepbind", NULL};
   const char *const env[] = {"WEIR_DEEPBIND=keep", NULL};
 
-  ck_assert_uint_lt(twice(argv, env).events, 3);
+  ck_assert_uint_lt(run_with_and_without(argv, env).events, 3);
 }
 END_TEST
 
 START_TEST(test_a_plugin_loaded_again_elsewhere_is_seen_again)
 {
-  ck_assert_uint_eq(look("reload").events, 6);
+  ck_assert_uint_eq(run_lookup_victim("reload").events, 6);
 }
 END_TEST
 
 START_TEST(test_a_plugins_runpath_counts_for_what_it_opens)
 {
-  ck_assert_uint_eq(look("runpath").events, 0);
+  ck_assert_uint_eq(run_lookup_victim("runpath").events, 0);
 }
 END_TEST
 
 START_TEST(test_a_namespace_works_and_is_said_to_be_unseen)
 {
-  tally t = look("namespace");
+  tally t = run_lookup_victim("namespace");
 
   ck_assert_uint_eq(t.events, 1); /* the one in the base namespace */
   ck_assert_uint_eq(t.notes, 1);
@@ -192,7 +192,7 @@ END_TEST
 
 START_TEST(test_a_runtime_packed_under_another_name_is_seen)
 {
-  ck_assert_uint_eq(look("packed").events, 3);
+  ck_assert_uint_eq(run_lookup_victim("packed").events, 3);
 }
 END_TEST
 
@@ -200,13 +200,13 @@ END_TEST
  * passed as they are. */
 START_TEST(test_two_copies_of_one_runtime_keep_to_their_own)
 {
-  ck_assert_uint_eq(look("copies").events, 3 + 2 + 2);
+  ck_assert_uint_eq(run_lookup_victim("copies").events, 3 + 2 + 2);
 }
 END_TEST
 
 START_TEST(test_copies_that_go_and_come_again_are_told_apart_at_every_call)
 {
-  look("copies_again");
+  run_lookup_victim("copies_again");
 }
 END_TEST
 
@@ -214,19 +214,19 @@ START_TEST(test_calls_before_our_constructor_are_seen)
 {
   const char *const argv[] = {built("tests/victims/loader/calls-early"), NULL};
 
-  ck_assert_uint_eq(twice(argv, NULL).events, 5 + 3);
+  ck_assert_uint_eq(run_with_and_without(argv, NULL).events, 5 + 3);
 }
 END_TEST
 
 START_TEST(test_a_library_with_a_runtime_inside_keeps_its_own)
 {
-  ck_assert_uint_eq(look("embed").events, 0);
+  ck_assert_uint_eq(run_lookup_victim("embed").events, 0);
 }
 END_TEST
 
 START_TEST(test_64_threads_look_up_at_once)
 {
-  ck_assert_uint_eq(look("threads").events, 64 * 500);
+  ck_assert_uint_eq(run_lookup_victim("threads").events, 64 * 500);
 }
 END_TEST
 
@@ -236,7 +236,7 @@ START_TEST(test_a_linked_shim_is_called_as_without_us)
 {
   const char *const argv[] = {built("tests/victims/loader/calls-shim"), NULL};
 
-  ck_assert_uint_eq(twice(argv, NULL).events, 0);
+  ck_assert_uint_eq(run_with_and_without(argv, NULL).events, 0);
 }
 END_TEST
 
@@ -268,7 +268,7 @@ END_TEST
 /* Its references lead to us, and the driver comes with its first call. */
 START_TEST(test_a_library_that_loads_the_driver_at_its_first_call_works_and_is_seen)
 {
-  ck_assert_uint_eq(look("stub").other, 4);
+  ck_assert_uint_eq(run_lookup_victim("stub").other, 4);
 }
 END_TEST
 
@@ -276,7 +276,7 @@ START_TEST(test_variables_of_the_functions_names_are_no_shims)
 {
   const char *const argv[] = {built("tests/victims/loader/pointers"), NULL};
 
-  ck_assert_uint_eq(twice(argv, NULL).other, 2);
+  ck_assert_uint_eq(run_with_and_without(argv, NULL).other, 2);
 }
 END_TEST
 
@@ -306,7 +306,7 @@ START_TEST(test_a_preloaded_library_that_hooks_look_ups_is_used_and_seen)
 }
 END_TEST
 
-static Suite *suite(void)
+static Suite *loader_lookup_suite(void)
 {
   Suite *s = suite_create("loader: look-up");
   TCase *t = tcase_create("look-up");
@@ -349,7 +349,7 @@ static Suite *suite(void)
 
 int main(void)
 {
-  SRunner *r = srunner_create(suite());
+  SRunner *r = srunner_create(loader_lookup_suite());
   int failed;
 
   srunner_run_all(r, CK_ENV);

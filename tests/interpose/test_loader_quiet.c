@@ -7,7 +7,7 @@
 
 #include "tests/interpose/loader_run.h"
 
-static outcome shell(enum preload how, const char *command, const char *const *env)
+static outcome run_shell_with(enum preload how, const char *command, const char *const *env)
 {
   const char *const argv[] = {"sh", "-c", command, NULL};
 
@@ -54,8 +54,8 @@ static const char *const *quiet_env(void)
 
 START_TEST(test_a_program_without_cuda_does_as_without_us)
 {
-  outcome plain = shell(WITHOUT, commands[_i], quiet_env());
-  outcome watched = shell(WITH, commands[_i], quiet_env());
+  outcome plain = run_shell_with(WITHOUT, commands[_i], quiet_env());
+  outcome watched = run_shell_with(WITH, commands[_i], quiet_env());
   tally t = count_spools("cudaMalloc");
 
   ck_assert_int_eq(plain.status, watched.status);
@@ -70,11 +70,11 @@ END_TEST
 
 START_TEST(test_what_we_need_is_libc_alone)
 {
-  outcome o = shell(WITHOUT,
-                    "readelf -dW \"$BUILT/lib/libweir-preload.so\" | sed -n "
-                    "'s/.*(NEEDED).*\\[\\(.*\\)\\]/\\1/p' | "
-                    "grep -v '^ld-linux' | tr '\\n' ' '",
-                    quiet_env());
+  outcome o = run_shell_with(WITHOUT,
+                             "readelf -dW \"$BUILT/lib/libweir-preload.so\" | sed -n "
+                             "'s/.*(NEEDED).*\\[\\(.*\\)\\]/\\1/p' | "
+                             "grep -v '^ld-linux' | tr '\\n' ' '",
+                             quiet_env());
 
   ck_assert_str_eq(o.out, "libc.so.6 ");
 }
@@ -92,7 +92,7 @@ START_TEST(test_what_we_export_is_our_hooks_and_nothing_else)
 
   (void)snprintf(command, sizeof command, "%s%s", list,
                  "grep -v ' _*cu[A-Z_a-z0-9]*@[^@]' | sort | tr '\\n' ' '");
-  o = shell(WITHOUT, command, quiet_env());
+  o = run_shell_with(WITHOUT, command, quiet_env());
   ck_assert_str_eq(o.out, "A libcudart.so.11.0 A libcudart.so.12 A libcudart.so.13 A weir_driver "
                           "T __asan_default_options T dlclose T dlmopen T dlopen T dlsym T dlvsym "
                           "T execl T execle T execlp T execv T execve T execvp T execvpe "
@@ -101,28 +101,28 @@ START_TEST(test_what_we_export_is_our_hooks_and_nothing_else)
                  "grep ' _*cu' | grep -cv '^T "
                  "\\(cu[A-Z][A-Za-z0-9_]*@weir_driver\\|\\(__\\)\\?cuda[A-Z][A-Za-z0-9_]*"
                  "@libcudart.so.1\\(1.0\\|2\\|3\\)\\)$'");
-  o = shell(WITHOUT, command, quiet_env());
+  o = run_shell_with(WITHOUT, command, quiet_env());
   ck_assert_str_eq(o.out, "0\n");
   (void)snprintf(command, sizeof command, "%s%s", list,
                  "grep -c '^T cudaMalloc@libcudart.so\\|^T cuInit@weir'");
-  o = shell(WITHOUT, command, quiet_env());
+  o = run_shell_with(WITHOUT, command, quiet_env());
   ck_assert_str_eq(o.out, "4\n");
 }
 END_TEST
 
 START_TEST(test_our_thread_storage_is_small)
 {
-  outcome o =
-      shell(WITHOUT,
-            "readelf -lW \"$BUILT/lib/libweir-preload.so\" | while read -r type _ _ _ _ size _; do "
-            "[ \"$type\" = TLS ] && echo $((size < 2048)); done",
-            quiet_env());
+  outcome o = run_shell_with(
+      WITHOUT,
+      "readelf -lW \"$BUILT/lib/libweir-preload.so\" | while read -r type _ _ _ _ size _; do "
+      "[ \"$type\" = TLS ] && echo $((size < 2048)); done",
+      quiet_env());
 
   ck_assert_str_eq(o.out, "1\n");
 }
 END_TEST
 
-static Suite *suite(void)
+static Suite *loader_quiet_suite(void)
 {
   Suite *s = suite_create("loader: quiet");
   TCase *t = tcase_create("quiet");
@@ -140,7 +140,7 @@ static Suite *suite(void)
 
 int main(void)
 {
-  SRunner *r = srunner_create(suite());
+  SRunner *r = srunner_create(loader_quiet_suite());
   int failed;
 
   srunner_run_all(r, CK_ENV);

@@ -70,14 +70,14 @@ typedef struct worker {
 
 #define DO(expression) (w->failed += (expression) != CUDA_SUCCESS)
 
-static uint64_t next(worker *w)
+static uint64_t next_random_word(worker *w)
 {
   uint64_t z = (w->state += UINT64_C(0x9e3779b97f4a7c15));
   z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
   return z ^ z >> 31;
 }
 
-static void check(worker *w, CUdeviceptr p, unsigned n, unsigned value)
+static void check_device_words(worker *w, CUdeviceptr p, unsigned n, unsigned value)
 {
   memset(w->host, 0, n * sizeof *w->host);
   DO(call.cuMemcpyDtoHAsync_v2(w->host, p, n * sizeof *w->host, w->stream));
@@ -93,14 +93,14 @@ static void fill_and_free(worker *w, unsigned n, unsigned value)
   CUdeviceptr p, q;
   DO(call.cuMemAlloc_v2(&p, n * sizeof value));
   DO(call.cuMemsetD32Async(p, value, n, w->stream));
-  check(w, p, n, value);
+  check_device_words(w, p, n, value);
   DO(call.cuMemsetD32Async(p, ~value, n, w->stream)); /* under way when it is freed */
   DO(call.cuMemFree_v2(p));
   DO(call.cuMemAlloc_v2(&q, n * sizeof value));
   for (unsigned i = 0; i < n; i++)
     w->host[i] = value + 1;
   DO(call.cuMemcpyHtoDAsync_v2(q, w->host, n * sizeof value, w->stream));
-  check(w, q, n, value + 1);
+  check_device_words(w, q, n, value + 1);
   DO(call.cuMemFree_v2(q));
 }
 
@@ -131,7 +131,7 @@ static void questions(worker *w, unsigned n)
   DO(call.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
   DO(call.cuMemGetInfo_v2(&free_now, &total));
   w->wrong += free_now > total;
-  if (next(w) % 4 == 0) DO(call.cuIpcGetMemHandle(&handle, p));
+  if (next_random_word(w) % 4 == 0) DO(call.cuIpcGetMemHandle(&handle, p));
   DO(call.cuMemFree_v2(p));
   w->wrong += call.cuMemFree_v2(p + 512) == CUDA_SUCCESS;
 }
@@ -145,20 +145,20 @@ static void to_the_other_device(worker *w, unsigned n, unsigned value)
   }
   DO(call.cuMemsetD32Async(p[1], value, n, w->stream));
   CUcontext to = contexts[(w->number + 1) % DEVICES], from = contexts[w->number % DEVICES];
-  if (next(w) % 2)
+  if (next_random_word(w) % 2)
     DO(call.cuMemcpyPeerAsync(p[0], to, p[1], from, n * sizeof value, w->stream));
   else /* behind the memset all the same, and ahead of what follows */
     DO(call.cuMemcpyPeer(p[0], to, p[1], from, n * sizeof value));
-  if (next(w) % 2) DO(call.cuStreamSynchronize(w->stream));
+  if (next_random_word(w) % 2) DO(call.cuStreamSynchronize(w->stream));
   DO(call.cuMemFree_v2(p[1]));
   DO(call.cuCtxSetCurrent(contexts[(w->number + 1) % DEVICES]));
-  check(w, p[0], n, value);
+  check_device_words(w, p[0], n, value);
   DO(call.cuMemFree_v2(p[0]));
   DO(call.cuCtxSetCurrent(contexts[w->number % DEVICES]));
 }
 
 /* The device's pool, and one that comes and goes while others ask what is in all of them. */
-static void pools(worker *w, unsigned n, unsigned value)
+static void use_two_pools(worker *w, unsigned n, unsigned value)
 {
   PFN_cuMemPoolCreate_v11020 create =
       (PFN_cuMemPoolCreate_v11020)(uintptr_t)rig_original(WEIR_BANK_DRIVER, "cuMemPoolCreate");
@@ -172,8 +172,8 @@ static void pools(worker *w, unsigned n, unsigned value)
   DO(call.cuMemAllocAsync(&q, n * sizeof value, w->stream));
   DO(call.cuMemsetD32Async(p, value, n, w->stream));
   DO(call.cuMemsetD32Async(q, ~value, n, w->stream));
-  check(w, p, n, value);
-  check(w, q, n, ~value);
+  check_device_words(w, p, n, value);
+  check_device_words(w, q, n, ~value);
   DO(call.cuMemFreeAsync(p, w->stream));
   DO(call.cuMemFreeAsync(q, w->stream));
   DO(call.cuMemPoolTrimTo(pool, 0));
@@ -184,7 +184,7 @@ static void stream_anew(worker *w)
 {
   DO(call.cuStreamDestroy_v2(w->stream)); /* perhaps with work */
   DO(call.cuStreamCreate(&w->stream, CU_STREAM_NON_BLOCKING));
-  if (next(w) % 2) DO(call.cuCtxSynchronize());
+  if (next_random_word(w) % 2) DO(call.cuCtxSynchronize());
 }
 
 static void capture(worker *w)
@@ -208,9 +208,9 @@ static void too_much(worker *w)
   w->wrong += call.cuMemAlloc_v2(&p, (size_t)1 << 40) != CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void turn(worker *w)
+static void run_random_turn(worker *w)
 {
-  uint64_t x = next(w);
+  uint64_t x = next_random_word(w);
   unsigned n = 256u << (x >> 8) % 12, value = (unsigned)(x >> 32);
   switch (x % 16) {
   case 0:
@@ -236,21 +236,21 @@ static void turn(worker *w)
     break;
   case 9:
   case 10:
-    pools(w, n, value);
+    use_two_pools(w, n, value);
     break;
   default:
     fill_and_free(w, n, value);
   }
 }
 
-static void *work(void *argument)
+static void *run_race_worker(void *argument)
 {
   worker *w = argument;
   w->host = malloc(sizeof *w->host << 20);
   DO(call.cuCtxSetCurrent(contexts[w->number % DEVICES]));
   DO(call.cuStreamCreate(&w->stream, CU_STREAM_NON_BLOCKING));
   for (int i = 0; i < TURNS; i++)
-    turn(w);
+    run_random_turn(w);
   DO(call.cuStreamDestroy_v2(w->stream));
   free(w->host);
   spool_writer_release(&thread_self.writer);
@@ -259,7 +259,7 @@ static void *work(void *argument)
 
 /* ---- the suite ------------------------------------------------------------------------------- */
 
-static void start(void)
+static void set_up_real_driver(void)
 {
   static char device[512];
   const char *build = getenv("WEIR_BUILD");
@@ -363,7 +363,7 @@ START_TEST(threads_share_caches_rings_and_lists)
     ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[i], i), CUDA_SUCCESS);
   for (unsigned i = 0; i < THREADS; i++) {
     w[i] = (worker){.state = i, .number = i};
-    ck_assert_int_eq(pthread_create(&t[i], NULL, work, &w[i]), 0);
+    ck_assert_int_eq(pthread_create(&t[i], NULL, run_race_worker, &w[i]), 0);
   }
   for (unsigned i = 0; i < THREADS; i++) {
     ck_assert_int_eq(pthread_join(t[i], NULL), 0);
@@ -437,7 +437,7 @@ int main(void)
 {
   Suite *s = suite_create("interpose/race");
   TCase *c = tcase_create("race");
-  tcase_add_checked_fixture(c, start, rig_teardown);
+  tcase_add_checked_fixture(c, set_up_real_driver, rig_teardown);
   tcase_set_timeout(c, 0);
   tcase_add_test(c, a_context_that_is_found_is_on_its_own_device);
   tcase_add_test(c, memory_of_a_destroyed_context_comes_again_as_another_s);

@@ -24,7 +24,7 @@ static void on_given(void *self, const block_cache_freed *g)
   (void)__atomic_add_fetch(&told.bytes, g->bytes, __ATOMIC_RELAXED);
 }
 
-static void start(uint64_t capacity, uint64_t keep, uint64_t decay)
+static void open_block_cache(uint64_t capacity, uint64_t keep, uint64_t decay)
 {
   block_cache_options o = {.keep_bytes = keep, .decay_ms = decay, .on_given = on_given};
   memset(&told, 0, sizeof told);
@@ -33,7 +33,7 @@ static void start(uint64_t capacity, uint64_t keep, uint64_t decay)
 }
 
 /* Everything the program had is freed by now. */
-static void stop(void)
+static void close_block_cache(void)
 {
   block_cache_counters s;
   for (int i = 0; i < 8; i++)
@@ -48,7 +48,7 @@ static void stop(void)
   fake_fini(&f);
 }
 
-static uint64_t take(uint64_t bytes, bool want_hit)
+static uint64_t allocate_from_block_cache(uint64_t bytes, bool want_hit)
 {
   uint64_t at;
   bool hit;
@@ -66,7 +66,7 @@ static weir_status free_somehow(uint64_t at, void *const *streams, unsigned coun
   return block_cache_release(&b, streams, count, clock_ticks(), full);
 }
 
-static bool give(uint64_t at, int stream)
+static bool free_to_block_cache(uint64_t at, int stream)
 {
   bool full = false;
   void *handle = stream >= 0 ? fake_handle(&f, stream) : NULL;
@@ -74,7 +74,7 @@ static bool give(uint64_t at, int stream)
   return full;
 }
 
-static block_cache_counters stats(void)
+static block_cache_counters block_cache_stats(void)
 {
   block_cache_counters s;
   block_cache_get_stats(w, &s);
@@ -88,16 +88,17 @@ static void nothing(void *argument)
 
 START_TEST(a_freed_block_serves_the_next_request_of_its_size_class_whole)
 {
-  start(64 * MIB, 64 * MIB, 0);
-  uint64_t a = take(3 * MIB, false), b = take(1000, false);
+  open_block_cache(64 * MIB, 64 * MIB, 0);
+  uint64_t a = allocate_from_block_cache(3 * MIB, false),
+           b = allocate_from_block_cache(1000, false);
   ck_assert_uint_eq(f.used, 4 * MIB + 1024);
-  give(a, -1);
-  give(b, -1);
-  ck_assert_uint_eq(take(4 * MIB, true), a);
-  ck_assert_uint_eq(take(513, true), b);
-  ck_assert_uint_ne(take(MIB, false), a);
-  ck_assert_uint_ne(take(1025, false), b);
-  ck_assert_uint_eq(stats().hits, 2);
+  free_to_block_cache(a, -1);
+  free_to_block_cache(b, -1);
+  ck_assert_uint_eq(allocate_from_block_cache(4 * MIB, true), a);
+  ck_assert_uint_eq(allocate_from_block_cache(513, true), b);
+  ck_assert_uint_ne(allocate_from_block_cache(MIB, false), a);
+  ck_assert_uint_ne(allocate_from_block_cache(1025, false), b);
+  ck_assert_uint_eq(block_cache_stats().hits, 2);
   block_cache_abandon(w);
   fake_fini(&f);
 }
@@ -105,158 +106,159 @@ END_TEST
 
 START_TEST(a_block_is_never_split_for_a_smaller_request)
 {
-  start(64 * MIB, 64 * MIB, 0);
-  uint64_t a = take(8 * MIB, false);
-  give(a, -1);
-  uint64_t b = take(2 * MIB, false);
+  open_block_cache(64 * MIB, 64 * MIB, 0);
+  uint64_t a = allocate_from_block_cache(8 * MIB, false);
+  free_to_block_cache(a, -1);
+  uint64_t b = allocate_from_block_cache(2 * MIB, false);
   ck_assert(b < a || b >= a + 8 * MIB);
-  give(b, -1);
-  stop();
+  free_to_block_cache(b, -1);
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(a_block_is_not_reused_before_the_named_streams_are_done)
 {
-  start(64 * MIB, 64 * MIB, 0);
+  open_block_cache(64 * MIB, 64 * MIB, 0);
   fake_hold(&f, 1);
   fake_submit(&f, 1, nothing, NULL);
-  uint64_t a = take(2 * MIB, false);
-  give(a, 1);
+  uint64_t a = allocate_from_block_cache(2 * MIB, false);
+  free_to_block_cache(a, 1);
   ck_assert_int_eq(block_cache_find(a).state, BLOCK_CACHE_WAITING);
-  uint64_t b = take(2 * MIB, false);
+  uint64_t b = allocate_from_block_cache(2 * MIB, false);
   ck_assert_uint_ne(a, b);
   fake_release(&f, 1);
-  ck_assert_uint_eq(take(2 * MIB, true), a);
+  ck_assert_uint_eq(allocate_from_block_cache(2 * MIB, true), a);
   ck_assert_uint_eq(f.syncs, 0);
-  give(a, -1);
-  give(b, -1);
-  stop();
+  free_to_block_cache(a, -1);
+  free_to_block_cache(b, -1);
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(one_marker_covers_all_frees_before_it)
 {
-  start(64 * MIB, 64 * MIB, 0);
+  open_block_cache(64 * MIB, 64 * MIB, 0);
   uint64_t at[16];
   fake_hold(&f, 1);
   for (int i = 0; i < 16; i++)
-    at[i] = take(512, false);
+    at[i] = allocate_from_block_cache(512, false);
   for (int i = 0; i < 16; i++)
-    give(at[i], 1);
+    free_to_block_cache(at[i], 1);
   fake_release(&f, 1);
   for (int i = 0; i < 16; i++)
-    (void)take(512, true);
+    (void)allocate_from_block_cache(512, true);
   ck_assert_uint_eq(f.records, 1);
   for (int i = 0; i < 16; i++)
-    give(at[i], -1);
-  stop();
+    free_to_block_cache(at[i], -1);
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(a_wait_for_everything_settles_earlier_frees_and_no_later_one)
 {
-  start(64 * MIB, 64 * MIB, 0);
+  open_block_cache(64 * MIB, 64 * MIB, 0);
   fake_hold(&f, 1);
   fake_submit(&f, 1, nothing, NULL);
-  uint64_t a = take(512, false), b = take(1024, false);
-  give(a, 1);
+  uint64_t a = allocate_from_block_cache(512, false), b = allocate_from_block_cache(1024, false);
+  free_to_block_cache(a, 1);
   uint64_t clock = block_cache_clock(w);
-  give(b, 1);
+  free_to_block_cache(b, 1);
   block_cache_complete(w, clock);
   ck_assert_int_eq(block_cache_find(a).state, BLOCK_CACHE_IDLE);
   ck_assert_int_eq(block_cache_find(b).state, BLOCK_CACHE_WAITING);
   ck_assert_uint_eq(f.records, 0);
-  stop();
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(nothing_is_recorded_or_asked_while_a_capture_is_live)
 {
-  start(64 * MIB, 64 * MIB, 0);
+  open_block_cache(64 * MIB, 64 * MIB, 0);
   f.streams[1].capturing = true;
-  uint64_t a = take(512, false);
-  give(a, 1);
-  uint64_t b = take(512, false);
+  uint64_t a = allocate_from_block_cache(512, false);
+  free_to_block_cache(a, 1);
+  uint64_t b = allocate_from_block_cache(512, false);
   ck_assert_uint_eq(f.records + f.queries, 0);
   f.streams[1].capturing = false;
-  ck_assert_uint_eq(take(512, true), a);
-  give(a, -1);
-  give(b, -1);
-  stop();
+  ck_assert_uint_eq(allocate_from_block_cache(512, true), a);
+  free_to_block_cache(a, -1);
+  free_to_block_cache(b, -1);
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(a_stream_that_ended_busy_is_waited_for_by_later_frees)
 {
-  start(64 * MIB, 64 * MIB, 0);
-  uint64_t a = take(512, false);
+  open_block_cache(64 * MIB, 64 * MIB, 0);
+  uint64_t a = allocate_from_block_cache(512, false);
   fake_hold(&f, 1);
   fake_submit(&f, 1, nothing, NULL);
   ck_assert_int_eq(block_cache_stream_ends(w, fake_handle(&f, 1), true), WEIR_OK);
-  give(a, 2);
-  uint64_t b = take(512, false);
+  free_to_block_cache(a, 2);
+  uint64_t b = allocate_from_block_cache(512, false);
   ck_assert_uint_ne(a, b);
   fake_release(&f, 1);
-  ck_assert_uint_eq(take(512, true), a);
-  give(a, -1);
-  give(b, -1);
-  stop();
+  ck_assert_uint_eq(allocate_from_block_cache(512, true), a);
+  free_to_block_cache(a, -1);
+  free_to_block_cache(b, -1);
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(the_handle_of_an_ended_stream_may_mean_another)
 {
-  start(64 * MIB, 64 * MIB, 0);
-  uint64_t a = take(512, false), b = take(1024, false);
+  open_block_cache(64 * MIB, 64 * MIB, 0);
+  uint64_t a = allocate_from_block_cache(512, false), b = allocate_from_block_cache(1024, false);
   fake_hold(&f, 1);
   fake_submit(&f, 1, nothing, NULL);
-  give(a, 1);
+  free_to_block_cache(a, 1);
   ck_assert_int_eq(block_cache_stream_ends(w, fake_handle(&f, 1), true), WEIR_OK);
   fake_release(&f, 1);
   fake_hold(&f, 1); /* the new stream of that handle */
   fake_submit(&f, 1, nothing, NULL);
-  give(b, 1);
-  ck_assert_uint_eq(take(512, true), a);
+  free_to_block_cache(b, 1);
+  ck_assert_uint_eq(allocate_from_block_cache(512, true), a);
   ck_assert_int_eq(block_cache_find(b).state, BLOCK_CACHE_WAITING);
-  give(a, -1);
-  stop();
+  free_to_block_cache(a, -1);
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(cached_bytes_stay_below_the_bound)
 {
-  start(64 * MIB, 8 * MIB, 0);
+  open_block_cache(64 * MIB, 8 * MIB, 0);
   uint64_t at[8];
   for (int i = 0; i < 8; i++)
-    at[i] = take(2 * MIB, false);
+    at[i] = allocate_from_block_cache(2 * MIB, false);
   for (int i = 0; i < 8; i++) {
-    ck_assert(!give(at[i], -1));
-    ck_assert_uint_le(stats().idle_bytes, 8 * MIB);
+    ck_assert(!free_to_block_cache(at[i], -1));
+    ck_assert_uint_le(block_cache_stats().idle_bytes, 8 * MIB);
   }
-  ck_assert_uint_eq(stats().idle_bytes, 8 * MIB);
+  ck_assert_uint_eq(block_cache_stats().idle_bytes, 8 * MIB);
   ck_assert_uint_eq(f.used, 8 * MIB);
-  stop();
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(more_waiting_than_may_be_kept_is_said)
 {
-  start(64 * MIB, 3 * MIB, 0);
+  open_block_cache(64 * MIB, 3 * MIB, 0);
   fake_hold(&f, 1);
   fake_submit(&f, 1, nothing, NULL);
-  uint64_t a = take(2 * MIB, false), b = take(2 * MIB, false);
-  ck_assert(!give(a, 1));
-  ck_assert(give(b, 1));
-  stop();
+  uint64_t a = allocate_from_block_cache(2 * MIB, false),
+           b = allocate_from_block_cache(2 * MIB, false);
+  ck_assert(!free_to_block_cache(a, 1));
+  ck_assert(free_to_block_cache(b, 1));
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(a_bound_of_nothing_keeps_nothing)
 {
-  start(64 * MIB, 0, 0);
-  give(take(512, false), -1);
+  open_block_cache(64 * MIB, 0, 0);
+  free_to_block_cache(allocate_from_block_cache(512, false), -1);
   ck_assert_uint_eq(f.used, 0);
-  stop();
+  close_block_cache();
 }
 END_TEST
 
@@ -264,15 +266,16 @@ START_TEST(out_of_memory_comes_only_after_all_idle_memory_went_back)
 {
   uint64_t at;
   bool hit;
-  start(16 * MIB, 16 * MIB, 0);
-  uint64_t a = take(6 * MIB, false), b = take(6 * MIB, false);
-  give(a, -1);
-  uint64_t c = take(10 * MIB, false);
-  ck_assert_uint_eq(stats().idle, 0);
+  open_block_cache(16 * MIB, 16 * MIB, 0);
+  uint64_t a = allocate_from_block_cache(6 * MIB, false),
+           b = allocate_from_block_cache(6 * MIB, false);
+  free_to_block_cache(a, -1);
+  uint64_t c = allocate_from_block_cache(10 * MIB, false);
+  ck_assert_uint_eq(block_cache_stats().idle, 0);
   ck_assert_int_eq(block_cache_malloc(w, 2 * MIB, &at, &hit), WEIR_EOOM);
-  give(b, -1);
-  give(c, -1);
-  stop();
+  free_to_block_cache(b, -1);
+  free_to_block_cache(c, -1);
+  close_block_cache();
 }
 END_TEST
 
@@ -283,31 +286,32 @@ static void missed(uint64_t at, block_cache_reason why)
 
 START_TEST(a_miss_says_why)
 {
-  start(16 * MIB, 6 * MIB, 0);
+  open_block_cache(16 * MIB, 6 * MIB, 0);
   fake_hold(&f, 1);
-  uint64_t a = take(4 * MIB, false), b = take(4 * MIB, false), c = take(512, false);
+  uint64_t a = allocate_from_block_cache(4 * MIB, false),
+           b = allocate_from_block_cache(4 * MIB, false), c = allocate_from_block_cache(512, false);
   missed(a, BLOCK_CACHE_FIRST);
   missed(b, BLOCK_CACHE_IN_USE);
   missed(c, BLOCK_CACHE_FIRST);
-  give(a, 1);
-  a = take(4 * MIB, false);
+  free_to_block_cache(a, 1);
+  a = allocate_from_block_cache(4 * MIB, false);
   missed(a, BLOCK_CACHE_WAITED_FOR);
   fake_release(&f, 1);
-  give(take(4 * MIB, true), -1);
-  missed(take(4 * MIB, true), BLOCK_CACHE_HIT);
-  give(b, -1);
-  give(a, -1); /* 8 MiB are more than may be kept */
+  free_to_block_cache(allocate_from_block_cache(4 * MIB, true), -1);
+  missed(allocate_from_block_cache(4 * MIB, true), BLOCK_CACHE_HIT);
+  free_to_block_cache(b, -1);
+  free_to_block_cache(a, -1); /* 8 MiB are more than may be kept */
   ck_assert_uint_eq(told.count[BLOCK_CACHE_LIMIT], 1);
-  take(4 * MIB, true);
-  b = take(4 * MIB, false);
+  allocate_from_block_cache(4 * MIB, true);
+  b = allocate_from_block_cache(4 * MIB, false);
   missed(b, BLOCK_CACHE_LIMIT);
-  give(c, -1);
-  uint64_t d = take(2 * MIB, false);
+  free_to_block_cache(c, -1);
+  uint64_t d = allocate_from_block_cache(2 * MIB, false);
   ck_assert_uint_eq(told.count[BLOCK_CACHE_TRIM], 0);
-  uint64_t e = take(2 * MIB, false); /* no room but what the idle block has */
+  uint64_t e = allocate_from_block_cache(2 * MIB, false); /* no room but what the idle block has */
   ck_assert_uint_eq(told.count[BLOCK_CACHE_TRIM], 1);
-  give(d, -1);
-  missed(take(512, false), BLOCK_CACHE_TRIM);
+  free_to_block_cache(d, -1);
+  missed(allocate_from_block_cache(512, false), BLOCK_CACHE_TRIM);
   (void)e;
   block_cache_abandon(w);
   fake_fini(&f);
@@ -317,78 +321,78 @@ END_TEST
 START_TEST(a_double_free_and_a_strange_pointer_are_refused)
 {
   bool full;
-  start(16 * MIB, 16 * MIB, 0);
-  uint64_t a = take(512, false);
-  give(a, -1);
+  open_block_cache(16 * MIB, 16 * MIB, 0);
+  uint64_t a = allocate_from_block_cache(512, false);
+  free_to_block_cache(a, -1);
   ck_assert_int_eq(block_cache_free(a, NULL, 0, &full), WEIR_EINVAL);
   ck_assert_int_eq(block_cache_free(a + 256, NULL, 0, &full), WEIR_EINVAL);
   ck_assert_int_eq(block_cache_find(a + 256).state, BLOCK_CACHE_NONE);
-  stop();
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(a_block_is_released_once_and_as_the_allocation_it_was_found_as)
 {
-  start(64 * MIB, 64 * MIB, 0);
+  open_block_cache(64 * MIB, 64 * MIB, 0);
   bool full;
-  uint64_t a = take(512, false);
+  uint64_t a = allocate_from_block_cache(512, false);
   block_cache_block first = block_cache_find(a), none = block_cache_find(a + 8);
   ck_assert_ptr_eq(first.backend, &f.backend);
   ck_assert_int_eq(block_cache_release(&first, NULL, 0, 0, &full), WEIR_OK);
   ck_assert_int_eq(block_cache_release(&first, NULL, 0, 0, &full), WEIR_EINVAL);
   ck_assert_int_eq(block_cache_release(&none, NULL, 0, 0, &full), WEIR_EINVAL);
-  ck_assert_uint_eq(take(512, true), a);
+  ck_assert_uint_eq(allocate_from_block_cache(512, true), a);
   ck_assert_int_eq(block_cache_release(&first, NULL, 0, 0, &full), WEIR_EINVAL);
   ck_assert_int_eq(block_cache_find(a).state, BLOCK_CACHE_LIVE);
-  give(a, -1);
-  stop();
+  free_to_block_cache(a, -1);
+  close_block_cache();
 }
 END_TEST
 
 /* The device's own free may wait for work that the program does not wait for in an allocation. */
 START_TEST(old_memory_goes_back_when_the_program_frees_or_waits_not_when_it_allocates)
 {
-  start(64 * MIB, 64 * MIB, 1);
-  give(take(2 * MIB, false), -1);
+  open_block_cache(64 * MIB, 64 * MIB, 1);
+  free_to_block_cache(allocate_from_block_cache(2 * MIB, false), -1);
   for (uint32_t since = clock_coarse_ms(); clock_coarse_ms() - since < 2;)
     ;
-  uint64_t small = take(512, false), at;
+  uint64_t small = allocate_from_block_cache(512, false), at;
   ck_assert(!block_cache_reuse(w, 4 * MIB, &at));
   ck_assert_uint_eq(told.count[BLOCK_CACHE_DECAY], 0);
   block_cache_age(w);
   ck_assert_uint_eq(told.count[BLOCK_CACHE_DECAY], 1);
-  ck_assert_uint_eq(stats().idle_bytes, 0);
-  give(small, -1);
-  stop();
+  ck_assert_uint_eq(block_cache_stats().idle_bytes, 0);
+  free_to_block_cache(small, -1);
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(idle_memory_goes_back_in_time_though_no_clock_is_read)
 {
-  start(64 * MIB, 64 * MIB, 3);
+  open_block_cache(64 * MIB, 64 * MIB, 3);
   bool full;
-  uint64_t old = take(1024, false), at = take(512, false);
-  give(old, -1);
+  uint64_t old = allocate_from_block_cache(1024, false), at = allocate_from_block_cache(512, false);
+  free_to_block_cache(old, -1);
   while (block_cache_find(old).state != BLOCK_CACHE_NONE) {
     block_cache_block b = block_cache_find(at);
     ck_assert_int_eq(block_cache_release(&b, NULL, 0, clock_ticks(), &full), WEIR_OK);
-    if (!block_cache_reuse(w, 512, &at)) at = take(512, false);
+    if (!block_cache_reuse(w, 512, &at)) at = allocate_from_block_cache(512, false);
   }
   ck_assert_uint_ge(told.count[BLOCK_CACHE_DECAY], 1);
-  give(at, -1);
-  stop();
+  free_to_block_cache(at, -1);
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(a_forgotten_block_is_the_programs_alone)
 {
-  start(16 * MIB, 16 * MIB, 0);
-  uint64_t a = take(512, false);
+  open_block_cache(16 * MIB, 16 * MIB, 0);
+  uint64_t a = allocate_from_block_cache(512, false);
   ck_assert(block_cache_forget(a));
   ck_assert(!block_cache_forget(a));
   ck_assert_int_eq(block_cache_find(a).state, BLOCK_CACHE_NONE);
   ck_assert_int_eq(f.backend.source.segment_free(f.backend.self, a, 512), WEIR_OK);
-  stop();
+  close_block_cache();
 }
 END_TEST
 
@@ -396,8 +400,8 @@ START_TEST(a_block_parts_once_ahead_of_a_free_and_stays_when_that_fails)
 {
   block_cache_counters s;
   bool full;
-  start(64 * MIB, 64 * MIB, 0);
-  uint64_t at = take(3 * MIB, false);
+  open_block_cache(64 * MIB, 64 * MIB, 0);
+  uint64_t at = allocate_from_block_cache(3 * MIB, false);
   const block_cache_block b = block_cache_find(at);
   ck_assert(block_cache_detach(&b));
   ck_assert(!block_cache_detach(&b));
@@ -417,18 +421,18 @@ START_TEST(a_block_parts_once_ahead_of_a_free_and_stays_when_that_fails)
   block_cache_get_stats(w, &s);
   ck_assert_uint_eq(s.live + s.live_bytes, 0);
   ck_assert_uint_eq(s.idle, 1);
-  stop();
+  close_block_cache();
 }
 END_TEST
 
 START_TEST(what_is_waiting_can_be_given_back_without_a_wait)
 {
   block_cache_counters s;
-  start(64 * MIB, 64 * MIB, 0);
-  uint64_t at = take(2 * MIB, false), given = block_cache_free_count();
+  open_block_cache(64 * MIB, 64 * MIB, 0);
+  uint64_t at = allocate_from_block_cache(2 * MIB, false), given = block_cache_free_count();
   fake_hold(&f, 1);
   fake_submit(&f, 1, nothing, NULL);
-  give(at, 1);
+  free_to_block_cache(at, 1);
   ck_assert_int_eq(block_cache_find(at).state, BLOCK_CACHE_WAITING);
   ck_assert_int_eq(block_cache_trim_waiting(w), WEIR_OK);
   ck_assert_int_eq(block_cache_find(at).state, BLOCK_CACHE_NONE);
@@ -436,7 +440,7 @@ START_TEST(what_is_waiting_can_be_given_back_without_a_wait)
   ck_assert(!block_cache_is_freeing());
   block_cache_get_stats(w, &s);
   ck_assert_uint_eq(s.waiting + s.waiting_bytes, 0);
-  stop();
+  close_block_cache();
 }
 END_TEST
 
@@ -444,7 +448,7 @@ START_TEST(every_failing_call_leaves_the_cache_working)
 {
   for (uint64_t n = 1; n < 40; n++)
     for (int after = 0; after < 2; after++) {
-      start(64 * MIB, 4 * MIB, 0);
+      open_block_cache(64 * MIB, 4 * MIB, 0);
       uint64_t at[12], have = 0;
       fake_fail(&f, n, after, after ? WEIR_EIO : WEIR_EOOM);
       for (int i = 0; i < 12; i++) {
@@ -455,10 +459,10 @@ START_TEST(every_failing_call_leaves_the_cache_working)
       }
       fake_fail(&f, 0, false, WEIR_OK);
       while (have)
-        give(at[--have], -1);
-      uint64_t good = take(3 * MIB, false);
-      give(good, -1);
-      stop();
+        free_to_block_cache(at[--have], -1);
+      uint64_t good = allocate_from_block_cache(3 * MIB, false);
+      free_to_block_cache(good, -1);
+      close_block_cache();
     }
 }
 END_TEST
@@ -474,7 +478,7 @@ typedef struct model_block {
 
 static uint64_t ran[MODEL_STREAMS], queued[MODEL_STREAMS];
 
-static void work(void *argument)
+static void count_work_done(void *argument)
 {
   ran[(intptr_t)argument]++;
 }
@@ -482,7 +486,7 @@ static void work(void *argument)
 static void model_use(model_block *b, int s)
 {
   b->work[s] = ++queued[s];
-  fake_submit(&f, s, work, (void *)(intptr_t)s);
+  fake_submit(&f, s, count_work_done, (void *)(intptr_t)s);
 }
 
 /* What was freed, by address: handed out again only when its work has run. */
@@ -522,7 +526,7 @@ START_TEST(no_random_program_gets_memory_that_work_may_touch)
   memset(gone, 0, sizeof gone);
   memset(ran, 0, sizeof ran);
   memset(queued, 0, sizeof queued);
-  start(32 * MIB, 8 * MIB, 0);
+  open_block_cache(32 * MIB, 8 * MIB, 0);
   for (int step = 0; step < 4000; step++) {
     uint64_t r = rig_random(&state);
     model_block *at = &b[r % MODEL_BLOCKS];
@@ -547,18 +551,18 @@ START_TEST(no_random_program_gets_memory_that_work_may_touch)
     default:
       if (at->at) model_give(at);
     }
-    block_cache_counters now = stats();
+    block_cache_counters now = block_cache_stats();
     ck_assert_uint_eq(now.live_bytes + now.idle_bytes + now.waiting_bytes, f.used);
   }
   for (int i = 0; i < MODEL_BLOCKS; i++)
     if (b[i].at) model_give(&b[i]);
-  stop();
+  close_block_cache();
 }
 END_TEST
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static void *busy(void *argument)
+static void *churn_block_cache(void *argument)
 {
   uint64_t state = (uint64_t)(uintptr_t)argument, at[16] = {0};
   for (int i = 0; i < 3000; i++) {
@@ -584,12 +588,12 @@ static void *busy(void *argument)
 START_TEST(sixteen_threads_share_a_cache)
 {
   pthread_t t[16];
-  start(256 * MIB, 64 * 1024, 0);
+  open_block_cache(256 * MIB, 64 * 1024, 0);
   for (uintptr_t i = 0; i < 16; i++)
-    ck_assert_int_eq(pthread_create(&t[i], NULL, busy, (void *)(i + 1)), 0);
+    ck_assert_int_eq(pthread_create(&t[i], NULL, churn_block_cache, (void *)(i + 1)), 0);
   for (int i = 0; i < 16; i++)
     pthread_join(t[i], NULL);
-  stop();
+  close_block_cache();
 }
 END_TEST
 

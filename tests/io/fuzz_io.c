@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile uint64_t sink;
 
-static void touch(const weir_tensor *t)
+static void read_all_elements(const weir_tensor *t)
 {
   const uint8_t *p = weir_tensor_data(t);
   size_t n = (size_t)weir_tensor_numel(t) * weir_dtype_size(weir_tensor_dtype(t));
@@ -20,7 +20,7 @@ static void touch(const weir_tensor *t)
     sink += p[i];
 }
 
-static void same(const weir_tensor *a, const weir_tensor *b)
+static void abort_unless_equal(const weir_tensor *a, const weir_tensor *b)
 {
   size_t n = (size_t)weir_tensor_numel(a) * weir_dtype_size(weir_tensor_dtype(a));
   if (!b || weir_tensor_dtype(a) != weir_tensor_dtype(b) ||
@@ -34,9 +34,9 @@ static void npy(const char *path, const char *again)
 {
   weir_tensor *t, *back;
   if (weir_npy_read(&t, path, NULL)) return;
-  touch(t);
+  read_all_elements(t);
   if (weir_npy_write(again, t) || weir_npy_read(&back, again, NULL)) abort();
-  same(t, back);
+  abort_unless_equal(t, back);
   weir_tensor_release(t);
   weir_tensor_release(back);
 }
@@ -48,8 +48,8 @@ static void safetensors(const char *path, const char *again)
   if (weir_safetensors_save(again, set) || weir_safetensors_load(&back, again, NULL)) abort();
   if (weir_tensors_count(set) != weir_tensors_count(back)) abort();
   for (size_t i = 0; i < weir_tensors_count(set); i++) {
-    touch(weir_tensors_at(set, i));
-    same(weir_tensors_at(set, i), weir_tensors_get(back, weir_tensors_name(set, i)));
+    read_all_elements(weir_tensors_at(set, i));
+    abort_unless_equal(weir_tensors_at(set, i), weir_tensors_get(back, weir_tensors_name(set, i)));
   }
   for (size_t i = 0; i < weir_tensors_metadata_count(set); i++) {
     const char *key = weir_tensors_metadata_key(set, i);

@@ -20,34 +20,34 @@ int __wrap_posix_memalign(void **out, size_t align, size_t bytes);
 
 static unsigned fail_at; /* the Nth allocation from now fails; 0: none */
 
-static bool fails(void)
+static bool allocation_fails(void)
 {
   return fail_at && !--fail_at;
 }
 
 void *__wrap_malloc(size_t bytes)
 {
-  return fails() ? NULL : __real_malloc(bytes);
+  return allocation_fails() ? NULL : __real_malloc(bytes);
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
 {
-  return fails() ? NULL : __real_calloc(count, bytes);
+  return allocation_fails() ? NULL : __real_calloc(count, bytes);
 }
 
 void *__wrap_realloc(void *p, size_t bytes)
 {
-  return fails() ? NULL : __real_realloc(p, bytes);
+  return allocation_fails() ? NULL : __real_realloc(p, bytes);
 }
 
 char *__wrap_strdup(const char *text)
 {
-  return fails() ? NULL : __real_strdup(text);
+  return allocation_fails() ? NULL : __real_strdup(text);
 }
 
 int __wrap_posix_memalign(void **out, size_t align, size_t bytes)
 {
-  return fails() ? 12 : __real_posix_memalign(out, align, bytes);
+  return allocation_fails() ? 12 : __real_posix_memalign(out, align, bytes);
 }
 
 /* ---- a device whose copies are done at once -------------------------------------------------- */
@@ -57,8 +57,8 @@ static const weir_options there = {.device = WEIR_CUDA_INIT(0)};
 static fake f;
 static int copies;
 
-static weir_status copy(void *self, void *stream, enum weir_copy_way way, void *to,
-                        const void *from, uint64_t bytes)
+static weir_status count_and_copy(void *self, void *stream, enum weir_copy_way way, void *to,
+                                  const void *from, uint64_t bytes)
 {
   (void)self, (void)stream, (void)way;
   copies++;
@@ -66,24 +66,24 @@ static weir_status copy(void *self, void *stream, enum weir_copy_way way, void *
   return WEIR_OK;
 }
 
-static weir_status sync(void *self, void *stream)
+static weir_status sync_nothing(void *self, void *stream)
 {
   (void)self, (void)stream;
   return WEIR_OK;
 }
 
-static void start(void)
+static void attach_copying_fake(void)
 {
   static const weir_compute nothing; /* no operation is asked for */
   enter_folder();
   fake_init(&f, 256 * MIB, 2 * MIB);
-  f.backend.copy = f.backend.copy_done = copy;
-  f.backend.stream_sync = sync;
+  f.backend.copy = f.backend.copy_done = count_and_copy;
+  f.backend.stream_sync = sync_nothing;
   f.backend.compute = &nothing;
   must(weir_memory_attach(&f.backend, NULL));
 }
 
-static void stop(void)
+static void detach_copying_fake(void)
 {
   must(weir_memory_detach(gpu));
   ck_assert(fake_clean(&f));
@@ -194,7 +194,7 @@ int main(void)
   Suite *s = suite_create("io/devices");
   TCase *c = tcase_create("devices");
   tcase_set_timeout(c, 0);
-  tcase_add_checked_fixture(c, start, stop);
+  tcase_add_checked_fixture(c, attach_copying_fake, detach_copying_fake);
   tcase_add_test(c, what_is_larger_than_a_piece_arrives_whole);
   tcase_add_test(c, a_state_goes_from_device_to_device_by_a_file);
   tcase_add_test(c, pinned_tensors_are_read_straight);

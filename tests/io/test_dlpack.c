@@ -173,7 +173,7 @@ static void count_plain(weir_dlpack_unversioned *self)
 }
 
 /* A 2 x 3 tensor of float64 in row-major order. */
-static foreign make(void)
+static foreign make_foreign_tensor(void)
 {
   foreign x = {.shape = {2, 3}, .strides = {3, 1}, .values = {0, 1, 2, 3, 4, 5, 6, 7}};
   x.d.version.major = 1;
@@ -198,7 +198,7 @@ static void settle(foreign *x)
 
 START_TEST(the_deleter_is_called_with_the_last_tensor)
 {
-  foreign x = make();
+  foreign x = make_foreign_tensor();
   weir_tensor *t, *view;
   settle(&x);
   if (_i)
@@ -216,7 +216,7 @@ END_TEST
 
 START_TEST(nobody_is_told_where_there_is_no_deleter)
 {
-  foreign x = make();
+  foreign x = make_foreign_tensor();
   weir_tensor *t;
   settle(&x);
   x.d.deleter = NULL;
@@ -230,7 +230,7 @@ END_TEST
 
 START_TEST(offset_and_strides_are_followed)
 {
-  foreign x = make();
+  foreign x = make_foreign_tensor();
   double seen[4], want[4] = {1, 7, 2, 8};
   weir_tensor *t;
   settle(&x);
@@ -255,7 +255,7 @@ END_TEST
 
 START_TEST(read_only_needs_a_word)
 {
-  foreign x = make();
+  foreign x = make_foreign_tensor();
   weir_tensor *t;
   settle(&x);
   x.d.flags = WEIR_DLPACK_READ_ONLY;
@@ -375,7 +375,7 @@ static const struct {
 
 START_TEST(what_cannot_be_taken_stays_the_callers)
 {
-  foreign x = make();
+  foreign x = make_foreign_tensor();
   weir_tensor *t = (weir_tensor *)&x;
   settle(&x);
   bad[_i].change(&x);
@@ -520,7 +520,7 @@ END_TEST
 
 START_TEST(managed_memory_is_on_its_device)
 {
-  foreign x = make();
+  foreign x = make_foreign_tensor();
   weir_tensor *t;
   settle(&x);
   x.d.tensor.device.type = WEIR_DLPACK_CUDA_MANAGED;
@@ -536,7 +536,7 @@ END_TEST
 /* A part of a complex number is enough for the host. */
 START_TEST(complex_numbers_of_a_device_are_aligned_as_wholes)
 {
-  foreign x = make();
+  foreign x = make_foreign_tensor();
   weir_tensor *t;
   settle(&x);
   x.d.tensor.dtype.code = WEIR_DLPACK_COMPLEX;

@@ -6,7 +6,7 @@
 static char text[1 << 16];
 
 /* A reader over a copy that ends where the text ends: a byte more is past the buffer's use. */
-static json_reader over(const char *from)
+static json_reader reader_of_copy(const char *from)
 {
   size_t n = strlen(from);
   memcpy(text, from, n + 1);
@@ -16,7 +16,7 @@ static json_reader over(const char *from)
 
 static weir_status skip_all(const char *from)
 {
-  json_reader j = over(from);
+  json_reader j = reader_of_copy(from);
   weir_status st = json_reader_skip(&j);
   return st ? st : json_reader_finish(&j);
 }
@@ -118,7 +118,7 @@ END_TEST
 START_TEST(strings_are_decoded_where_they_stand)
 {
   char *s;
-  json_reader j = over("\"a\\\"\\u00e9\\u20ac\\ud83d\\ude00\\t\"");
+  json_reader j = reader_of_copy("\"a\\\"\\u00e9\\u20ac\\ud83d\\ude00\\t\"");
   must(json_reader_string(&j, &s));
   ck_assert_str_eq(s, "a\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\t");
   must(json_reader_finish(&j));
@@ -128,7 +128,7 @@ END_TEST
 START_TEST(numbers_go_to_the_last_bit)
 {
   uint64_t n;
-  json_reader j = over("18446744073709551615");
+  json_reader j = reader_of_copy("18446744073709551615");
   must(json_reader_unsigned(&j, &n));
   ck_assert(n == UINT64_MAX);
   static const char *const bad[] = {"18446744073709551616",
@@ -141,7 +141,7 @@ START_TEST(numbers_go_to_the_last_bit)
                                     "",
                                     "true"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    j = over(bad[i]);
+    j = reader_of_copy(bad[i]);
     ck_assert_msg(json_reader_unsigned(&j, &n) == WEIR_ECORRUPT, "%s was taken", bad[i]);
   }
 }
@@ -149,7 +149,7 @@ END_TEST
 
 START_TEST(objects_are_read_piece_by_piece)
 {
-  json_reader j = over("{\"a\": [1, 2 ,3], \"b\" : {\"c\":[]} }");
+  json_reader j = reader_of_copy("{\"a\": [1, 2 ,3], \"b\" : {\"c\":[]} }");
   char *key;
   uint64_t n, sum = 0;
   bool more, inner;

@@ -24,7 +24,7 @@ static pthread_mutex_t graveyard_lock = PTHREAD_MUTEX_INITIALIZER;
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 /* Counts an operation; its failure when it is the one that shall fail. Lock held. */
-static weir_status enter(fake *f, const char *what)
+static weir_status enter_operation(fake *f, const char *what)
 {
   f->operations++;
   if (f->fail_at && (f->operations == f->fail_at || (f->fail_after && f->operations > f->fail_at)))
@@ -33,10 +33,10 @@ static weir_status enter(fake *f, const char *what)
   return WEIR_OK;
 }
 
-static weir_status call(fake *f, const char *what)
+static weir_status enter_driver_call(fake *f, const char *what)
 {
   f->calls++;
-  return enter(f, what);
+  return enter_operation(f, what);
 }
 
 void fake_fail(fake *f, uint64_t nth, bool and_after, weir_status status)
@@ -85,7 +85,7 @@ static void pump(fake *f, bool force)
   }
 }
 
-static void push(fake_stream *s, fake_op op)
+static void push_stream_op(fake_stream *s, fake_op op)
 {
   if (s->tail == s->room) {
     if (s->head) memmove(s->ops, s->ops + s->head, (s->tail - s->head) * sizeof *s->ops);
@@ -113,7 +113,7 @@ void *fake_handle(fake *f, int i)
 void fake_submit(fake *f, int i, fake_work run, void *argument)
 {
   pthread_mutex_lock(&f->lock);
-  push(&f->streams[i], (fake_op){.kind = WORK, .run = run, .argument = argument});
+  push_stream_op(&f->streams[i], (fake_op){.kind = WORK, .run = run, .argument = argument});
   pump(f, false);
   pthread_mutex_unlock(&f->lock);
 }
@@ -151,7 +151,7 @@ static weir_status event_create(void *self, void **event)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "event_create");
+  weir_status st = enter_driver_call(f, "event_create");
   if (!st) {
     fake_event *e = calloc(1, sizeof *e);
     e->next = f->live_events;
@@ -164,7 +164,7 @@ static weir_status event_create(void *self, void **event)
   return st;
 }
 
-static void bury(fake_event *e)
+static void retire_event(fake_event *e)
 {
   pthread_mutex_lock(&graveyard_lock);
   e->dead = true;
@@ -181,9 +181,9 @@ static weir_status event_destroy(void *self, void *event)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "event_destroy");
+  weir_status st = enter_driver_call(f, "event_destroy");
   if (!st) {
-    bury(event);
+    retire_event(event);
     f->events--;
   }
   pthread_mutex_unlock(&f->lock);
@@ -192,7 +192,7 @@ static weir_status event_destroy(void *self, void *event)
 
 static void record(fake *f, fake_event *e, fake_stream *s)
 {
-  push(s, (fake_op){.kind = RECORD, .event = e, .number = ++e->recorded});
+  push_stream_op(s, (fake_op){.kind = RECORD, .event = e, .number = ++e->recorded});
   pump(f, false);
 }
 
@@ -216,7 +216,7 @@ static weir_status event_record(void *self, void *event, void *stream)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "event_record");
+  weir_status st = enter_driver_call(f, "event_record");
   if (!st) st = refuse(f, stream_of(f, stream), "recorded in");
   if (!st) {
     f->records++;
@@ -231,7 +231,7 @@ static weir_status event_query(void *self, void *event, bool *complete)
   fake *f = self;
   fake_event *e = event;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "event_query");
+  weir_status st = enter_driver_call(f, "event_query");
   if (!st) {
     f->queries++;
     *complete = e->complete >= e->recorded;
@@ -245,11 +245,12 @@ static weir_status event_wait(void *self, void *stream, void *event)
   fake *f = self;
   fake_event *e = event;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "event_wait");
+  weir_status st = enter_driver_call(f, "event_wait");
   if (!st) st = refuse(f, stream_of(f, stream), "made to wait");
   if (!st) {
     f->waits++;
-    push(stream_of(f, stream), (fake_op){.kind = WAIT, .event = e, .number = e->recorded});
+    push_stream_op(stream_of(f, stream),
+                   (fake_op){.kind = WAIT, .event = e, .number = e->recorded});
     pump(f, false);
   }
   pthread_mutex_unlock(&f->lock);
@@ -261,7 +262,7 @@ static weir_status event_sync(void *self, void *event)
   fake *f = self;
   fake_event *e = event;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "event_sync");
+  weir_status st = enter_driver_call(f, "event_sync");
   if (!st) {
     f->syncs++;
     if (e->complete < e->recorded) pump(f, true);
@@ -277,10 +278,10 @@ void fake_depend(fake *f, int waiter, int waited)
   if (!e) abort();
   pthread_mutex_lock(&f->lock);
   record(f, e, &f->streams[waited]);
-  push(&f->streams[waiter], (fake_op){.kind = WAIT, .event = e, .number = e->recorded});
+  push_stream_op(&f->streams[waiter], (fake_op){.kind = WAIT, .event = e, .number = e->recorded});
   pump(f, false);
   pthread_mutex_unlock(&f->lock);
-  bury(e);
+  retire_event(e);
 }
 
 /* From the last one down, so that they are none of those a test names. */
@@ -288,7 +289,7 @@ static weir_status stream_create(void *self, void **stream)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "stream_create");
+  weir_status st = enter_driver_call(f, "stream_create");
   int i = FAKE_STREAMS - 1;
   while (i && f->streams[i].made)
     i--;
@@ -305,7 +306,7 @@ static weir_status stream_destroy(void *self, void *stream)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "stream_destroy");
+  weir_status st = enter_driver_call(f, "stream_destroy");
   if (!st) ((fake_stream *)stream)->made = false;
   pthread_mutex_unlock(&f->lock);
   return st;
@@ -323,7 +324,7 @@ static bool stream_capturing(void *self, void *stream)
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Address space nobody may touch yet; a multiple of `align`. 0: none left. */
-static uint64_t space(uint64_t bytes, uint64_t align)
+static uint64_t reserve_addresses(uint64_t bytes, uint64_t align)
 {
   bytes = (bytes + 4095) & ~UINT64_C(4095); /* else the kernel refuses to cut the rest off */
   char *at =
@@ -347,7 +348,7 @@ static off_t page_offset(const fake *f, uint64_t page)
   return (off_t)((page - 1) * f->backend.source.page_bytes);
 }
 
-static weir_status take(fake *f, uint64_t bytes)
+static weir_status take_device_bytes(fake *f, uint64_t bytes)
 {
   if (bytes > f->capacity - f->used)
     return weir_fail(WEIR_EOOM, "the fake has %llu of %llu bytes left, %llu were asked for",
@@ -361,7 +362,7 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "mem_info");
+  weir_status st = enter_driver_call(f, "mem_info");
   if (!st) {
     *free_bytes = f->capacity - f->used;
     *total_bytes = f->capacity;
@@ -374,10 +375,10 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "segment_alloc");
-  if (!st) st = take(f, bytes);
+  weir_status st = enter_driver_call(f, "segment_alloc");
+  if (!st) st = take_device_bytes(f, bytes);
   if (!st) {
-    *address = space(bytes, 4096);
+    *address = reserve_addresses(bytes, 4096);
     if (!*address || !protect(*address, bytes, PROT_READ | PROT_WRITE)) abort();
     f->reserved += bytes;
   }
@@ -389,7 +390,7 @@ static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "segment_free");
+  weir_status st = enter_driver_call(f, "segment_free");
   if (!st) {
     if (munmap((void *)address, bytes)) abort();
     f->used -= bytes;
@@ -403,11 +404,11 @@ static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "reserve");
+  weir_status st = enter_driver_call(f, "reserve");
   if (!st && f->space_limit && bytes > f->space_limit)
     st = weir_fail(WEIR_EOOM, "fake: no %llu bytes of address space", (unsigned long long)bytes);
   if (!st) {
-    *address = space(bytes, f->backend.source.page_bytes);
+    *address = reserve_addresses(bytes, f->backend.source.page_bytes);
     if (!*address) abort();
     f->reserved += bytes;
   }
@@ -419,7 +420,7 @@ static weir_status release(void *self, uint64_t address, uint64_t bytes)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "release");
+  weir_status st = enter_driver_call(f, "release");
   if (!st) {
     if (munmap((void *)address, bytes)) abort();
     f->reserved -= bytes;
@@ -432,8 +433,8 @@ static weir_status create(void *self, uint64_t *page)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "create");
-  if (!st) st = take(f, f->backend.source.page_bytes);
+  weir_status st = enter_driver_call(f, "create");
+  if (!st) st = take_device_bytes(f, f->backend.source.page_bytes);
   if (!st) {
     f->pages++;
     *page = ++f->next_page;
@@ -446,7 +447,7 @@ static weir_status destroy(void *self, uint64_t page)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "destroy");
+  weir_status st = enter_driver_call(f, "destroy");
   if (!st) {
     if (fallocate(f->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page_offset(f, page),
                   (off_t)f->backend.source.page_bytes))
@@ -458,12 +459,12 @@ static weir_status destroy(void *self, uint64_t page)
   return st;
 }
 
-static weir_status map(void *self, uint64_t address, uint64_t page)
+static weir_status map_fake_page(void *self, uint64_t address, uint64_t page)
 {
   fake *f = self;
   uint64_t bytes = f->backend.source.page_bytes;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "map");
+  weir_status st = enter_driver_call(f, "map");
   if (!st) {
     if (mmap((void *)address, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, f->memory,
              page_offset(f, page)) == MAP_FAILED)
@@ -474,11 +475,11 @@ static weir_status map(void *self, uint64_t address, uint64_t page)
   return st;
 }
 
-static weir_status unmap(void *self, uint64_t address, uint64_t bytes)
+static weir_status unmap_fake_pages(void *self, uint64_t address, uint64_t bytes)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "unmap");
+  weir_status st = enter_driver_call(f, "unmap");
   if (!st) {
     if (!protect(address, bytes, PROT_NONE)) abort();
     f->mapped -= bytes;
@@ -491,7 +492,7 @@ static weir_status set_access(void *self, uint64_t address, uint64_t bytes)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "access");
+  weir_status st = enter_driver_call(f, "access");
   if (!st && mprotect((void *)address, bytes, PROT_READ | PROT_WRITE)) abort();
   pthread_mutex_unlock(&f->lock);
   return st;
@@ -501,7 +502,7 @@ static weir_status copy_to_host(void *self, void *to, uint64_t from, uint64_t by
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "copy_to_host");
+  weir_status st = enter_driver_call(f, "copy_to_host");
   if (!st) memcpy(to, (const void *)from, bytes);
   pthread_mutex_unlock(&f->lock);
   return st;
@@ -511,7 +512,7 @@ static weir_status copy_to_device(void *self, uint64_t to, const void *from, uin
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "copy_to_device");
+  weir_status st = enter_driver_call(f, "copy_to_device");
   if (!st) memcpy((void *)to, from, bytes);
   pthread_mutex_unlock(&f->lock);
   return st;
@@ -529,7 +530,7 @@ static size_t pinned_find(const fake *f, uint64_t address)
 }
 
 /* As the documents have it: whole pages, never twice. Lock held. */
-static weir_status pin(fake *f, fake_range r)
+static weir_status pin_range(fake *f, fake_range r)
 {
   if (r.address % 4096 || r.bytes % 4096 || !r.bytes) abort();
   for (size_t i = 0; i < f->pinned_count; i++)
@@ -573,9 +574,9 @@ static weir_status host_register(void *self, void *memory, uint64_t bytes, unsig
   fake *f = self;
   if (f->on_register) f->on_register(f, bytes);
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "host_register");
+  weir_status st = enter_driver_call(f, "host_register");
   if (flags & WEIR_HOST_WRITE_COMBINED) abort();
-  if (!st) st = pin(f, (fake_range){(uint64_t)memory, bytes, flags, false});
+  if (!st) st = pin_range(f, (fake_range){(uint64_t)memory, bytes, flags, false});
   f->registrations += !st;
   pthread_mutex_unlock(&f->lock);
   return st;
@@ -586,7 +587,7 @@ static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
   fake *f = self;
   if (f->on_unregister) f->on_unregister(f, bytes);
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "host_unregister");
+  weir_status st = enter_driver_call(f, "host_unregister");
   if (!st) unpin(f, (uint64_t)memory, bytes, false);
   pthread_mutex_unlock(&f->lock);
   return st;
@@ -596,10 +597,10 @@ static weir_status host_alloc(void *self, uint64_t bytes, unsigned flags, void *
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "host_alloc");
-  uint64_t at = st ? 0 : space(bytes, 4096);
+  weir_status st = enter_driver_call(f, "host_alloc");
+  uint64_t at = st ? 0 : reserve_addresses(bytes, 4096);
   if (!st && !(at && protect(at, bytes, PROT_READ | PROT_WRITE))) abort();
-  if (!st && (st = pin(f, (fake_range){at, bytes, flags, true}))) munmap((void *)at, bytes);
+  if (!st && (st = pin_range(f, (fake_range){at, bytes, flags, true}))) munmap((void *)at, bytes);
   if (!st) *out = (void *)at;
   pthread_mutex_unlock(&f->lock);
   return st;
@@ -609,7 +610,7 @@ static weir_status host_free(void *self, void *memory, uint64_t bytes)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  weir_status st = call(f, "host_free");
+  weir_status st = enter_driver_call(f, "host_free");
   if (!st) {
     unpin(f, (uint64_t)memory, bytes, true);
     if (munmap(memory, bytes)) abort();
@@ -634,7 +635,7 @@ static weir_status host_commit(void *self, uint64_t bytes)
   fake *f = self;
   (void)bytes;
   pthread_mutex_lock(&f->lock);
-  weir_status st = enter(f, "host_commit");
+  weir_status st = enter_operation(f, "host_commit");
   pthread_mutex_unlock(&f->lock);
   return st;
 }
@@ -681,8 +682,8 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
   f->backend.source.release = release;
   f->backend.source.create = create;
   f->backend.source.destroy = destroy;
-  f->backend.source.map = map;
-  f->backend.source.unmap = unmap;
+  f->backend.source.map = map_fake_page;
+  f->backend.source.unmap = unmap_fake_pages;
   f->backend.source.access = set_access;
 }
 
@@ -695,7 +696,7 @@ bool fake_clean(fake *f)
 void fake_fini(fake *f)
 {
   while (f->live_events)
-    bury(f->live_events);
+    retire_event(f->live_events);
   for (int i = 0; i < FAKE_STREAMS; i++)
     free(f->streams[i].ops);
   if (f->memory >= 0) close(f->memory);

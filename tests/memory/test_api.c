@@ -27,7 +27,7 @@ static int64_t figure(const char *name)
   return value;
 }
 
-static void *get(size_t bytes)
+static void *allocate_on_cuda0(size_t bytes)
 {
   void *out;
   ck_assert_msg(weir_malloc(&out, bytes, cuda0, NULL) == WEIR_OK, "%s", weir_error_message());
@@ -85,7 +85,7 @@ END_TEST
 START_TEST(the_figures_tell_what_happened)
 {
   attach(256 * MIB, NULL);
-  void *a = get(1000), *b = get(3 * MIB);
+  void *a = allocate_on_cuda0(1000), *b = allocate_on_cuda0(3 * MIB);
   ck_assert_int_eq(figure("allocated_bytes.all.current"), 1024 + 3 * MIB);
   ck_assert_int_eq(figure("allocated_bytes.small_pool.current"), 1024);
   ck_assert_int_eq(figure("requested_bytes.all.current"), 1000 + 3 * MIB);
@@ -123,7 +123,7 @@ START_TEST(out_of_memory_says_why_and_the_callback_helps)
   attach(64 * MIB, NULL);
   void *out;
   ck_assert_int_eq(weir_memory_set_tag("weights"), WEIR_OK);
-  void *held = get(30 * MIB);
+  void *held = allocate_on_cuda0(30 * MIB);
   ck_assert_int_eq(weir_malloc(&out, 40 * MIB, cuda0, NULL), WEIR_EOOM);
   const char *text = weir_error_message();
   static const char *const parts[] = {"Tried to allocate 40.00 MiB",
@@ -157,7 +157,7 @@ START_TEST(fraction_and_budget_bound_what_is_reserved)
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "fraction"));
   ck_assert_int_eq(weir_memory_set_fraction(cuda0, 2.0), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(), "Invalid fraction value: 2.0. Allowed range: 0~1");
-  ck_assert_int_eq(weir_free(get(50 * MIB)), WEIR_OK);
+  ck_assert_int_eq(weir_free(allocate_on_cuda0(50 * MIB)), WEIR_OK);
   detach();
 }
 END_TEST
@@ -166,7 +166,7 @@ START_TEST(trim_keeps_what_it_is_told_to)
 {
   attach(256 * MIB, NULL);
   uint64_t largest;
-  void *a = get(100 * MIB);
+  void *a = allocate_on_cuda0(100 * MIB);
   ck_assert_int_eq(weir_free(a), WEIR_OK);
   ck_assert_int_eq(weir_memory_largest_free_block(&largest, cuda0, NULL), WEIR_OK);
   ck_assert_uint_eq(largest, 100 * MIB);
@@ -179,7 +179,7 @@ END_TEST
 START_TEST(live_blocks_keep_a_device_attached)
 {
   attach(64 * MIB, NULL);
-  void *a = get(100);
+  void *a = allocate_on_cuda0(100);
   ck_assert_int_eq(weir_memory_detach(cuda0), WEIR_EINVAL);
   ck_assert_int_eq(weir_free(a), WEIR_OK);
   detach();
@@ -190,7 +190,7 @@ START_TEST(summary_and_snapshot_are_whole)
 {
   attach(64 * MIB, NULL);
   char *text;
-  void *a = get(1000), *b = get(5 * MIB);
+  void *a = allocate_on_cuda0(1000), *b = allocate_on_cuda0(5 * MIB);
   ck_assert_int_eq(weir_memory_summary(&text, cuda0, false), WEIR_OK);
   ck_assert_ptr_nonnull(strstr(text, "GPU reserved memory"));
   free(text);

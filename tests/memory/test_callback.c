@@ -19,7 +19,7 @@ typedef struct account {
 static account a;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void keep(void *user, const weir_memory_event *e)
+static void account_for_event(void *user, const weir_memory_event *e)
 {
   account *to = user;
   int host = e->device.type == WEIR_DEVICE_CPU;
@@ -35,15 +35,15 @@ static void keep(void *user, const weir_memory_event *e)
 
 #define must(call) ck_assert_msg((call) == WEIR_OK, "%s: %s", #call, weir_error_message())
 
-static void start(void)
+static void attach_with_callback(void)
 {
   memset(&a, 0, sizeof a);
   fake_init(&f, 512 * MIB, 2 * MIB);
-  must(weir_memory_set_callback(keep, &a));
+  must(weir_memory_set_callback(account_for_event, &a));
   must(weir_memory_attach(&f.backend, NULL));
 }
 
-static void stop(void)
+static void detach_with_callback(void)
 {
   must(weir_memory_detach(gpu));
   must(weir_memory_set_callback(NULL, NULL));
@@ -52,7 +52,7 @@ static void stop(void)
 }
 
 /* The latest event of this action. */
-static const weir_memory_event *last(weir_memory_action action)
+static const weir_memory_event *last_event_of(weir_memory_action action)
 {
   for (int i = a.count; i-- > 0;)
     if (a.event[i].action == action) return &a.event[i];
@@ -65,14 +65,14 @@ START_TEST(a_block_is_told_with_size_device_and_stream)
   weir_stream *s;
   must(weir_stream_from_native(&s, gpu, fake_handle(&f, 1)));
   must(weir_malloc(&p, 1000, gpu, s));
-  const weir_memory_event *e = last(WEIR_MEMORY_ALLOC);
+  const weir_memory_event *e = last_event_of(WEIR_MEMORY_ALLOC);
   ck_assert_ptr_eq(e->address, p);
   ck_assert_uint_eq(e->bytes, 1000);
   ck_assert_int_eq(e->device.type, WEIR_DEVICE_CUDA);
   ck_assert_int_eq(weir_device_index(e->device), 0);
   ck_assert_ptr_eq(e->stream, fake_handle(&f, 1));
   must(weir_free(p));
-  e = last(WEIR_MEMORY_FREE);
+  e = last_event_of(WEIR_MEMORY_FREE);
   ck_assert_ptr_eq(e->address, p);
   ck_assert_uint_eq(e->bytes, 1000);
   ck_assert_int_eq(weir_device_index(e->device), 0);
@@ -84,11 +84,11 @@ START_TEST(pinned_blocks_are_of_the_cpu)
 {
   void *p;
   must(weir_pinned_malloc(&p, 5000));
-  const weir_memory_event *e = last(WEIR_MEMORY_ALLOC);
+  const weir_memory_event *e = last_event_of(WEIR_MEMORY_ALLOC);
   ck_assert_int_eq(e->device.type, WEIR_DEVICE_CPU);
   ck_assert_uint_eq(e->bytes, 5000);
   must(weir_pinned_free(p));
-  ck_assert_uint_eq(last(WEIR_MEMORY_FREE)->bytes, 5000);
+  ck_assert_uint_eq(last_event_of(WEIR_MEMORY_FREE)->bytes, 5000);
   ck_assert_int_eq(a.live[1], 0);
 }
 END_TEST
@@ -131,7 +131,7 @@ START_TEST(nobody_is_told_any_more)
 }
 END_TEST
 
-static void *churn(void *unused)
+static void *churn_gpu_blocks(void *unused)
 {
   void *p;
   for (int i = 0; i < 200; i++) {
@@ -145,7 +145,7 @@ START_TEST(threads_are_all_told)
 {
   pthread_t t[4];
   for (int i = 0; i < 4; i++)
-    ck_assert_int_eq(pthread_create(&t[i], NULL, churn, NULL), 0);
+    ck_assert_int_eq(pthread_create(&t[i], NULL, churn_gpu_blocks, NULL), 0);
   for (int i = 0; i < 4; i++)
     ck_assert_int_eq(pthread_join(t[i], NULL), 0);
   int blocks = 0;
@@ -160,7 +160,7 @@ START_TEST(the_latest_callback_counts)
 {
   static account other;
   void *p;
-  must(weir_memory_set_callback(keep, &other));
+  must(weir_memory_set_callback(account_for_event, &other));
   int before = a.count;
   must(weir_malloc(&p, 100, gpu, NULL));
   must(weir_free(p));
@@ -173,7 +173,7 @@ int main(void)
 {
   Suite *s = suite_create("memory/callback");
   TCase *c = tcase_create("callback");
-  tcase_add_checked_fixture(c, start, stop);
+  tcase_add_checked_fixture(c, attach_with_callback, detach_with_callback);
   tcase_add_test(c, a_block_is_told_with_size_device_and_stream);
   tcase_add_test(c, pinned_blocks_are_of_the_cpu);
   tcase_add_test(c, an_account_of_segments_is_what_is_reserved);

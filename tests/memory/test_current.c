@@ -10,7 +10,7 @@ static weir_stream *side[DEVICES], *plain[DEVICES]; /* stream 1, and the default
 static int told;                                    /* times a backend was made current */
 static const weir_device any = WEIR_CUDA_INIT(-1), cpu = {.type = WEIR_DEVICE_CPU};
 
-static weir_device cuda(int index)
+static weir_device cuda_device(int index)
 {
   return WEIR_CUDA_AT(index);
 }
@@ -21,22 +21,23 @@ static void count_current(void *self)
   told++;
 }
 
-static void start(void)
+static void attach_all_fakes(void)
 {
   for (int i = 0; i < DEVICES; i++) {
     fake_init(&f[i], 64 * MIB, 2 * MIB);
     f[i].backend.index = i;
     f[i].backend.make_current = count_current;
     ck_assert_int_eq(weir_memory_attach(&f[i].backend, NULL), WEIR_OK);
-    ck_assert_int_eq(weir_stream_from_native(&side[i], cuda(i), fake_handle(&f[i], 1)), WEIR_OK);
-    ck_assert_int_eq(weir_stream_from_native(&plain[i], cuda(i), NULL), WEIR_OK);
+    ck_assert_int_eq(weir_stream_from_native(&side[i], cuda_device(i), fake_handle(&f[i], 1)),
+                     WEIR_OK);
+    ck_assert_int_eq(weir_stream_from_native(&plain[i], cuda_device(i), NULL), WEIR_OK);
   }
 }
 
-static void stop(void)
+static void detach_all_fakes(void)
 {
   for (int i = 0; i < DEVICES; i++) {
-    ck_assert_msg(weir_memory_detach(cuda(i)) == WEIR_OK, "%s", weir_error_message());
+    ck_assert_msg(weir_memory_detach(cuda_device(i)) == WEIR_OK, "%s", weir_error_message());
     ck_assert(fake_clean(&f[i]));
     fake_fini(&f[i]);
   }
@@ -70,20 +71,20 @@ static void expect_home(int device, weir_stream *stream)
 
 START_TEST(a_thread_starts_on_device_0_and_the_default_streams)
 {
-  start();
+  attach_all_fakes();
   ck_assert_int_eq(device_now(), 0);
-  ck_assert_ptr_eq(stream_now(cuda(0)), plain[0]);
-  ck_assert_ptr_eq(stream_now(cuda(1)), plain[1]);
+  ck_assert_ptr_eq(stream_now(cuda_device(0)), plain[0]);
+  ck_assert_ptr_eq(stream_now(cuda_device(1)), plain[1]);
   ck_assert_ptr_eq(stream_now(any), plain[0]);
   expect_home(0, plain[0]);
-  stop();
+  detach_all_fakes();
 }
 END_TEST
 
 START_TEST(an_index_of_minus_one_means_the_current_device)
 {
-  start();
-  ck_assert_int_eq(weir_set_device(cuda(1)), WEIR_OK);
+  attach_all_fakes();
+  ck_assert_int_eq(weir_set_device(cuda_device(1)), WEIR_OK);
   ck_assert_int_eq(told, 1);
   expect_home(1, plain[1]);
   ck_assert_int_eq(weir_set_device(any), WEIR_OK); /* negative: nothing */
@@ -91,20 +92,20 @@ START_TEST(an_index_of_minus_one_means_the_current_device)
   weir_memory_stats now;
   ck_assert_int_eq(weir_memory_get_stats(&now, any), WEIR_OK);
   ck_assert_int_eq(now.allocation_allocated, 1);
-  stop();
+  detach_all_fakes();
 }
 END_TEST
 
 START_TEST(bad_devices_are_refused_at_once_and_missing_ones_at_their_use)
 {
-  start();
+  attach_all_fakes();
   void *out;
   ck_assert_int_eq(weir_set_device(cpu), WEIR_EINVAL);
-  ck_assert_int_eq(weir_set_device(cuda(64)), WEIR_EINVAL);
+  ck_assert_int_eq(weir_set_device(cuda_device(64)), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(),
                    "invalid device ordinal: cuda:64, the highest there can be is 63");
   ck_assert_int_eq(device_now(), 0);
-  ck_assert_int_eq(weir_set_device(cuda(7)), WEIR_OK);
+  ck_assert_int_eq(weir_set_device(cuda_device(7)), WEIR_OK);
   /* what was attached by hand is not asked: CUDA itself is, and may be missing altogether */
   ck_assert_int_ne(weir_malloc(&out, 8, any, NULL), WEIR_OK);
   const char *text = weir_error_message();
@@ -113,29 +114,29 @@ START_TEST(bad_devices_are_refused_at_once_and_missing_ones_at_their_use)
                 "%s", text);
   weir_stream *s;
   ck_assert_int_ne(weir_current_stream(&s, any), WEIR_OK);
-  WEIR_WITH_DEVICE(cuda(1000))
+  WEIR_WITH_DEVICE(cuda_device(1000))
   {
     ck_assert_int_ne(weir_malloc(&out, 8, any, NULL), WEIR_OK);
   }
   ck_assert_int_eq(device_now(), 7);
-  stop();
+  detach_all_fakes();
 }
 END_TEST
 
 START_TEST(setting_a_stream_sets_its_device_too)
 {
-  start();
+  attach_all_fakes();
   ck_assert_int_eq(weir_set_current_stream(side[1]), WEIR_OK);
   ck_assert_int_eq(device_now(), 1);
   expect_home(1, side[1]);
   ck_assert_int_eq(weir_set_current_stream(NULL), WEIR_OK);
   ck_assert_ptr_eq(stream_now(any), side[1]);
-  ck_assert_int_eq(weir_set_device(cuda(0)), WEIR_OK);
+  ck_assert_int_eq(weir_set_device(cuda_device(0)), WEIR_OK);
   ck_assert_ptr_eq(stream_now(any), plain[0]);
-  ck_assert_ptr_eq(stream_now(cuda(1)), side[1]);
+  ck_assert_ptr_eq(stream_now(cuda_device(1)), side[1]);
   ck_assert_int_eq(weir_set_current_stream(plain[1]), WEIR_OK);
   expect_home(1, plain[1]);
-  stop();
+  detach_all_fakes();
 }
 END_TEST
 
@@ -143,15 +144,15 @@ static int leave_early(void)
 {
   WEIR_WITH_STREAM(side[1])
   {
-    WEIR_WITH_DEVICE(cuda(0)) return device_now();
+    WEIR_WITH_DEVICE(cuda_device(0)) return device_now();
   }
   return -1;
 }
 
 START_TEST(guards_nest_and_restore_however_they_are_left)
 {
-  start();
-  WEIR_WITH_DEVICE(cuda(1))
+  attach_all_fakes();
+  WEIR_WITH_DEVICE(cuda_device(1))
   {
     expect_home(1, plain[1]);
     WEIR_WITH_STREAM(side[0])
@@ -161,7 +162,7 @@ START_TEST(guards_nest_and_restore_however_they_are_left)
       expect_home(0, side[0]);
     }
     expect_home(1, plain[1]);
-    ck_assert_ptr_eq(stream_now(cuda(0)), plain[0]);
+    ck_assert_ptr_eq(stream_now(cuda_device(0)), plain[0]);
   }
   expect_home(0, plain[0]);
   ck_assert_int_eq(leave_early(), 0);
@@ -174,13 +175,13 @@ START_TEST(guards_nest_and_restore_however_they_are_left)
     }
     expect_home(0, plain[0]);
   }
-  stop();
+  detach_all_fakes();
 }
 END_TEST
 
 START_TEST(a_guard_of_nothing_changes_nothing)
 {
-  start();
+  attach_all_fakes();
   int runs = 0;
   ck_assert_int_eq(weir_set_current_stream(side[1]), WEIR_OK);
   WEIR_WITH_DEVICE(any) runs += device_now() == 1;
@@ -188,18 +189,18 @@ START_TEST(a_guard_of_nothing_changes_nothing)
   WEIR_WITH_STREAM(NULL) runs += stream_now(any) == side[1];
   ck_assert_int_eq(runs, 3);
   weir_guard g;
-  weir_device_enter(&g, cuda(0));
+  weir_device_enter(&g, cuda_device(0));
   weir_guard_leave(&g);
-  ck_assert_int_eq(weir_set_device(cuda(0)), WEIR_OK);
+  ck_assert_int_eq(weir_set_device(cuda_device(0)), WEIR_OK);
   weir_guard_leave(&g); /* a second time is nothing */
   ck_assert_int_eq(device_now(), 0);
-  stop();
+  detach_all_fakes();
 }
 END_TEST
 
 START_TEST(a_guard_brings_back_the_streams_that_its_block_changed)
 {
-  start();
+  attach_all_fakes();
   ck_assert_int_eq(weir_set_current_stream(side[0]), WEIR_OK);
   weir_guard g;
   ck_assert_int_eq(weir_stream_enter(&g, side[1]), WEIR_OK);
@@ -207,8 +208,8 @@ START_TEST(a_guard_brings_back_the_streams_that_its_block_changed)
   ck_assert_int_eq(weir_set_current_stream(plain[1]), WEIR_OK);
   weir_guard_leave(&g);
   expect_home(0, side[0]);
-  ck_assert_ptr_eq(stream_now(cuda(1)), plain[1]);
-  stop();
+  ck_assert_ptr_eq(stream_now(cuda_device(1)), plain[1]);
+  detach_all_fakes();
 }
 END_TEST
 
@@ -216,7 +217,7 @@ static void *other_thread(void *argument)
 {
   (void)argument;
   ck_assert_int_eq(device_now(), 0);
-  ck_assert_ptr_eq(stream_now(cuda(0)), plain[0]);
+  ck_assert_ptr_eq(stream_now(cuda_device(0)), plain[0]);
   ck_assert_int_eq(weir_set_current_stream(side[0]), WEIR_OK);
   expect_home(0, side[0]);
   return NULL;
@@ -224,40 +225,40 @@ static void *other_thread(void *argument)
 
 START_TEST(every_thread_has_its_own)
 {
-  start();
+  attach_all_fakes();
   pthread_t thread;
   ck_assert_int_eq(weir_set_current_stream(side[1]), WEIR_OK);
   ck_assert_int_eq(pthread_create(&thread, NULL, other_thread, NULL), 0);
   ck_assert_int_eq(pthread_join(thread, NULL), 0);
   expect_home(1, side[1]);
-  ck_assert_ptr_eq(stream_now(cuda(0)), plain[0]);
-  stop();
+  ck_assert_ptr_eq(stream_now(cuda_device(0)), plain[0]);
+  detach_all_fakes();
 }
 END_TEST
 
 START_TEST(the_stream_of_a_device_that_was_detached_is_forgotten)
 {
-  start();
+  attach_all_fakes();
   ck_assert_int_eq(weir_set_current_stream(side[1]), WEIR_OK);
   weir_guard g;
   ck_assert_int_eq(weir_stream_enter(&g, side[0]), WEIR_OK);
-  stop();
-  start();
+  detach_all_fakes();
+  attach_all_fakes();
   weir_guard_leave(&g);
   ck_assert_int_eq(device_now(), 1);
   expect_home(1, plain[1]);
-  ck_assert_ptr_eq(stream_now(cuda(0)), plain[0]);
-  stop();
+  ck_assert_ptr_eq(stream_now(cuda_device(0)), plain[0]);
+  detach_all_fakes();
 }
 END_TEST
 
 START_TEST(a_stream_that_is_released_is_current_no_more_and_destroyed)
 {
-  start();
+  attach_all_fakes();
   void *kept[3 * FAKE_STREAMS];
   for (int i = 0; i < 3 * FAKE_STREAMS; i++) { /* more than the device has at once */
     weir_stream *s;
-    ck_assert_msg(weir_stream_create(&s, cuda(1)) == WEIR_OK, "%s", weir_error_message());
+    ck_assert_msg(weir_stream_create(&s, cuda_device(1)) == WEIR_OK, "%s", weir_error_message());
     ck_assert_int_eq(weir_set_current_stream(s), WEIR_OK);
     ck_assert_int_eq(weir_malloc(&kept[i], 1000, any, NULL), WEIR_OK);
     ck_assert_int_eq(weir_stream_release(s), WEIR_OK);
@@ -266,7 +267,7 @@ START_TEST(a_stream_that_is_released_is_current_no_more_and_destroyed)
   }
   for (int i = 0; i < 3 * FAKE_STREAMS; i++)
     ck_assert_int_eq(weir_free(kept[i]), WEIR_OK);
-  stop();
+  detach_all_fakes();
 }
 END_TEST
 

@@ -4,7 +4,7 @@
 
 static fake f;
 
-static void setup(void)
+static void init_small_fake(void)
 {
   fake_init(&f, 64 * MIB, 2 * MIB);
 }
@@ -15,7 +15,7 @@ static void teardown(void)
   fake_fini(&f);
 }
 
-static void count(void *n)
+static void increment_int(void *n)
 {
   ++*(int *)n;
 }
@@ -23,11 +23,11 @@ static void count(void *n)
 START_TEST(a_held_stream_does_not_run)
 {
   int ran = 0;
-  fake_submit(&f, 1, count, &ran);
+  fake_submit(&f, 1, increment_int, &ran);
   ck_assert_int_eq(ran, 1);
   fake_hold(&f, 1);
-  fake_submit(&f, 1, count, &ran);
-  fake_submit(&f, 1, count, &ran);
+  fake_submit(&f, 1, increment_int, &ran);
+  fake_submit(&f, 1, increment_int, &ran);
   ck_assert_int_eq(ran, 1);
   ck_assert(fake_step(&f, 1));
   ck_assert_int_eq(ran, 2);
@@ -41,9 +41,9 @@ START_TEST(a_waiting_stream_runs_after_the_record)
 {
   int ran = 0;
   fake_hold(&f, 1);
-  fake_submit(&f, 1, count, &ran);
+  fake_submit(&f, 1, increment_int, &ran);
   fake_depend(&f, 2, 1);
-  fake_submit(&f, 2, count, &ran);
+  fake_submit(&f, 2, increment_int, &ran);
   ck_assert_int_eq(ran, 0);
   fake_release(&f, 1);
   ck_assert_int_eq(ran, 2);
@@ -58,7 +58,7 @@ START_TEST(an_event_is_complete_when_its_record_has_run_and_a_sync_runs_it)
   int ran = 0;
   ck_assert_int_eq(b->event_create(&f, &e), WEIR_OK);
   fake_hold(&f, 3);
-  fake_submit(&f, 3, count, &ran);
+  fake_submit(&f, 3, increment_int, &ran);
   ck_assert_int_eq(b->event_record(&f, e, fake_handle(&f, 3)), WEIR_OK);
   ck_assert_int_eq(b->event_query(&f, e, &done), WEIR_OK);
   ck_assert(!done);
@@ -115,7 +115,7 @@ int main(void)
 {
   Suite *s = suite_create("fake");
   TCase *t = tcase_create("script");
-  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_checked_fixture(t, init_small_fake, teardown);
   tcase_add_test(t, a_held_stream_does_not_run);
   tcase_add_test(t, a_waiting_stream_runs_after_the_record);
   tcase_add_test(t, an_event_is_complete_when_its_record_has_run_and_a_sync_runs_it);

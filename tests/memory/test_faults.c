@@ -83,7 +83,7 @@ static int program(rig *r)
 }
 
 /* The whole life with operation n failing; false: there was no nth operation. */
-static bool life(uint64_t page, uint64_t n, bool and_after, weir_status error)
+static bool run_life_failing_op(uint64_t page, uint64_t n, bool and_after, weir_status error)
 {
   static rig r;
   pool_config config = pool_config_default;
@@ -119,7 +119,7 @@ static bool life(uint64_t page, uint64_t n, bool and_after, weir_status error)
 START_TEST(every_failure_leaves_a_working_allocator)
 {
   uint64_t n = 1;
-  while (life(pages[_i % 2], n, false, errors[_i / 2]))
+  while (run_life_failing_op(pages[_i % 2], n, false, errors[_i / 2]))
     n += 1;
   ck_assert_uint_ge(n, 40);
 }
@@ -128,7 +128,7 @@ END_TEST
 START_TEST(a_device_that_is_gone_leaves_a_working_allocator)
 {
   uint64_t n = 1;
-  while (life(pages[_i % 2], n, true, errors[_i / 2]))
+  while (run_life_failing_op(pages[_i % 2], n, true, errors[_i / 2]))
     n += 3;
 }
 END_TEST

@@ -34,14 +34,14 @@ static weir_stream *stream(int i)
   return (weir_stream *)rig_stream(&r, i);
 }
 
-static void begin(weir_graph_pool *g, int s)
+static void begin_graph_capture(weir_graph_pool *g, int s)
 {
   ck_assert_msg(weir_graph_pool_begin(g, stream(s)) == WEIR_OK, "%s", weir_error_message());
   r.f.streams[s].capturing = true;
   rig_check(&r);
 }
 
-static void end(weir_graph_pool *g, int s)
+static void end_graph_capture(weir_graph_pool *g, int s)
 {
   r.f.streams[s].capturing = false;
   ck_assert_msg(weir_graph_pool_end(g, stream(s)) == WEIR_OK, "%s", weir_error_message());
@@ -54,7 +54,7 @@ static void release(weir_graph_pool *g)
   rig_check(&r);
 }
 
-static weir_graph_pool_stats stats(weir_graph_pool *g)
+static weir_graph_pool_stats graph_pool_stats(weir_graph_pool *g)
 {
   weir_graph_pool_stats s;
   ck_assert_int_eq(weir_graph_pool_get_stats(&s, g), WEIR_OK);
@@ -66,18 +66,18 @@ static bool inside(const void *piece, const void *at, uint64_t bytes)
   return (uint64_t)piece >= (uint64_t)at && (uint64_t)piece < (uint64_t)at + bytes;
 }
 
-static void start(uint64_t capacity, int way)
+static void start_graph_rig(uint64_t capacity, int way)
 {
   rig_start(&r, capacity, ways[way].page, ways[way].conf);
 }
 
 START_TEST(what_is_freed_in_a_capture_serves_the_capture_only)
 {
-  start(256 * MIB, _i);
+  start_graph_rig(256 * MIB, _i);
   weir_graph_pool *g = new_pool();
   void *before = rig_malloc(&r, 1, 20 * MIB);
   rig_free(&r, before); /* the stream's own memory is not the graph's */
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   char *a = rig_malloc(&r, 1, 20 * MIB);
   ck_assert_ptr_ne(a, before);
   rig_free(&r, a);
@@ -85,11 +85,11 @@ START_TEST(what_is_freed_in_a_capture_serves_the_capture_only)
   rig_free(&r, a);
   void *other = rig_malloc(&r, 2, 20 * MIB);
   ck_assert(!inside(other, a, 20 * MIB));
-  end(g, 1);
+  end_graph_capture(g, 1);
   void *after = rig_malloc(&r, 1, 20 * MIB);
   ck_assert_ptr_eq(after, _i == 3 ? after : before);
   ck_assert(!inside(after, a, 20 * MIB));
-  ck_assert_uint_eq(stats(g).free_bytes, 20 * MIB);
+  ck_assert_uint_eq(graph_pool_stats(g).free_bytes, 20 * MIB);
   rig_free(&r, other);
   rig_free(&r, after);
   release(g);
@@ -100,13 +100,13 @@ END_TEST
 
 START_TEST(a_living_pool_gives_nothing_back_whatever_happens)
 {
-  start(64 * MIB, _i);
+  start_graph_rig(64 * MIB, _i);
   weir_graph_pool *g = new_pool();
   void *out;
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   char *a = rig_malloc(&r, 1, 30 * MIB);
   rig_free(&r, a);
-  end(g, 1);
+  end_graph_capture(g, 1);
   rig_ms += 60000; /* long since idle */
   void *b = rig_malloc(&r, 1, 20 * MIB);
   rig_free(&r, b);
@@ -116,10 +116,10 @@ START_TEST(a_living_pool_gives_nothing_back_whatever_happens)
   ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 2), 40 * MIB, &out), WEIR_EOOM);
   rig_check(&r);
   memset(a, 2, 30 * MIB);
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   ck_assert_ptr_eq(rig_malloc(&r, 1, 30 * MIB), a);
   rig_free(&r, a);
-  end(g, 1);
+  end_graph_capture(g, 1);
   for (int i = 0; i < 3; i++)
     release(g);
   ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 2), 40 * MIB, &out), WEIR_OK);
@@ -130,21 +130,21 @@ END_TEST
 
 START_TEST(small_blocks_pass_by_the_thread_caches_while_a_stream_is_captured)
 {
-  start(64 * MIB, 0);
+  start_graph_rig(64 * MIB, 0);
   weir_graph_pool *g = new_pool();
   void *cached = rig_malloc(&r, 1, 1000);
   rig_free(&r, cached);
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   void *a = rig_malloc(&r, 1, 1000), *b = rig_malloc(&r, 2, 1000);
   ck_assert_ptr_ne(a, cached);
-  ck_assert_uint_eq(stats(g).allocated_bytes, 1024);
+  ck_assert_uint_eq(graph_pool_stats(g).allocated_bytes, 1024);
   rig_free(&r, a);
   ck_assert_ptr_eq(rig_malloc(&r, 1, 1000), a);
-  end(g, 1);
+  end_graph_capture(g, 1);
   ck_assert_ptr_eq(rig_malloc(&r, 1, 1000), cached);
   rig_free(&r, a); /* after the capture: back into the pool */
   ck_assert_ptr_ne(rig_malloc(&r, 1, 1000), a);
-  ck_assert_uint_eq(stats(g).allocated_bytes, 0);
+  ck_assert_uint_eq(graph_pool_stats(g).allocated_bytes, 0);
   ck_assert_int_eq(RIG_STAT(&r, allocated_bytes_small), 3 * 1024);
   tcache_reclaim(r.p);
   rig_check(&r);
@@ -165,7 +165,7 @@ END_TEST
 
 START_TEST(all_captures_of_a_device_can_share_a_pool)
 {
-  start(256 * MIB, _i);
+  start_graph_rig(256 * MIB, _i);
   weir_graph_pool *g = new_pool();
   (void)rig_stream(&r, 3);
   ck_assert_int_eq(weir_graph_pool_begin(g, NULL), WEIR_OK);
@@ -173,10 +173,10 @@ START_TEST(all_captures_of_a_device_can_share_a_pool)
   r.f.streams[1].capturing = r.f.streams[2].capturing = true;
   void *a = rig_malloc(&r, 1, 4 * MIB), *b = rig_malloc(&r, 2, 4 * MIB),
        *c = rig_malloc(&r, 3, 600);
-  ck_assert_uint_eq(stats(g).allocated_bytes, 8 * MIB);
+  ck_assert_uint_eq(graph_pool_stats(g).allocated_bytes, 8 * MIB);
   r.f.streams[1].capturing = r.f.streams[2].capturing = false;
   void *d = rig_malloc(&r, 1, 4 * MIB);
-  ck_assert_uint_eq(stats(g).allocated_bytes, 8 * MIB);
+  ck_assert_uint_eq(graph_pool_stats(g).allocated_bytes, 8 * MIB);
   ck_assert_int_eq(weir_graph_pool_end(g, stream(1)), WEIR_EINVAL);
   ck_assert_int_eq(weir_graph_pool_end(g, NULL), WEIR_OK);
   rig_free(&r, a);
@@ -192,13 +192,13 @@ END_TEST
 
 START_TEST(memory_of_a_released_pool_waits_for_the_replays)
 {
-  start(64 * MIB, _i);
+  start_graph_rig(64 * MIB, _i);
   weir_graph_pool *g = new_pool();
   void *out;
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   void *a = rig_malloc(&r, 1, 40 * MIB);
   rig_free(&r, a);
-  end(g, 1);
+  end_graph_capture(g, 1);
   fake_hold(&r.f, 2);
   (void)rig_stream(&r, 2);
   fake_submit(&r.f, 2, nothing, NULL); /* a replay, in a stream that never allocated */
@@ -219,11 +219,11 @@ END_TEST
 
 START_TEST(blocks_may_outlive_the_pool)
 {
-  start(64 * MIB, _i);
+  start_graph_rig(64 * MIB, _i);
   weir_graph_pool *g = new_pool();
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   char *a = rig_malloc(&r, 1, 10 * MIB), *b = rig_malloc(&r, 1, 10 * MIB);
-  end(g, 1);
+  end_graph_capture(g, 1);
   release(g);
   release(g);
   memset(a, 1, 10 * MIB);
@@ -240,18 +240,18 @@ END_TEST
 
 START_TEST(two_graphs_share_a_pool_until_the_last_is_gone)
 {
-  start(64 * MIB, _i);
+  start_graph_rig(64 * MIB, _i);
   weir_graph_pool *g = new_pool();
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   void *a = rig_malloc(&r, 1, 30 * MIB);
   rig_free(&r, a);
-  end(g, 1);
+  end_graph_capture(g, 1);
   release(g); /* the handle: the first graph still uses it */
-  begin(g, 2);
+  begin_graph_capture(g, 2);
   ck_assert_ptr_eq(rig_malloc(&r, 2, 30 * MIB), a); /* another stream of the pool, work complete */
   rig_free(&r, a);
-  end(g, 2);
-  ck_assert_uint_eq(stats(g).uses, 2);
+  end_graph_capture(g, 2);
+  ck_assert_uint_eq(graph_pool_stats(g).uses, 2);
   release(g);
   void *out;
   ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 60 * MIB, &out), WEIR_EOOM);
@@ -264,21 +264,21 @@ END_TEST
 
 START_TEST(pools_are_apart_from_each_other)
 {
-  start(256 * MIB, _i);
+  start_graph_rig(256 * MIB, _i);
   weir_graph_pool *g[2] = {new_pool(), new_pool()};
-  ck_assert_uint_ne(stats(g[0]).id, stats(g[1]).id);
-  begin(g[0], 1);
-  begin(g[1], 2);
+  ck_assert_uint_ne(graph_pool_stats(g[0]).id, graph_pool_stats(g[1]).id);
+  begin_graph_capture(g[0], 1);
+  begin_graph_capture(g[1], 2);
   char *a = rig_malloc(&r, 1, 20 * MIB);
   rig_free(&r, a);
   char *b = rig_malloc(&r, 2, 20 * MIB);
   ck_assert(!inside(b, a, 20 * MIB));
-  end(g[0], 1);
-  begin(g[1], 1);
+  end_graph_capture(g[0], 1);
+  begin_graph_capture(g[1], 1);
   char *c = rig_malloc(&r, 1, 20 * MIB);
   ck_assert(!inside(c, a, 20 * MIB));
-  end(g[1], 1);
-  end(g[1], 2);
+  end_graph_capture(g[1], 1);
+  end_graph_capture(g[1], 2);
   rig_free(&r, b);
   rig_free(&r, c);
   for (int i = 0; i < 5; i++)
@@ -289,9 +289,9 @@ END_TEST
 
 START_TEST(a_block_other_streams_used_waits_for_the_end_of_their_capture)
 {
-  start(64 * MIB, _i);
+  start_graph_rig(64 * MIB, _i);
   weir_graph_pool *g = new_pool();
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   r.f.streams[2].capturing = true; /* forked into the capture */
   void *a = rig_malloc(&r, 1, 10 * MIB);
   ck_assert_int_eq(pool_use(a, rig_stream(&r, 2)), WEIR_OK);
@@ -300,10 +300,10 @@ START_TEST(a_block_other_streams_used_waits_for_the_end_of_their_capture)
   ck_assert_ptr_ne(a, b);
   ck_assert_int_eq(RIG_STAT(&r, active_bytes), 20 * MIB);
   r.f.streams[2].capturing = false;
-  end(g, 1);
-  begin(g, 1);
+  end_graph_capture(g, 1);
+  begin_graph_capture(g, 1);
   ck_assert_ptr_eq(rig_malloc(&r, 1, 10 * MIB), a);
-  end(g, 1);
+  end_graph_capture(g, 1);
   rig_free(&r, a);
   rig_free(&r, b);
   for (int i = 0; i < 3; i++)
@@ -314,7 +314,7 @@ END_TEST
 
 START_TEST(a_capture_without_a_pool_is_not_disturbed)
 {
-  start(24 * MIB, _i);
+  start_graph_rig(24 * MIB, _i);
   void *out, *keep = rig_malloc(&r, 1, 4 * MIB), *plain = rig_malloc(&r, 0, 4 * MIB);
   fake_hold(&r.f, 2);
   void *busy = rig_malloc(&r, 2, 8 * MIB);
@@ -339,7 +339,7 @@ END_TEST
 
 START_TEST(nothing_is_recorded_between_begin_and_the_capture)
 {
-  start(64 * MIB, 0);
+  start_graph_rig(64 * MIB, 0);
   weir_graph_pool *g = new_pool();
   rig_free(&r, rig_malloc(&r, 1, 4 * MIB));
   rig_free(&r, rig_malloc(&r, 0, 4 * MIB));
@@ -363,15 +363,15 @@ START_TEST(budgets_hold_for_private_pools_too)
   rig_start(&r, 256 * MIB, ways[_i].page, "limit_mb:50");
   weir_graph_pool *g = new_pool();
   void *out;
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   void *a = rig_malloc(&r, 1, 30 * MIB);
   ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 30 * MIB, &out), WEIR_EOOM);
-  end(g, 1);
+  end_graph_capture(g, 1);
   ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 30 * MIB, &out), WEIR_EOOM);
   r.p->fraction = 0.125;
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 10 * MIB, &out), WEIR_EOOM);
-  end(g, 1);
+  end_graph_capture(g, 1);
   r.p->fraction = 1;
   rig_free(&r, a);
   for (int i = 0; i < 3; i++)
@@ -382,12 +382,12 @@ END_TEST
 
 START_TEST(a_captured_request_takes_what_is_idle_elsewhere)
 {
-  start(64 * MIB, _i);
+  start_graph_rig(64 * MIB, _i);
   weir_graph_pool *g = new_pool();
   rig_free(&r, rig_malloc(&r, 2, 60 * MIB)); /* cached by another stream */
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   void *a = rig_malloc(&r, 1, 50 * MIB);
-  end(g, 1);
+  end_graph_capture(g, 1);
   rig_free(&r, a);
   release(g);
   release(g);
@@ -397,10 +397,10 @@ END_TEST
 
 START_TEST(wrong_calls_are_refused_and_change_nothing)
 {
-  start(64 * MIB, 0);
+  start_graph_rig(64 * MIB, 0);
   weir_graph_pool *g = new_pool(), *h = new_pool();
   ck_assert_int_eq(weir_graph_pool_end(g, stream(1)), WEIR_EINVAL);
-  begin(g, 1);
+  begin_graph_capture(g, 1);
   ck_assert_int_eq(weir_graph_pool_begin(g, stream(1)), WEIR_EINVAL);
   ck_assert_int_eq(weir_graph_pool_begin(h, stream(1)), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(), "the stream allocates to a private pool already");
@@ -409,7 +409,7 @@ START_TEST(wrong_calls_are_refused_and_change_nothing)
   ck_assert_int_eq(weir_graph_pool_release(g), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "is being allocated to"));
   void *a = rig_malloc(&r, 1, 4 * MIB);
-  end(g, 1);
+  end_graph_capture(g, 1);
   ck_assert_int_eq(pool_free(r.p), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(), "2 private pools of graphs were not released");
   fake_hold(&r.f, 1);
@@ -432,15 +432,15 @@ END_TEST
 
 START_TEST(there_can_be_many_captures_up_to_a_limit)
 {
-  start(256 * MIB, 0);
+  start_graph_rig(256 * MIB, 0);
   weir_graph_pool *g = new_pool();
   for (int i = 1; i <= CAPTURES; i++)
-    begin(g, i);
+    begin_graph_capture(g, i);
   ck_assert_int_eq(weir_graph_pool_begin(g, stream(CAPTURES + 1)), WEIR_ELIMIT);
   for (int i = 1; i <= CAPTURES; i++)
     rig_free(&r, rig_malloc(&r, i, MIB));
   for (int i = 1; i <= CAPTURES; i++) {
-    end(g, i);
+    end_graph_capture(g, i);
     release(g);
   }
   release(g);
@@ -462,7 +462,7 @@ START_TEST(a_device_hands_out_private_pools)
   ck_assert_int_eq(weir_stream_from_native(&s, cuda0, fake_handle(&f, 1)), WEIR_OK);
   ck_assert_int_eq(weir_graph_pool_begin(g, s), WEIR_OK);
   WEIR_WITH_STREAM(s) ck_assert_int_eq(weir_malloc(&out, 100, cuda0, NULL), WEIR_OK);
-  ck_assert_uint_eq(stats(g).allocated_bytes, 512);
+  ck_assert_uint_eq(graph_pool_stats(g).allocated_bytes, 512);
   ck_assert_int_eq(weir_graph_pool_end(g, s), WEIR_OK);
   ck_assert_int_eq(weir_memory_detach(cuda0), WEIR_EINVAL);
   ck_assert_int_eq(weir_free(out), WEIR_OK);
@@ -478,7 +478,7 @@ END_TEST
 
 enum { THREADS = 8, ROUNDS = SANITIZED ? 60 : 400 };
 
-static void churn(int s, uint64_t *seed)
+static void churn_stream_heap(int s, uint64_t *seed)
 {
   void *at[12];
   for (int i = 0; i < 12; i++) {
@@ -498,14 +498,14 @@ static void *worker(void *number)
   uint64_t seed = (uint64_t)s;
   for (int i = 0; i < ROUNDS; i++) {
     if (s % 2) {
-      churn(2, &seed);
+      churn_stream_heap(2, &seed);
       continue;
     }
     weir_graph_pool *g = new_pool();
     ck_assert_int_eq(weir_graph_pool_begin(g, (weir_stream *)r.s[s]), WEIR_OK);
-    churn(s, &seed);
+    churn_stream_heap(s, &seed);
     ck_assert_int_eq(weir_graph_pool_end(g, (weir_stream *)r.s[s]), WEIR_OK);
-    churn(s, &seed);
+    churn_stream_heap(s, &seed);
     ck_assert_int_eq(weir_graph_pool_release(g), WEIR_OK);
     ck_assert_int_eq(weir_graph_pool_release(g), WEIR_OK);
   }

@@ -23,14 +23,14 @@ static void detach(void)
   fake_fini(&f);
 }
 
-static void *get(size_t bytes)
+static void *allocate_on_cuda0(size_t bytes)
 {
   void *out;
   ck_assert_msg(weir_malloc(&out, bytes, cuda0, NULL) == WEIR_OK, "%s", weir_error_message());
   return out;
 }
 
-static void give(void *ptr)
+static void free_on_cuda0(void *ptr)
 {
   ck_assert_msg(weir_free(ptr) == WEIR_OK, "%s", weir_error_message());
 }
@@ -48,14 +48,14 @@ static weir_history_info info(void)
   return out;
 }
 
-static mem_pool *pool(void)
+static mem_pool *cuda0_pool(void)
 {
   mem_pool *p;
   ck_assert_int_eq(pool_of_device(cuda0, &p), WEIR_OK);
   return p;
 }
 
-static char *json(void)
+static char *snapshot_json(void)
 {
   char *text;
   ck_assert_msg(weir_memory_snapshot(&text, cuda0) == WEIR_OK, "%s", weir_error_message());
@@ -69,7 +69,7 @@ static const char *actions(void)
 {
   static const char letters[] = "afcSFmuos";
   static char text[256];
-  mem_pool *p = pool();
+  mem_pool *p = cuda0_pool();
   pthread_mutex_lock(&p->lock);
   const history_ring *r = &p->history->entries;
   uint64_t n = r->count < sizeof text - 1 ? r->count : sizeof text - 1;
@@ -80,9 +80,9 @@ static const char *actions(void)
   return text;
 }
 
-static history_entry entry(uint64_t i)
+static history_entry history_entry_at(uint64_t i)
 {
-  mem_pool *p = pool();
+  mem_pool *p = cuda0_pool();
   pthread_mutex_lock(&p->lock);
   history_entry e = *(const history_entry *)history_ring_at(&p->history->entries, i);
   pthread_mutex_unlock(&p->lock);
@@ -93,24 +93,25 @@ START_TEST(actions_are_written_in_their_order)
 {
   attach(256 * MIB, 2 * MIB, NULL);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_NONE, 0);
-  void *a = get(1000), *b = get(900);
+  void *a = allocate_on_cuda0(1000), *b = allocate_on_cuda0(900);
   ck_assert_str_eq(actions(), "maa"); /* a page, two blocks */
-  ck_assert(entry(0).bytes == 2 * MIB && entry(0).address == (uint64_t)a && !entry(0).stream);
-  ck_assert(entry(1).bytes == 1000 && entry(1).address == (uint64_t)a);
-  give(a);
-  give(b);
+  ck_assert(history_entry_at(0).bytes == 2 * MIB && history_entry_at(0).address == (uint64_t)a &&
+            !history_entry_at(0).stream);
+  ck_assert(history_entry_at(1).bytes == 1000 && history_entry_at(1).address == (uint64_t)a);
+  free_on_cuda0(a);
+  free_on_cuda0(b);
   ck_assert_str_eq(actions(), "maafcfc");
-  ck_assert(entry(6).bytes == 900 && entry(6).address == (uint64_t)b);
+  ck_assert(history_entry_at(6).bytes == 900 && history_entry_at(6).address == (uint64_t)b);
   ck_assert_int_eq(weir_memory_empty_cache(cuda0), WEIR_OK);
   ck_assert_str_eq(actions(), "maafcfcu");
   void *out;
   ck_assert_int_eq(weir_malloc(&out, 500 * MIB, cuda0, NULL), WEIR_EOOM);
   ck_assert_str_eq(actions(), "maafcfcuo");
-  ck_assert(entry(8).bytes == 500 * MIB && entry(8).address == 256 * MIB);
-  free(json());
+  ck_assert(history_entry_at(8).bytes == 500 * MIB && history_entry_at(8).address == 256 * MIB);
+  free(snapshot_json());
   ck_assert_str_eq(actions(), "maafcfcuos");
   for (uint64_t i = 1; i < 10; i++)
-    ck_assert_uint_ge(entry(i).time, entry(i - 1).time);
+    ck_assert_uint_ge(history_entry_at(i).time, history_entry_at(i - 1).time);
   detach();
 }
 END_TEST
@@ -119,11 +120,11 @@ START_TEST(segments_are_named_as_such)
 {
   attach(256 * MIB, 0, NULL);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_NONE, 0);
-  void *a = get(1000);
-  give(a);
+  void *a = allocate_on_cuda0(1000);
+  free_on_cuda0(a);
   ck_assert_int_eq(weir_memory_empty_cache(cuda0), WEIR_OK);
   ck_assert_str_eq(actions(), "SafcF");
-  ck_assert(entry(0).bytes == 2 * MIB && entry(4).bytes == 2 * MIB);
+  ck_assert(history_entry_at(0).bytes == 2 * MIB && history_entry_at(4).bytes == 2 * MIB);
   detach();
 }
 END_TEST
@@ -139,18 +140,18 @@ START_TEST(a_free_completes_when_other_streams_are_through)
   attach(256 * MIB, 2 * MIB, NULL);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0);
   ck_assert_int_eq(weir_stream_from_native(&side, cuda0, fake_handle(&f, 1)), WEIR_OK);
-  void *a = get(1000);
+  void *a = allocate_on_cuda0(1000);
   fake_hold(&f, 1);
   fake_submit(&f, 1, nothing, NULL);
   ck_assert_int_eq(weir_record_stream(a, side), WEIR_OK);
-  give(a);
+  free_on_cuda0(a);
   ck_assert_str_eq(actions(), "maf");
   fake_release(&f, 1);
   ck_assert_int_eq(weir_memory_empty_cache(cuda0), WEIR_OK);
   ck_assert_str_eq(actions(), "mafcu");
-  ck_assert_uint_eq(entry(3).stack,
-                    entry(1).stack); /* who found it complete is nobody's business */
-  ck_assert_uint_ne(entry(2).stack, entry(1).stack);
+  ck_assert_uint_eq(history_entry_at(3).stack,
+                    history_entry_at(1).stack); /* who found it complete is nobody's business */
+  ck_assert_uint_ne(history_entry_at(2).stack, history_entry_at(1).stack);
   detach();
 }
 END_TEST
@@ -159,26 +160,26 @@ START_TEST(the_ring_keeps_the_newest)
 {
   attach(256 * MIB, 2 * MIB, NULL);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_NONE, 700);
-  void *a = get(1000);
+  void *a = allocate_on_cuda0(1000);
   for (int i = 0; i < 2000; i++) {
-    give(a);
-    a = get(1000);
+    free_on_cuda0(a);
+    a = allocate_on_cuda0(1000);
     uint64_t written = 2 + 3 * (uint64_t)(i + 1);
     ck_assert_uint_eq(info().entries, written < 700 ? written : 700);
     ck_assert_uint_eq(info().overwritten, written < 700 ? 0 : written - 700);
   }
   ck_assert_uint_eq(info().lost, 0);
-  ck_assert_int_eq(entry(699).action, ACTION_ALLOC);
-  ck_assert_int_eq(entry(698).action, ACTION_FREE_COMPLETED);
+  ck_assert_int_eq(history_entry_at(699).action, ACTION_ALLOC);
+  ck_assert_int_eq(history_entry_at(698).action, ACTION_FREE_COMPLETED);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_NONE, 2); /* the newest that fit stay */
   ck_assert_str_eq(actions(), "ca");
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_NONE, 1000);
-  give(a);
+  free_on_cuda0(a);
   ck_assert_str_eq(actions(), "cafc");
   record(WEIR_HISTORY_STATE, WEIR_CONTEXT_ALL, 0); /* keeps no trace */
-  a = get(1000);
+  a = allocate_on_cuda0(1000);
   ck_assert_uint_eq(info().entries, 0);
-  give(a);
+  free_on_cuda0(a);
   detach();
 }
 END_TEST
@@ -205,17 +206,17 @@ START_TEST(off_leaves_threads_their_caches)
 {
   attach(64 * MIB, 2 * MIB, NULL);
   for (int round = 0; round < 3; round++) {
-    void *a = get(1000);
-    give(a);
+    void *a = allocate_on_cuda0(1000);
+    free_on_cuda0(a);
     ck_assert_int_eq(block_state(block(page_map_find((uint64_t)a))), BLOCK_CACHED);
     record(WEIR_HISTORY_ALL, WEIR_CONTEXT_NONE, 0);
     ck_assert_uint_eq(page_map_find((uint64_t)a), 0); /* taken back */
-    a = get(1000);
-    give(a);
+    a = allocate_on_cuda0(1000);
+    free_on_cuda0(a);
     ck_assert_uint_eq(page_map_find((uint64_t)a), 0);
     ck_assert_str_eq(actions(), "afc");
     record(WEIR_HISTORY_OFF, WEIR_CONTEXT_NONE, 0);
-    ck_assert_ptr_null(pool()->history);
+    ck_assert_ptr_null(cuda0_pool()->history);
   }
   detach();
 }
@@ -228,12 +229,12 @@ START_TEST(figures_are_the_same_on_and_off_and_peaks_exact_on)
   record(WEIR_HISTORY_STATE, WEIR_CONTEXT_NONE, 0);
   void *a[100];
   for (int i = 0; i < 100; i++)
-    a[i] = get(1000);
+    a[i] = allocate_on_cuda0(1000);
   for (int i = 0; i < 100; i++)
-    give(a[i]);
+    free_on_cuda0(a[i]);
   record(WEIR_HISTORY_OFF, WEIR_CONTEXT_NONE, 0);
   for (int i = 0; i < 50; i++)
-    give(get(1000));
+    free_on_cuda0(allocate_on_cuda0(1000));
   ck_assert_int_eq(weir_memory_stat(&value, cuda0, "allocation.all.peak"), WEIR_OK);
   ck_assert_int_eq(value, 100);
   ck_assert_int_eq(weir_memory_stat(&value, cuda0, "requested_bytes.all.peak"), WEIR_OK);
@@ -249,7 +250,7 @@ END_TEST
 
 static __attribute__((noinline)) void *inner_function(size_t bytes)
 {
-  void *ptr = get(bytes);
+  void *ptr = allocate_on_cuda0(bytes);
   __asm__ volatile("" ::: "memory"); /* no tail call */
   return ptr;
 }
@@ -263,7 +264,7 @@ static __attribute__((noinline)) void *outer_function(size_t bytes)
 
 static __attribute__((noinline)) void freeing_function(void *ptr)
 {
-  give(ptr);
+  free_on_cuda0(ptr);
   __asm__ volatile("" ::: "memory");
 }
 
@@ -287,11 +288,11 @@ static const char *const allocating[] = {"inner_function", "outer_function", "ri
 START_TEST(what_is_live_keeps_the_stack_of_its_allocation)
 {
   attach(64 * MIB, _i ? 0 : 2 * MIB, NULL);
-  void *early = get(5000);
+  void *early = allocate_on_cuda0(5000);
   record(WEIR_HISTORY_STATE, WEIR_CONTEXT_STATE, 0);
   ck_assert_str_ne(info().unwinder, "off");
   void *a = outer_function(1000), *b = outer_function(20 * MIB);
-  char *text = json();
+  char *text = snapshot_json();
   has_frames(text, "\"requested_size\": 1000,", allocating, 3);
   has_frames(text, "\"requested_size\": 20971520,", allocating, 3);
   ck_assert_ptr_null(strstr(text, "\"weir_")); /* the allocator's own are left out */
@@ -302,10 +303,10 @@ START_TEST(what_is_live_keeps_the_stack_of_its_allocation)
   ck_assert_ptr_nonnull(strstr(text, "test_history\", \"line\": "));
   free(text);
   ck_assert_uint_ge(info().stacks, 1);
-  give(a);
-  give(b);
-  give(early);
-  text = json();
+  free_on_cuda0(a);
+  free_on_cuda0(b);
+  free_on_cuda0(early);
+  text = snapshot_json();
   ck_assert_ptr_null(strstr(text, "\"active_allocated\""));
   free(text);
   detach();
@@ -316,8 +317,8 @@ START_TEST(a_segment_keeps_the_stack_that_asked_for_it)
 {
   attach(64 * MIB, _i ? 0 : 2 * MIB, NULL);
   record(WEIR_HISTORY_STATE, WEIR_CONTEXT_STATE, 0);
-  give(outer_function(5 * MIB));
-  char *text = json();
+  free_on_cuda0(outer_function(5 * MIB));
+  char *text = snapshot_json();
   ck_assert_ptr_null(strstr(text, "\"active_allocated\""));
   has_frames(text, "\"segment_type\"", allocating, 3);
   free(text);
@@ -333,19 +334,19 @@ START_TEST(contexts_choose_whose_stacks_there_are)
   void *a = outer_function(1000), *live = outer_function(3000);
   freeing_function(a);
   ck_assert_str_eq(actions(), "maafc");
-  ck_assert_int_eq(entry(1).stack != 0, _i >= WEIR_CONTEXT_ALLOC);
-  ck_assert_int_eq(entry(0).stack != 0, _i >= WEIR_CONTEXT_ALLOC);
-  ck_assert_int_eq(entry(3).stack != 0, _i >= WEIR_CONTEXT_ALLOC);
-  ck_assert_int_eq(entry(3).stack == entry(1).stack, _i != WEIR_CONTEXT_ALL);
-  ck_assert_uint_eq(entry(3).stack, entry(4).stack);
-  char *text = json();
+  ck_assert_int_eq(history_entry_at(1).stack != 0, _i >= WEIR_CONTEXT_ALLOC);
+  ck_assert_int_eq(history_entry_at(0).stack != 0, _i >= WEIR_CONTEXT_ALLOC);
+  ck_assert_int_eq(history_entry_at(3).stack != 0, _i >= WEIR_CONTEXT_ALLOC);
+  ck_assert_int_eq(history_entry_at(3).stack == history_entry_at(1).stack, _i != WEIR_CONTEXT_ALL);
+  ck_assert_uint_eq(history_entry_at(3).stack, history_entry_at(4).stack);
+  char *text = snapshot_json();
   static const char *const freeing[] = {"freeing_function"};
   if (_i == WEIR_CONTEXT_ALL) has_frames(text, "\"free_requested\"", freeing, 1);
   if (_i == WEIR_CONTEXT_ALLOC) has_frames(text, "\"free_requested\"", allocating, 3);
   if (_i >= WEIR_CONTEXT_STATE) has_frames(text, "\"requested_size\": 3000", allocating, 3);
   ck_assert_int_eq(strstr(text, "outer_function") != NULL, _i != WEIR_CONTEXT_NONE);
   free(text);
-  give(live);
+  free_on_cuda0(live);
   detach();
 }
 END_TEST
@@ -357,12 +358,12 @@ START_TEST(off_forgets_and_on_again_knows_nothing_of_before)
   void *a = outer_function(1000);
   record(WEIR_HISTORY_OFF, WEIR_CONTEXT_NONE, 0);
   for (int on = 0; on < 2; on++) {
-    char *text = json();
+    char *text = snapshot_json();
     ck_assert_ptr_null(strstr(text, "outer_function"));
     free(text);
     record(WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0);
   }
-  give(a);
+  free_on_cuda0(a);
   detach();
 }
 END_TEST
@@ -372,7 +373,7 @@ START_TEST(the_largest_owners_are_found)
   history_owner owner[4];
   char text[512];
   attach(256 * MIB, 2 * MIB, NULL);
-  mem_pool *p = pool();
+  mem_pool *p = cuda0_pool();
   ck_assert_uint_eq(history_owners(p, owner, 4), 0);
   record(WEIR_HISTORY_STATE, WEIR_CONTEXT_STATE, 0);
   void *ptr[12];
@@ -406,7 +407,7 @@ START_TEST(the_largest_owners_are_found)
   ck_assert_uint_eq(strlen(text), 9);
   names_free(names);
   for (int i = 0; i < 12; i++)
-    give(ptr[i]);
+    free_on_cuda0(ptr[i]);
   detach();
 }
 END_TEST
@@ -428,7 +429,7 @@ START_TEST(without_host_memory_history_loses_and_the_allocator_works)
   usual_commit = f.backend.source.host_commit;
   f.backend.source.host_commit = stingy_commit;
   ck_assert_int_eq(weir_memory_attach(&f.backend, NULL), WEIR_OK);
-  give(get(1000));
+  free_on_cuda0(allocate_on_cuda0(1000));
   void *a[300];
   starving = true;
   ck_assert_int_eq(weir_memory_record_history(cuda0, WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0),
@@ -438,20 +439,20 @@ START_TEST(without_host_memory_history_loses_and_the_allocator_works)
   starving = true; /* from the first entry on, or after some */
   if (_i) {
     starving = false;
-    a[299] = get(1000);
+    a[299] = allocate_on_cuda0(1000);
     starving = true;
   }
   for (int i = 0; i < 299; i++)
-    a[i] = get(1000);
+    a[i] = allocate_on_cuda0(1000);
   weir_history_info now = info();
   ck_assert_uint_eq(now.entries, _i ? 256 : 0);
   ck_assert_uint_ge(now.lost, _i ? 300 - 256 : 299);
   if (!_i) ck_assert_uint_ge(now.stacks_lost, 1);
   starving = false;
-  if (!_i) a[299] = get(1000);
+  if (!_i) a[299] = allocate_on_cuda0(1000);
   ck_assert_uint_eq(info().entries, _i ? 256 : 1);
   for (int i = 0; i < 300; i++)
-    give(a[i]); /* now it grows again */
+    free_on_cuda0(a[i]); /* now it grows again */
   ck_assert_uint_ge(info().entries, 600);
   ck_assert_uint_eq(weir_memory_allocated(cuda0), 0);
   detach();
@@ -468,11 +469,11 @@ START_TEST(each_commit_may_fail)
     ck_assert(st == WEIR_OK || st == WEIR_ENOMEM);
     for (int i = 0; i < 20; i++) {
       void *ptr;
-      if (weir_malloc(&ptr, i % 2 ? 1000 : 3 * MIB, cuda0, NULL) == WEIR_OK) give(ptr);
-      const char *wrong = pool_check(pool());
+      if (weir_malloc(&ptr, i % 2 ? 1000 : 3 * MIB, cuda0, NULL) == WEIR_OK) free_on_cuda0(ptr);
+      const char *wrong = pool_check(cuda0_pool());
       ck_assert_msg(!wrong, "%s", wrong);
     }
-    free(json());
+    free(snapshot_json());
     fake_fail(&f, 0, false, WEIR_OK);
     ck_assert_int_eq(weir_memory_empty_cache(cuda0), WEIR_OK);
     detach();
@@ -545,7 +546,7 @@ START_TEST(threads_allocate_while_history_comes_and_goes)
     ck_assert_int_eq(pthread_join(toggler, &said), 0);
     ck_assert_msg(!said, "%s failed", (char *)said);
   }
-  const char *wrong = pool_check(pool());
+  const char *wrong = pool_check(cuda0_pool());
   ck_assert_msg(!wrong, "%s", wrong);
   ck_assert_uint_eq(weir_memory_allocated(cuda0), 0);
   if (!_i) ck_assert_uint_eq(info().entries, 1000);

@@ -31,7 +31,7 @@ static int launched;
 static uint64_t numbers;
 static bool wrong;
 
-static void touch(void *argument)
+static void check_and_mark_block(void *argument)
 {
   const launch *l = argument;
   for (uint64_t i = 0; i < l->bytes / 8; i += STEP / 8) {
@@ -44,10 +44,10 @@ static void submit(int stream, const slot *s, bool first)
 {
   launch *l = &work[launched++];
   *l = (launch){s->at, s->bytes, s->number, first};
-  fake_submit(&r.f, stream, touch, l);
+  fake_submit(&r.f, stream, check_and_mark_block, l);
 }
 
-static void begin(uint64_t capacity)
+static void start_lending_rig(uint64_t capacity)
 {
   rig_start(&r, capacity, PAGE, "decay_ms:0");
   memset(slots, 0, sizeof slots);
@@ -57,7 +57,7 @@ static void begin(uint64_t capacity)
     fake_hold(&r.f, i);
 }
 
-static bool take(int i, int stream, uint64_t bytes)
+static bool allocate_and_use_slot(int i, int stream, uint64_t bytes)
 {
   slot *s = &slots[i];
   if (s->at || weir_tcache_malloc(rig_stream(&r, stream), bytes, &s->at)) return false;
@@ -68,7 +68,7 @@ static bool take(int i, int stream, uint64_t bytes)
   return true;
 }
 
-static void give(int i)
+static void use_and_free_slot(int i)
 {
   slot *s = &slots[i];
   if (!s->at) return;
@@ -77,10 +77,10 @@ static void give(int i)
   s->at = NULL;
 }
 
-static void end(void)
+static void stop_lending_rig(void)
 {
   for (int i = 0; i < SLOTS; i++)
-    give(i);
+    use_and_free_slot(i);
   fake_release(&r.f, 2);
   fake_release(&r.f, 1);
   ck_assert(!wrong);
@@ -91,90 +91,90 @@ static void end(void)
 static void checkered(void)
 {
   for (int i = 0; i < 4; i++)
-    ck_assert(take(i, 1, 4 * MIB));
-  give(0);
-  give(2);
+    ck_assert(allocate_and_use_slot(i, 1, 4 * MIB));
+  use_and_free_slot(0);
+  use_and_free_slot(2);
 }
 
 START_TEST(own_pages_are_lent_while_their_work_is_pending)
 {
-  begin(64 * MIB);
+  start_lending_rig(64 * MIB);
   checkered();
-  ck_assert(take(4, 1, 8 * MIB));
+  ck_assert(allocate_and_use_slot(4, 1, 8 * MIB));
   ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 16 * MIB);
   ck_assert_int_gt(RIG_STAT(&r, num_stitches), 0);
   ck_assert_uint_eq(r.f.syncs + r.f.waits, 0);
   ck_assert_uint_eq(r.f.mapped, 24 * MIB); /* the old work still runs through the old addresses */
   fake_release(&r.f, 1);
   ck_assert(!wrong);
-  ck_assert(take(5, 1, 2 * MIB)); /* grows, and unmaps what is over */
+  ck_assert(allocate_and_use_slot(5, 1, 2 * MIB)); /* grows, and unmaps what is over */
   ck_assert_uint_eq(r.f.mapped, 18 * MIB);
-  end();
+  stop_lending_rig();
 }
 END_TEST
 
 START_TEST(other_streams_pages_are_not_lent_before_their_work_is_complete)
 {
-  begin(64 * MIB);
+  start_lending_rig(64 * MIB);
   checkered();
-  ck_assert(take(4, 2, 8 * MIB));
+  ck_assert(allocate_and_use_slot(4, 2, 8 * MIB));
   ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 24 * MIB);
   fake_release(&r.f, 1);
-  give(4);
-  ck_assert(take(5, 2, 16 * MIB)); /* its own 8 and the 8 of stream 1 */
+  use_and_free_slot(4);
+  ck_assert(allocate_and_use_slot(5, 2, 16 * MIB)); /* its own 8 and the 8 of stream 1 */
   ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 24 * MIB);
-  end();
+  stop_lending_rig();
 }
 END_TEST
 
 START_TEST(a_hole_between_two_pieces_joins_both)
 {
-  begin(64 * MIB);
+  start_lending_rig(64 * MIB);
   fake_release(&r.f, 1);
-  ck_assert(take(0, 1, 3 * MIB));
-  ck_assert(take(1, 1, 9 * MIB));
-  ck_assert(take(2, 1, 4 * MIB));
-  give(1); /* 1 MiB, four pages, none left over */
+  ck_assert(allocate_and_use_slot(0, 1, 3 * MIB));
+  ck_assert(allocate_and_use_slot(1, 1, 9 * MIB));
+  ck_assert(allocate_and_use_slot(2, 1, 4 * MIB));
+  use_and_free_slot(1); /* 1 MiB, four pages, none left over */
   ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 16 * MIB);
   void *whole = rig_malloc(&r, 1, 12 * MIB);
   ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 20 * MIB);
   rig_free(&r, whole);
-  ck_assert(take(3, 1, 9 * MIB)); /* wherever; nothing is made */
+  ck_assert(allocate_and_use_slot(3, 1, 9 * MIB)); /* wherever; nothing is made */
   ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 20 * MIB);
-  end();
+  stop_lending_rig();
 }
 END_TEST
 
 START_TEST(what_a_lent_page_left_is_address_space_again)
 {
-  begin(32 * MIB);
+  start_lending_rig(32 * MIB);
   fake_release(&r.f, 1);
   for (int round = 0; round < 200; round++) { /* far more than the reservation, four devices */
     checkered();
-    ck_assert(take(4, 1, 8 * MIB + (uint64_t)(round % 5) * MIB));
+    ck_assert(allocate_and_use_slot(4, 1, 8 * MIB + (uint64_t)(round % 5) * MIB));
     for (int i = 0; i < SLOTS; i++)
-      give(i);
+      use_and_free_slot(i);
     ck_assert(!wrong);
     launched = 0;
   }
   ck_assert_int_le(RIG_STAT(&r, reserved_bytes), 24 * MIB);
-  end();
+  stop_lending_rig();
 }
 END_TEST
 
 /* 3 MiB free, of which one in the page of 4 MiB live, and 1 MiB behind that: all of 8 MiB. */
 static void pieces(void)
 {
-  begin(8 * MIB);
-  ck_assert(take(0, 1, 3 * MIB));
-  ck_assert(take(1, 1, 4 * MIB));
-  give(0);
+  start_lending_rig(8 * MIB);
+  ck_assert(allocate_and_use_slot(0, 1, 3 * MIB));
+  ck_assert(allocate_and_use_slot(1, 1, 4 * MIB));
+  use_and_free_slot(0);
 }
 
 START_TEST(pieces_of_pages_serve_while_their_work_is_pending)
 {
   pieces();
-  ck_assert(take(2, 1, 4 * MIB)); /* a piece, a page and a piece */
+  ck_assert(allocate_and_use_slot(2, 1, 4 * MIB)); /* a piece, a page and a piece */
   rig_check(&r);
   ck_assert_uint_ne(r.p->stitched, 0);
   ck_assert_uint_eq(r.f.syncs + r.f.waits, 0);
@@ -183,7 +183,7 @@ START_TEST(pieces_of_pages_serve_while_their_work_is_pending)
   submit(1, &slots[1], false); /* both have all their memory */
   submit(1, &slots[2], false);
   ck_assert(!wrong);
-  end();
+  stop_lending_rig();
 }
 END_TEST
 
@@ -191,18 +191,19 @@ START_TEST(a_piece_comes_home_and_makes_its_page_whole)
 {
   pieces();
   fake_release(&r.f, 1);
-  ck_assert(take(2, 1, 4 * MIB));
-  give(2);
-  ck_assert(take(4, 1, MIB)); /* before the page and the piece */
-  give(1);
-  ck_assert(take(3, 1, 7 * MIB)); /* three pages, one of them the piece's home, and a piece */
+  ck_assert(allocate_and_use_slot(2, 1, 4 * MIB));
+  use_and_free_slot(2);
+  ck_assert(allocate_and_use_slot(4, 1, MIB)); /* before the page and the piece */
+  use_and_free_slot(1);
+  ck_assert(allocate_and_use_slot(
+      3, 1, 7 * MIB)); /* three pages, one of them the piece's home, and a piece */
   rig_check(&r);
-  give(3);
-  give(4);
+  use_and_free_slot(3);
+  use_and_free_slot(4);
   ck_assert_int_eq(weir_pool_empty(r.p), WEIR_OK);
   ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 0);
   ck_assert_uint_eq(r.p->stitched, 0);
-  end();
+  stop_lending_rig();
 }
 END_TEST
 
@@ -213,20 +214,20 @@ START_TEST(a_piece_that_cannot_move_changes_nothing)
     pieces();
     fake_release(&r.f, 1);
     fake_fail(&r.f, n, _i, WEIR_ECUDA);
-    failed = !take(2, 1, 4 * MIB);
+    failed = !allocate_and_use_slot(2, 1, 4 * MIB);
     fake_fail(&r.f, 0, false, WEIR_OK);
     rig_check(&r);
-    if (failed) ck_assert(take(2, 1, 4 * MIB));
+    if (failed) ck_assert(allocate_and_use_slot(2, 1, 4 * MIB));
     rig_check(&r);
     submit(1, &slots[1], false);
     submit(1, &slots[2], false);
-    give(2);
-    give(1);
+    use_and_free_slot(2);
+    use_and_free_slot(1);
     fake_fail(&r.f, n, false, WEIR_ECUDA);
     failed |= weir_pool_empty(r.p) != WEIR_OK;
     fake_fail(&r.f, 0, false, WEIR_OK);
     rig_check(&r);
-    end();
+    stop_lending_rig();
   }
 }
 END_TEST
@@ -235,7 +236,7 @@ START_TEST(pieces_keep_their_contents_over_a_pause)
 {
   pieces();
   fake_release(&r.f, 1);
-  ck_assert(take(2, 1, 4 * MIB));
+  ck_assert(allocate_and_use_slot(2, 1, 4 * MIB));
   uint64_t lost = 0;
   pthread_mutex_lock(&r.p->lock);
   ck_assert_int_eq(pool_pause(r.p, WEIR_TAGS, true), WEIR_OK);
@@ -248,7 +249,7 @@ START_TEST(pieces_keep_their_contents_over_a_pause)
   rig_check(&r);
   submit(1, &slots[1], false);
   submit(1, &slots[2], false);
-  end();
+  stop_lending_rig();
 }
 END_TEST
 
@@ -256,17 +257,17 @@ START_TEST(no_page_is_lent_to_work_it_may_not_serve)
 {
   uint64_t seed = (uint64_t)_i + 1, lent = 0, away = 0;
   for (int round = 0; round < (SANITIZED ? 30 : 300); round++) {
-    begin((uint64_t)(20 + round % 3 * 8) * MIB);
+    start_lending_rig((uint64_t)(20 + round % 3 * 8) * MIB);
     for (int i = 0; i < 120; i++) {
       int one = (int)(rig_random(&seed) % SLOTS), stream = 1 + (int)(rig_random(&seed) % 2);
       switch (rig_random(&seed) % 6) {
       case 0:
       case 1:
-        (void)take(one, stream, (1 + rig_random(&seed) % 14) * MIB / 2);
+        (void)allocate_and_use_slot(one, stream, (1 + rig_random(&seed) % 14) * MIB / 2);
         break;
       case 2:
       case 3:
-        give(one);
+        use_and_free_slot(one);
         break;
       case 4:
         (void)fake_step(&r.f, stream);
@@ -278,7 +279,7 @@ START_TEST(no_page_is_lent_to_work_it_may_not_serve)
       away += r.p->stitched != 0;
     }
     lent += r.p->stitches;
-    end();
+    stop_lending_rig();
   }
   ck_assert_uint_gt(lent, 0);
   ck_assert_uint_gt(away, 0);

@@ -294,7 +294,7 @@ static uint64_t some_size(promise *q, bool pages)
   return kind < 4 ? bytes / 4096 : bytes;
 }
 
-static void step(promise *q, uint64_t most, bool pages)
+static void step_promised_bytes(promise *q, uint64_t most, bool pages)
 {
   int k = (int)(rig_random(&q->seed) % 300), s = (int)(rig_random(&q->seed) % 6);
   if (rig_random(&q->seed) % 8 == 0) fake_hold(&r.f, s);
@@ -323,7 +323,7 @@ START_TEST(a_request_that_fits_in_98_percent_succeeds)
   q = (promise){.seed = 100 + (uint64_t)_i};
   rig_start(&r, capacity, 2 * MIB, _i % 3 == 2 ? "soft_limit_mb:9000" : NULL);
   for (int i = 0; i < (SANITIZED ? 1500 : 6000); i++) {
-    step(&q, pages ? capacity : capacity / 100 * 98, pages);
+    step_promised_bytes(&q, pages ? capacity : capacity / 100 * 98, pages);
     if (i % 500 == 0) rig_check(&r);
   }
   ck_assert_uint_gt(q.tight, 20);

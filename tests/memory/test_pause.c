@@ -12,7 +12,7 @@ static void nothing(void *argument)
   (void)argument;
 }
 
-static void start(uint64_t capacity)
+static void start_pause_rig(uint64_t capacity)
 {
   rig_start(&r, capacity, 2 * MIB, NULL);
 }
@@ -103,7 +103,7 @@ END_TEST
 
 START_TEST(an_exported_small_block_is_kept_too)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   void *a = rig_malloc(&r, 1, 1000);
   ck_assert_int_eq(weir_memory_export(a), WEIR_OK);
   rig_free(&r, a);
@@ -120,7 +120,7 @@ END_TEST
 
 START_TEST(an_export_that_ends_before_the_free_leaves_nothing)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   void *a = rig_malloc(&r, 1, 4 * MIB);
   ck_assert_int_eq(weir_memory_export(a), WEIR_OK);
   ck_assert_int_eq(weir_memory_unexport(a), WEIR_OK);
@@ -136,7 +136,7 @@ END_TEST
 
 START_TEST(an_exported_block_waits_for_streams_as_well)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   void *a = rig_malloc(&r, 1, 4 * MIB);
   fake_hold(&r.f, 2);
   fake_submit(&r.f, 2, nothing, NULL);
@@ -156,7 +156,7 @@ END_TEST
 
 START_TEST(stitching_goes_around_exported_blocks)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   void *at[32];
   for (int i = 0; i < 32; i++)
     at[i] = rig_malloc(&r, 0, 2 * MIB);
@@ -185,7 +185,7 @@ END_TEST
 
 START_TEST(paused_memory_goes_back_and_returns_with_its_contents)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   char *w = tagged(WEIGHTS, 20 * MIB, 7), *c = tagged(CACHE, 30 * MIB, 9);
   fake_hold(&r.f, 1);
   fake_submit(&r.f, 1, nothing, NULL);
@@ -214,7 +214,7 @@ END_TEST
 
 START_TEST(contents_that_are_not_saved_are_declared_lost)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   char *c = tagged(CACHE, 30 * MIB, 9), *w = tagged(WEIGHTS, 6 * MIB, 3);
   pause_tag(CACHE, false);
   pause_tag(WEIGHTS, true);
@@ -231,7 +231,7 @@ END_TEST
 
 START_TEST(pages_shared_with_others_stay)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   char *a = tagged(WEIGHTS, 3 * MIB, 1), *b = tagged(CACHE, 3 * MIB, 2);
   ck_assert_ptr_eq(b, a + 3 * MIB);
   pause_tag(WEIGHTS, true);
@@ -252,7 +252,7 @@ END_TEST
 
 START_TEST(a_shared_page_is_saved_when_one_of_its_blocks_wants_it)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   char *a = tagged(WEIGHTS, 3 * MIB, 1), *b = tagged(CACHE, 3 * MIB, 2);
   pause_tag(_i ? CACHE : WEIGHTS, !_i);
   pause_tag(_i ? WEIGHTS : CACHE, _i);
@@ -267,7 +267,7 @@ END_TEST
 
 START_TEST(small_blocks_are_paused_where_they_fill_pages)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   enum { N = 64 };
   char *at[N];
   for (int i = 0; i < N; i++)
@@ -290,7 +290,7 @@ END_TEST
 
 START_TEST(captured_and_exported_blocks_are_not_paused)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   weir_graph_pool *g;
   pthread_mutex_lock(&r.p->lock);
   ck_assert_int_eq(graph_pool_new(r.p, &g), WEIR_OK);
@@ -356,7 +356,7 @@ END_TEST
 
 START_TEST(a_freed_block_leaves_address_space_at_once)
 {
-  start(16 * MIB); /* four times that to address */
+  start_pause_rig(16 * MIB); /* four times that to address */
   for (int i = 0; i < 40; i++) {
     void *at = tagged(WEIGHTS, 7 * MIB, i);
     pause_tag(WEIGHTS, i % 2);
@@ -369,7 +369,7 @@ END_TEST
 
 START_TEST(live_paused_blocks_keep_the_pool)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   void *at = tagged(WEIGHTS, 8 * MIB, 1);
   pause_tag(WEIGHTS, false);
   ck_assert_uint_eq(r.f.used, 0);
@@ -382,7 +382,7 @@ END_TEST
 
 START_TEST(resuming_without_memory_fails_and_leaves_all_paused)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   char *w = tagged(WEIGHTS, 40 * MIB, 5);
   pause_tag(WEIGHTS, true);
   void *other = rig_malloc(&r, 2, 40 * MIB);
@@ -416,7 +416,7 @@ END_TEST
 
 START_TEST(pausing_twice_and_resuming_nothing_are_nothing)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   ck_assert_uint_eq(resume_tag(ALL), 0);
   char *w = tagged(WEIGHTS, 8 * MIB, 5);
   pause_tag(WEIGHTS, true);
@@ -442,7 +442,7 @@ END_TEST
 
 START_TEST(without_copies_it_can_only_lose)
 {
-  start(64 * MIB);
+  start_pause_rig(64 * MIB);
   r.f.backend.copy_to_host = NULL;
   r.f.backend.copy_to_device = NULL;
   void *w = tagged(WEIGHTS, 8 * MIB, 5);
@@ -486,7 +486,7 @@ END_TEST
 
 /* Every Nth operation fails, alone or with all after it: what was live before is there after, or
  * comes with the next resume. */
-static bool life(uint64_t n, bool and_after, weir_status error)
+static bool run_pause_failing_op(uint64_t n, bool and_after, weir_status error)
 {
   enum { N = 10 };
   char *at[N];
@@ -524,7 +524,7 @@ START_TEST(every_failure_leaves_all_contents)
 {
   static const weir_status errors[] = {WEIR_EOOM, WEIR_ECUDA, WEIR_ENOMEM};
   uint64_t n = 1;
-  while (life(n, _i >= 3, errors[_i % 3]))
+  while (run_pause_failing_op(n, _i >= 3, errors[_i % 3]))
     n++;
   ck_assert_uint_ge(n, 40);
 }
@@ -566,7 +566,7 @@ enum { THREADS = 6, ROUNDS = SANITIZED ? 80 : 600 };
 
 /* Small blocks of a tag come and go on thread caches while another thread pauses and resumes that
  * tag; their memory is touched only where pausing cannot reach it: never. */
-static void *churn(void *number)
+static void *churn_weights(void *number)
 {
   uint64_t seed = (uint64_t)(uintptr_t)number;
   void *at[32] = {0};
@@ -595,7 +595,7 @@ START_TEST(threads_go_on_while_others_pause)
   (void)rig_stream(&r, 2);
   char *keep = tagged(CACHE, 10 * MIB, 4);
   for (int i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&id[i], NULL, churn, (void *)(uintptr_t)(i + 1)), 0);
+    ck_assert_int_eq(pthread_create(&id[i], NULL, churn_weights, (void *)(uintptr_t)(i + 1)), 0);
   for (int i = 0; i < ROUNDS / 4; i++) {
     pause_tag(i % 3 ? WEIGHTS : ALL, i % 2);
     resume_tag(i % 5 ? ALL : WEIGHTS);

@@ -43,20 +43,20 @@ static mem_pool *pool_of(void *ptr)
   return heap_table[block(page_map_find((uint64_t)ptr))->heap]->pool;
 }
 
-static void check(void *ptr)
+static void check_block_pool(void *ptr)
 {
   const char *wrong = pool_check(pool_of(ptr));
   ck_assert_msg(!wrong, "%s", wrong);
 }
 
-static void *get(size_t bytes)
+static void *allocate_pinned_checked(size_t bytes)
 {
   void *out = get_flags(bytes, 0);
-  check(out);
+  check_block_pool(out);
   return out;
 }
 
-static void put(void *ptr)
+static void free_pinned(void *ptr)
 {
   ck_assert_msg(weir_pinned_free(ptr) == WEIR_OK, "%s", weir_error_message());
 }
@@ -86,7 +86,7 @@ static weir_stream *stream(int device, int i)
   return s;
 }
 
-static void uses(void *ptr, int device, int i)
+static void record_stream_use(void *ptr, int device, int i)
 {
   ck_assert_msg(weir_record_stream(ptr, stream(device, i)) == WEIR_OK, "%s", weir_error_message());
 }
@@ -103,7 +103,7 @@ static void keep_busy(int device, int i)
   fake_submit(&f[device], i, nothing, NULL);
 }
 
-static void empty(void)
+static void empty_pinned_cache(void)
 {
   ck_assert_msg(weir_pinned_empty_cache() == WEIR_OK, "%s", weir_error_message());
 }
@@ -144,14 +144,14 @@ START_TEST(a_block_lies_in_one_registration)
   void *at[200];
   for (int i = 0; i < 200; i++) {
     size_t bytes = 1 + rig_random(&seed) % (i % 10 ? 300 * KIB : 5 * MIB);
-    at[i] = get(bytes);
+    at[i] = allocate_pinned_checked(bytes);
     ck_assert_uint_eq((uint64_t)at[i] % 512, 0);
     ck_assert(fake_pinned(&f[0], at[i], bytes));
     memset(at[i], i, bytes);
   }
   for (int i = 0; i < 200; i++) {
     ck_assert_int_eq(*(unsigned char *)at[i], i);
-    put(at[i]);
+    free_pinned(at[i]);
   }
   detach(0);
 }
@@ -161,17 +161,17 @@ START_TEST(sizes_waste_at_most_an_eighth_and_nothing_from_64_mib)
 {
   attach(0, "pinned_ahead:off");
   for (size_t bytes = 512; bytes < 40 * MIB; bytes += bytes / 5 + 77) {
-    void *at = get(bytes);
+    void *at = allocate_pinned_checked(bytes);
     uint64_t given = (uint64_t)figure("active_bytes.current");
     ck_assert_msg(given >= bytes && (given - bytes) * 8 <= bytes + 8 * 512, "%zu got %llu", bytes,
                   (unsigned long long)given);
-    put(at);
+    free_pinned(at);
   }
-  empty();
-  void *at = get(64 * MIB + 4097);
+  empty_pinned_cache();
+  void *at = allocate_pinned_checked(64 * MIB + 4097);
   ck_assert_int_eq(figure("active_bytes.current"), 64 * MIB + 8192);
   ck_assert_int_eq(figure("allocated_bytes.current"), 64 * MIB + 8192);
-  put(at);
+  free_pinned(at);
   detach(0);
 }
 END_TEST
@@ -179,13 +179,13 @@ END_TEST
 START_TEST(a_size_is_served_again_from_the_thread)
 {
   attach(0, "pinned_ahead:off");
-  void *at = get(70000);
-  put(at);
+  void *at = allocate_pinned_checked(70000);
+  free_pinned(at);
   int64_t before = (int64_t)f[0].calls;
   for (int i = 0; i < 1000; i++) {
     void *again = get_flags(66000 + (size_t)i, 0);
     ck_assert_ptr_eq(again, at);
-    put(again);
+    free_pinned(again);
   }
   ck_assert_int_eq((int64_t)f[0].calls, before);
   detach(0);
@@ -198,14 +198,14 @@ START_TEST(all_freed_memory_becomes_whole_again_and_goes_back)
   uint64_t seed = 9;
   void *at[300];
   for (int i = 0; i < 300; i++)
-    at[i] = get(1 + rig_random(&seed) % (100 * KIB));
+    at[i] = allocate_pinned_checked(1 + rig_random(&seed) % (100 * KIB));
   for (int i = 0; i < 300; i += 2)
-    put(at[i]);
+    free_pinned(at[i]);
   for (int i = 1; i < 300; i += 2)
-    put(at[i]);
+    free_pinned(at[i]);
   ck_assert_int_eq(figure("active_bytes.current"), 0);
-  empty();
-  empty(); /* what was made ahead meanwhile */
+  empty_pinned_cache();
+  empty_pinned_cache(); /* what was made ahead meanwhile */
   ck_assert_int_eq(figure("requested_bytes.current"), 0);
   detach(0);
 }
@@ -214,22 +214,22 @@ END_TEST
 START_TEST(a_small_request_leaves_a_large_idle_chunk_alone)
 {
   attach(0, "pinned_ahead:off");
-  void *large = get(48 * MIB);
-  put(large);
-  void *small = get(1000);
+  void *large = allocate_pinned_checked(48 * MIB);
+  free_pinned(large);
+  void *small = allocate_pinned_checked(1000);
   ck_assert(small < large || (char *)small >= (char *)large + 48 * MIB);
-  empty();
+  empty_pinned_cache();
   ck_assert_int_eq(figure("allocated_bytes.current"), 2 * MIB);
-  put(small);
-  empty();
-  put(get(48 * MIB)); /* but before an error it is cut */
+  free_pinned(small);
+  empty_pinned_cache();
+  free_pinned(allocate_pinned_checked(48 * MIB)); /* but before an error it is cut */
   f[0].pinned_capacity = f[0].pinned_bytes;
-  large = get(40 * MIB);
-  small = get(1000);
+  large = allocate_pinned_checked(40 * MIB);
+  small = allocate_pinned_checked(1000);
   ck_assert_int_eq(figure("allocations.current"), 1);
   f[0].pinned_capacity = 0;
-  put(small);
-  put(large);
+  free_pinned(small);
+  free_pinned(large);
   detach(0);
 }
 END_TEST
@@ -237,7 +237,7 @@ END_TEST
 START_TEST(interior_pointers_are_pinned)
 {
   attach(0, NULL);
-  char *at = get(3 * MIB);
+  char *at = allocate_pinned_checked(3 * MIB);
   bool is = false;
   ck_assert_int_eq(weir_is_pinned(&is, at), WEIR_OK);
   ck_assert(is);
@@ -252,7 +252,7 @@ START_TEST(interior_pointers_are_pinned)
   ck_assert_int_eq(weir_is_pinned(&is, other), WEIR_OK);
   ck_assert(is); /* the backend knows */
   ck_assert_int_eq(f[0].backend.source.host_free(&f[0], other, 4096), WEIR_OK);
-  put(at);
+  free_pinned(at);
   detach(0);
 }
 END_TEST
@@ -260,14 +260,14 @@ END_TEST
 START_TEST(each_kind_of_memory_is_freed_by_its_own_function)
 {
   attach(0, NULL);
-  void *host = get(1000), *device;
+  void *host = allocate_pinned_checked(1000), *device;
   ck_assert_int_eq(weir_malloc(&device, 1000, cuda[0], NULL), WEIR_OK);
   ck_assert_int_eq(weir_free(host), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "weir_pinned_free"));
   ck_assert_int_eq(weir_pinned_free(device), WEIR_EINVAL);
   ck_assert_int_eq(weir_pinned_free((char *)host + 512), WEIR_EINVAL);
   ck_assert_int_eq(weir_free(device), WEIR_OK);
-  put(host);
+  free_pinned(host);
   ck_assert_int_eq(weir_pinned_free(host), WEIR_EINVAL);
   detach(0);
 }
@@ -284,7 +284,7 @@ static bool comes_back(void *old, size_t bytes)
   while (n < 64 && !found && !weir_pinned_malloc(&at[n], bytes))
     found = at[n++] == old;
   while (n)
-    put(at[--n]);
+    free_pinned(at[--n]);
   return found;
 }
 
@@ -293,21 +293,21 @@ START_TEST(memory_in_use_by_recorded_work_is_not_handed_out)
   attach(0, "pinned_ahead:off,pinned_limit_mb:8");
   attach(1, NULL);
   size_t bytes = _i ? 1000 * KIB : 1500 * KIB;
-  void *at = get(bytes);
+  void *at = allocate_pinned_checked(bytes);
   keep_busy(0, 1);
   keep_busy(0, 2);
   keep_busy(1, 3);
-  uses(at, 0, 1);
-  uses(at, 0, 2);
-  uses(at, 0, 2);
-  uses(at, 1, 3);
-  put(at);
+  record_stream_use(at, 0, 1);
+  record_stream_use(at, 0, 2);
+  record_stream_use(at, 0, 2);
+  record_stream_use(at, 1, 3);
+  free_pinned(at);
   f[0].syncs = f[1].syncs = 0;
   for (int left = 3; left; left--) {
     ck_assert_int_gt(figure("pending_bytes.current"), 0);
-    void *other = get(bytes); /* without a wait: there is room */
+    void *other = allocate_pinned_checked(bytes); /* without a wait: there is room */
     ck_assert_ptr_ne(other, at);
-    put(other);
+    free_pinned(other);
     fake_release(&f[left == 1], left == 1 ? 3 : 4 - left - 0);
     if (left == 3) ck_assert(!f[0].streams[1].held);
   }
@@ -323,15 +323,15 @@ END_TEST
 START_TEST(before_an_error_recorded_work_is_waited_for)
 {
   attach(0, "pinned_ahead:off,pinned_limit_mb:4");
-  void *at = get(3 * MIB);
+  void *at = allocate_pinned_checked(3 * MIB);
   keep_busy(0, 1);
-  uses(at, 0, 1);
-  put(at);
+  record_stream_use(at, 0, 1);
+  free_pinned(at);
   uint64_t syncs = f[0].syncs;
-  void *again = get(3 * MIB);
+  void *again = allocate_pinned_checked(3 * MIB);
   ck_assert_ptr_eq(again, at);
   ck_assert_uint_eq(f[0].syncs, syncs + 1);
-  put(again);
+  free_pinned(again);
   ck_assert_int_eq(weir_pinned_set_limit(0), WEIR_OK);
   detach(0);
 }
@@ -340,10 +340,10 @@ END_TEST
 START_TEST(work_recorded_in_a_capture_keeps_memory_until_it_ends)
 {
   attach(0, "pinned_ahead:off,pinned_limit_mb:8");
-  void *at = get(3 * MIB);
+  void *at = allocate_pinned_checked(3 * MIB);
   f[0].streams[1].capturing = true;
-  uses(at, 0, 1);
-  put(at);
+  record_stream_use(at, 0, 1);
+  free_pinned(at);
   ck_assert(!comes_back(at, 3 * MIB));
   f[0].streams[1].capturing = false;
   ck_assert(comes_back(at, 3 * MIB));
@@ -355,14 +355,14 @@ END_TEST
 START_TEST(a_released_stream_holds_what_it_used_until_it_is_through)
 {
   attach(0, "pinned_ahead:off,pinned_limit_mb:8");
-  void *at = get(3 * MIB);
+  void *at = allocate_pinned_checked(3 * MIB);
   keep_busy(0, 1);
-  uses(at, 0, 1);
+  record_stream_use(at, 0, 1);
   ck_assert_int_eq(weir_stream_release(stream(0, 1)), WEIR_OK);
-  put(at);
-  void *other = get(3 * MIB);
+  free_pinned(at);
+  void *other = allocate_pinned_checked(3 * MIB);
   ck_assert_ptr_ne(other, at);
-  put(other);
+  free_pinned(other);
   ck_assert_int_gt(figure("pending_bytes.current"), 0);
   fake_release(&f[0], 1);
   ck_assert(comes_back(at, 3 * MIB));
@@ -375,18 +375,18 @@ START_TEST(a_device_may_end_before_memory_that_it_used)
 {
   attach(0, NULL);
   attach(1, NULL);
-  void *live = get(1000), *freed = get(3 * MIB);
-  uses(live, 1, 1);
-  uses(live, 0, 1);
-  uses(freed, 1, 2);
+  void *live = allocate_pinned_checked(1000), *freed = allocate_pinned_checked(3 * MIB);
+  record_stream_use(live, 1, 1);
+  record_stream_use(live, 0, 1);
+  record_stream_use(freed, 1, 2);
   keep_busy(1, 2);
-  put(freed);
+  free_pinned(freed);
   detach(1); /* waits for its work */
   attach(1, NULL);
-  put(live);
+  free_pinned(live);
   fake_release(&f[1], 2);
   detach(1);
-  empty();
+  empty_pinned_cache();
   detach(0);
 }
 END_TEST
@@ -394,12 +394,12 @@ END_TEST
 START_TEST(a_device_with_live_pinned_memory_stays)
 {
   attach(0, NULL);
-  void *at = get(1000), *flagged = get_flags(1000, WEIR_PINNED_PORTABLE);
+  void *at = allocate_pinned_checked(1000), *flagged = get_flags(1000, WEIR_PINNED_PORTABLE);
   ck_assert_int_eq(weir_memory_detach(cuda[0]), WEIR_EINVAL);
-  put(at);
+  free_pinned(at);
   ck_assert_int_eq(weir_memory_detach(cuda[0]), WEIR_EINVAL);
-  put(get(5000)); /* and serves on */
-  put(flagged);
+  free_pinned(allocate_pinned_checked(5000)); /* and serves on */
+  free_pinned(flagged);
   detach(0);
 }
 END_TEST
@@ -409,20 +409,21 @@ END_TEST
 START_TEST(write_combined_memory_is_the_devices_own_and_apart)
 {
   attach(0, NULL);
-  void *plain = get(1000), *combined = get_flags(1000, WEIR_PINNED_WRITE_COMBINED);
+  void *plain = allocate_pinned_checked(1000),
+       *combined = get_flags(1000, WEIR_PINNED_WRITE_COMBINED);
   ck_assert_ptr_ne(pool_of(plain), pool_of(combined));
-  put(combined);
+  free_pinned(combined);
   void *more[100];
   for (int i = 0; i < 100; i++) {
-    more[i] = get(1000);
+    more[i] = allocate_pinned_checked(1000);
     ck_assert_ptr_ne(more[i], combined);
   }
   bool is = false;
   ck_assert_int_eq(weir_is_pinned(&is, combined), WEIR_OK);
   ck_assert(is);
   for (int i = 0; i < 100; i++)
-    put(more[i]);
-  put(plain);
+    free_pinned(more[i]);
+  free_pinned(plain);
   detach(0);
 }
 END_TEST
@@ -435,7 +436,7 @@ START_TEST(each_set_of_flags_reaches_the_device)
     const fake_range *r = &f[0].pinned[f[0].pinned_count - 1];
     ck_assert_uint_eq(r->flags, flags);
     ck_assert_int_eq(r->made, (flags & WEIR_PINNED_WRITE_COMBINED) != 0);
-    put(at);
+    free_pinned(at);
   }
   detach(0);
 }
@@ -447,10 +448,10 @@ START_TEST(a_device_without_registration_makes_the_memory)
   if (!_i) f[0].backend.source.host_register = NULL;
   ck_assert_int_eq(weir_memory_attach(&f[0].backend, _i ? "pinned_use_cuda_host_register:off" : ""),
                    WEIR_OK);
-  void *at = get(100 * KIB);
+  void *at = allocate_pinned_checked(100 * KIB);
   ck_assert(f[0].pinned[0].made);
   memset(at, 1, 100 * KIB);
-  put(at);
+  free_pinned(at);
   detach(0);
 }
 END_TEST
@@ -463,7 +464,7 @@ START_TEST(what_a_device_cannot_is_said)
   ck_assert_int_eq(weir_memory_attach(&f[0].backend, NULL), WEIR_OK);
   ck_assert_int_eq(weir_pinned_malloc_flags(&out, 8, cuda[0], WEIR_PINNED_WRITE_COMBINED),
                    WEIR_ENOTSUP);
-  put(get(8));
+  free_pinned(allocate_pinned_checked(8));
   detach(0);
   fake_init(&f[0], 256 * MIB, 0);
   f[0].backend.source.host_alloc = NULL;
@@ -519,15 +520,15 @@ START_TEST(the_first_chunk_serves_while_the_next_is_registered)
   gate_passed = 0;
   gate_open = 1;
   f[0].on_register = gate;
-  void *first = get(1 * MIB); /* and the next chunk is held at the gate */
+  void *first = allocate_pinned_checked(1 * MIB); /* and the next chunk is held at the gate */
   gate_wait(2);
-  void *small = get(1000); /* from the first chunk */
+  void *small = allocate_pinned_checked(1000); /* from the first chunk */
   ck_assert_uint_eq(f[0].registrations, 1);
   size_t bytes = 2 * MIB;
   pthread_t other;
   ck_assert_int_eq(pthread_create(&other, NULL, take_the_rest, &bytes), 0);
-  put(get(1000)); /* nobody holds a lock meanwhile */
-  if (_i) {       /* it fails: who waits tries itself */
+  free_pinned(allocate_pinned_checked(1000)); /* nobody holds a lock meanwhile */
+  if (_i) {                                   /* it fails: who waits tries itself */
     fake_fail(&f[0], 1, false, WEIR_EOOM);
     gate_set(2);
     gate_wait(3);
@@ -536,16 +537,16 @@ START_TEST(the_first_chunk_serves_while_the_next_is_registered)
   void *large;
   ck_assert_int_eq(pthread_join(other, &large), 0);
   ck_assert(fake_pinned(&f[0], large, bytes));
-  put(large);
-  put(small);
-  put(first);
+  free_pinned(large);
+  free_pinned(small);
+  free_pinned(first);
   detach(0);
 }
 END_TEST
 
 static void *empty_all(void *unused)
 {
-  empty();
+  empty_pinned_cache();
   return unused;
 }
 
@@ -553,22 +554,22 @@ START_TEST(nobody_waits_while_chunks_are_unlocked)
 {
   pthread_t other;
   attach(0, "pinned_ahead:off");
-  void *small = get(1000);
-  put(get(20 * MIB));
+  void *small = allocate_pinned_checked(1000);
+  free_pinned(allocate_pinned_checked(20 * MIB));
   gate_passed = gate_open = 0;
   f[0].on_unregister = gate;
   ck_assert_int_eq(pthread_create(&other, NULL, empty_all, NULL), 0);
   gate_wait(1);
   void *at[30]; /* one chunk more than there is */
   for (int i = 0; i < 30; i++)
-    at[i] = get(100 * KIB);
+    at[i] = allocate_pinned_checked(100 * KIB);
   ck_assert_uint_eq(f[0].pinned_count, 3); /* the unlocked one still counts for the device */
   ck_assert_int_eq(chunks_of(at[0]), 2);
   gate_set(1 << 20);
   ck_assert_int_eq(pthread_join(other, NULL), 0);
   for (int i = 0; i < 30; i++)
-    put(at[i]);
-  put(small);
+    free_pinned(at[i]);
+  free_pinned(small);
   detach(0);
 }
 END_TEST
@@ -578,8 +579,8 @@ START_TEST(memory_whose_work_is_over_is_used_before_more_is_locked)
   attach(0, NULL);
   for (int i = 0; i < 20000; i++) {
     void *at = get_flags(4096, 0);
-    uses(at, 0, 1);
-    put(at);
+    record_stream_use(at, 0, 1);
+    free_pinned(at);
   }
   ck_assert_int_le(figure("allocated_bytes.peak"), 6 * MIB);
   detach(0);
@@ -590,8 +591,8 @@ START_TEST(failing_ahead_is_nobodys_error)
 {
   attach(0, NULL);
   f[0].pinned_capacity = 2 * MIB;
-  void *at = get(1 * MIB);
-  put(at);
+  void *at = allocate_pinned_checked(1 * MIB);
+  free_pinned(at);
   ck_assert_int_eq(weir_memory_detach(cuda[0]), WEIR_OK); /* waits for the background */
   ck_assert_uint_eq(f[0].registrations, 1);
   ck_assert(fake_clean(&f[0]));
@@ -602,12 +603,12 @@ END_TEST
 START_TEST(large_memory_is_touched_by_several_threads)
 {
   attach(0, "pinned_num_register_threads:3,pinned_ahead:off");
-  unsigned char *at = get(80 * MIB), seen = 0;
+  unsigned char *at = allocate_pinned_checked(80 * MIB), seen = 0;
   for (size_t i = 0; i < 80 * MIB; i += 4096)
     seen |= at[i];
   ck_assert_uint_eq(seen, 0);
   ck_assert_uint_eq(f[0].registrations, 1);
-  put(at);
+  free_pinned(at);
   detach(0);
 }
 END_TEST
@@ -617,7 +618,7 @@ START_TEST(a_node_is_a_wish)
   attach(0, NULL);
   f[0].node = _i; /* 0 there is, 700 there is not */
   if (_i) f[0].node = 700;
-  put(get(3 * MIB));
+  free_pinned(allocate_pinned_checked(3 * MIB));
   detach(0);
 }
 END_TEST
@@ -632,7 +633,7 @@ static uint32_t clock_ms(void)
 START_TEST(idle_chunks_go_back_after_a_while_without_a_wait)
 {
   attach(0, "decay_ms:1000,pinned_ahead:off");
-  void *small = get(1000), *large = get(20 * MIB);
+  void *small = allocate_pinned_checked(1000), *large = allocate_pinned_checked(20 * MIB);
   mem_pool *p = pool_of(small);
   pthread_mutex_lock(&p->lock);
   rig_ms = p->clock();
@@ -640,21 +641,21 @@ START_TEST(idle_chunks_go_back_after_a_while_without_a_wait)
   p->decayed = rig_ms;
   pthread_mutex_unlock(&p->lock);
   keep_busy(0, 1);
-  uses(large, 0, 1);
-  put(large);
+  record_stream_use(large, 0, 1);
+  free_pinned(large);
   rig_ms += 5000;
-  void *other = get(3 * MIB);
+  void *other = allocate_pinned_checked(3 * MIB);
   ck_assert_int_ge(figure("allocated_bytes.current"), 20 * MIB); /* in flight: it stays */
   fake_release(&f[0], 1);
-  put(get(15 * MIB)); /* now it is known to be idle */
+  free_pinned(allocate_pinned_checked(15 * MIB)); /* now it is known to be idle */
   rig_ms += 5000;
-  void *more = get(30 * MIB);
+  void *more = allocate_pinned_checked(30 * MIB);
   ck_assert_int_lt(figure("allocated_bytes.current"), 45 * MIB);
   ck_assert_uint_eq(f[0].syncs, 0);
   ck_assert_int_gt(figure("num_host_free"), 0);
-  put(more);
-  put(other);
-  put(small);
+  free_pinned(more);
+  free_pinned(other);
+  free_pinned(small);
   detach(0);
 }
 END_TEST
@@ -677,15 +678,15 @@ START_TEST(the_budget_is_kept_and_named)
   const char *all[] = {"0.88 MiB", "the budget", "budget 16.00", "live ", "RLIMIT_MEMLOCK"};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     ck_assert_msg(strstr(weir_error_message(), all[i]) != NULL, "%s", weir_error_message());
-  check(at[0]);
+  check_block_pool(at[0]);
   ck_assert_int_eq(figure("num_ooms"), 1);
   ck_assert_int_eq(figure("limit_bytes"), 16 * MIB);
   ck_assert_int_eq(weir_pinned_malloc(&out, UINT64_C(1) << 50), WEIR_EOOM);
   while (n)
-    put(at[--n]);
-  put(get(15 * MIB)); /* idle chunks make room */
+    free_pinned(at[--n]);
+  free_pinned(allocate_pinned_checked(15 * MIB)); /* idle chunks make room */
   ck_assert_int_eq(weir_pinned_set_limit(0), WEIR_OK);
-  put(get(17 * MIB));
+  free_pinned(allocate_pinned_checked(17 * MIB));
   detach(0);
 }
 END_TEST
@@ -727,11 +728,11 @@ START_TEST(a_machine_without_memory_is_asked_for_none)
   make_root();
   write_file("/proc/meminfo", "MemTotal: 9 kB\nMemAvailable:    4096 kB\n");
   attach(0, "pinned_ahead:off");
-  void *at = get(3 * MIB), *out;
+  void *at = allocate_pinned_checked(3 * MIB), *out;
   ck_assert_int_eq(weir_pinned_malloc(&out, 5 * MIB), WEIR_EOOM);
   ck_assert_msg(strstr(weir_error_message(), "available on the machine 4.00") != NULL, "%s",
                 weir_error_message());
-  put(at);
+  free_pinned(at);
   detach(0);
   drop_root();
 }
@@ -786,7 +787,7 @@ START_TEST(nodes_and_their_processors_are_read)
   write_file("/sys/devices/system/node/node0/cpulist", "0\n");
   attach(0, NULL);
   f[0].node = 3;
-  put(get(3 * MIB));
+  free_pinned(allocate_pinned_checked(3 * MIB));
   detach(0);
   drop_root();
 }
@@ -797,7 +798,7 @@ END_TEST
 START_TEST(the_figures_tell_what_happened)
 {
   attach(0, "pinned_ahead:off");
-  void *a = get(1000), *b = get_flags(3 * MIB, WEIR_PINNED_PORTABLE);
+  void *a = allocate_pinned_checked(1000), *b = get_flags(3 * MIB, WEIR_PINNED_PORTABLE);
   ck_assert_int_eq(figure("active_requests.current"), 2);
   ck_assert_int_eq(figure("active_bytes.current"), 1024 + 3 * MIB);
   ck_assert_int_eq(figure("requested_bytes.current"), 1000 + 3 * MIB);
@@ -810,13 +811,13 @@ START_TEST(the_figures_tell_what_happened)
   uint64_t largest;
   ck_assert_int_eq(weir_pinned_largest_free_block(&largest), WEIR_OK);
   ck_assert_uint_eq(largest, 2 * MIB - 1024);
-  put(b);
+  free_pinned(b);
   ck_assert_int_eq(figure("active_bytes.peak"), 1024 + 3 * MIB);
   ck_assert_int_eq(weir_pinned_reset_peak(), WEIR_OK);
   ck_assert_int_eq(figure("active_bytes.peak"), 1024);
   ck_assert_int_eq(figure("active_requests.freed"), 1);
-  put(a);
-  empty();
+  free_pinned(a);
+  empty_pinned_cache();
   ck_assert_int_eq(figure("num_host_free"), 2);
   ck_assert_int_eq(figure("allocated_bytes.freed"), 6 * MIB);
   ck_assert_int_eq(figure("allocations.peak"), 2);
@@ -853,7 +854,7 @@ static int in_child(unsigned char *at)
 START_TEST(a_forked_child_sees_zeros_and_the_parent_keeps_its_memory)
 {
   attach(0, NULL);
-  unsigned char *at = get(3 * MIB);
+  unsigned char *at = allocate_pinned_checked(3 * MIB);
   memset(at, 7, 3 * MIB);
   pid_t child = fork();
   if (!child) _exit(in_child(at));
@@ -862,8 +863,8 @@ START_TEST(a_forked_child_sees_zeros_and_the_parent_keeps_its_memory)
   ck_assert_msg(WIFEXITED(status) && !WEXITSTATUS(status), "status 0x%x", (unsigned)status);
   ck_assert_int_eq(at[0], 7);
   ck_assert_int_eq(at[3 * MIB - 1], 7);
-  put(at);
-  put(get(1000));
+  free_pinned(at);
+  free_pinned(allocate_pinned_checked(1000));
   detach(0);
 }
 END_TEST

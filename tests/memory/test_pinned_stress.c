@@ -119,7 +119,7 @@ static uint64_t operations(fake *device)
 
 /* The whole life with operation n from the first pinned memory on failing; false: there was none.
  */
-static bool life(uint64_t n, bool and_after, weir_status error, const char *conf)
+static bool run_pinned_failing_op(uint64_t n, bool and_after, weir_status error, const char *conf)
 {
   memset(pools, 0, sizeof pools);
   attach(0, conf);
@@ -154,7 +154,7 @@ static uint64_t address_space(void)
 START_TEST(every_failure_leaves_working_pools)
 {
   uint64_t n = 1, before = 0;
-  while (life(n, false, errors[_i / 3], ways[_i % 3]))
+  while (run_pinned_failing_op(n, false, errors[_i / 3], ways[_i % 3]))
     if (++n == 3) before = address_space();
   ck_assert_uint_ge(n, 20);
   /* Threads in the background leave stacks, and sanitizers' memory is their own. */
@@ -165,7 +165,7 @@ END_TEST
 START_TEST(a_device_that_is_gone_leaves_working_pools)
 {
   uint64_t n = 1;
-  while (life(n, true, errors[_i / 3], ways[_i % 3]))
+  while (run_pinned_failing_op(n, true, errors[_i / 3], ways[_i % 3]))
     n += 2;
 }
 END_TEST
@@ -251,7 +251,7 @@ static bool model_use(int b, int d)
 }
 
 /* False: the action makes no sense here, so the schedule is another's prefix. */
-static bool act(int a)
+static bool try_pinned_action(int a)
 {
   if (a < 2) return model_malloc(a);
   if (a < 4) return model_free(a - 2);
@@ -266,7 +266,7 @@ static bool run_schedule(const int *actions, int count)
   fake_hold(&f[0], 1);
   fake_hold(&f[1], 1);
   for (int i = 0; i < count && sense; i++)
-    sense = act(actions[i]);
+    sense = try_pinned_action(actions[i]);
   for (int b = 0; b < 2; b++)
     if (m.at[b]) (void)model_free(b);
   for (int b = 0; b < 2; b++) /* whoever gets it now writes it */
@@ -366,7 +366,7 @@ static void finish(piece *p, uint64_t *seed)
 
 static _Atomic(piece *) boxes[32]; /* pieces that change hands */
 
-static void step(piece **mine, uint64_t *seed)
+static void step_pinned_pieces(piece **mine, uint64_t *seed)
 {
   int k = (int)(rig_random(seed) % LIVE), d = (int)(rig_random(seed) % 2);
   if (!mine[k]) {
@@ -389,7 +389,7 @@ static void *worker(void *number)
   uint64_t seed = (uint64_t)(uintptr_t)number * 977;
   piece *mine[LIVE] = {0};
   for (int i = 0; i < STEPS; i++)
-    step(mine, &seed);
+    step_pinned_pieces(mine, &seed);
   for (int k = 0; k < LIVE; k++)
     if (mine[k]) finish(mine[k], &seed);
   return NULL;

@@ -12,7 +12,7 @@ static void nothing(void *argument)
   (void)argument;
 }
 
-static void start(uint64_t capacity, const char *more)
+static void start_whole_block_rig(uint64_t capacity, const char *more)
 {
   char conf[80];
   (void)snprintf(conf, sizeof conf, "whole_block:on%s", more);
@@ -27,7 +27,7 @@ static uint64_t expected(uint64_t bytes)
 
 START_TEST(sizes_are_exact_and_every_block_is_a_segment)
 {
-  start(4096 * MIB, "");
+  start_whole_block_rig(4096 * MIB, "");
   static const uint64_t sizes[] = {1,       511,          512,     513,     100 * KIB + 1,
                                    MIB - 1, MIB,          MIB + 1, 2 * MIB, 2 * MIB + 1,
                                    7 * MIB, 300 * MIB - 1};
@@ -53,7 +53,7 @@ END_TEST
 
 START_TEST(a_block_serves_its_own_size_only)
 {
-  start(512 * MIB, "");
+  start_whole_block_rig(512 * MIB, "");
   void *a = rig_malloc(&r, 1, 4 * MIB), *s = rig_malloc(&r, 1, 2048);
   rig_free(&r, a);
   rig_free(&r, s);
@@ -73,7 +73,7 @@ END_TEST
 
 START_TEST(neighbours_are_never_joined)
 {
-  start(512 * MIB, "");
+  start_whole_block_rig(512 * MIB, "");
   enum { N = 40 };
   void *at[N];
   for (int i = 0; i < N; i++)
@@ -96,7 +96,7 @@ END_TEST
 
 START_TEST(another_stream_gets_it_only_when_its_work_is_complete)
 {
-  start(64 * MIB, "");
+  start_whole_block_rig(64 * MIB, "");
   fake_hold(&r.f, 1);
   void *a = rig_malloc(&r, 1, 8 * MIB);
   fake_submit(&r.f, 1, nothing, NULL);
@@ -117,7 +117,7 @@ END_TEST
 
 START_TEST(streams_that_used_it_are_waited_for)
 {
-  start(64 * MIB, "");
+  start_whole_block_rig(64 * MIB, "");
   void *a = rig_malloc(&r, 1, 8 * MIB);
   fake_hold(&r.f, 2);
   fake_submit(&r.f, 2, nothing, NULL);
@@ -135,7 +135,7 @@ END_TEST
 
 START_TEST(the_cache_gives_way_before_memory_is_out)
 {
-  start(64 * MIB, "");
+  start_whole_block_rig(64 * MIB, "");
   void *at[8], *out;
   for (int i = 0; i < 8; i++)
     at[i] = rig_malloc(&r, i % 3, 8 * MIB);
@@ -152,7 +152,7 @@ END_TEST
 START_TEST(limits_hold_whatever_the_policy)
 {
   static const char *const conf[] = {"", ",limit_mb:40"};
-  start(100 * MIB, conf[_i]);
+  start_whole_block_rig(100 * MIB, conf[_i]);
   if (!_i) r.p->fraction = 0.4;
   void *out, *a = rig_malloc(&r, 1, 30 * MIB);
   ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 20 * MIB, &out), WEIR_EOOM);
@@ -169,7 +169,7 @@ END_TEST
 
 START_TEST(tags_are_counted_whatever_the_policy)
 {
-  start(64 * MIB, "");
+  start_whole_block_rig(64 * MIB, "");
   tag_now = 3;
   void *a = rig_malloc(&r, 1, 20 * MIB);
   tag_now = 0;
@@ -188,7 +188,7 @@ END_TEST
 
 START_TEST(steady_state_makes_no_call_and_reuses_addresses)
 {
-  start(1024 * MIB, "");
+  start_whole_block_rig(1024 * MIB, "");
   enum { N = 24 };
   void *at[N], *first[N];
   uint64_t calls = 0;

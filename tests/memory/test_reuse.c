@@ -13,7 +13,7 @@
 
 static rig r;
 
-static void start(uint64_t capacity, const char *conf)
+static void start_reuse_rig(uint64_t capacity, const char *conf)
 {
   rig_start(&r, capacity, 2 * MIB, conf);
 }
@@ -25,7 +25,7 @@ static void nothing(void *argument)
 
 START_TEST(the_same_stream_reuses_at_once)
 {
-  start(64 * MIB, NULL);
+  start_reuse_rig(64 * MIB, NULL);
   fake_hold(&r.f, 1);
   void *a = rig_malloc(&r, 1, 3 * MIB);
   fake_submit(&r.f, 1, nothing, NULL);
@@ -40,7 +40,7 @@ END_TEST
 
 START_TEST(another_stream_reuses_what_is_complete_and_grows_beside_what_is_not)
 {
-  start(64 * MIB, NULL);
+  start_reuse_rig(64 * MIB, NULL);
   fake_hold(&r.f, 1);
   void *a = rig_malloc(&r, 1, 4 * MIB);
   fake_submit(&r.f, 1, nothing, NULL);
@@ -60,7 +60,7 @@ END_TEST
 
 START_TEST(a_known_dependency_is_used)
 {
-  start(64 * MIB, NULL);
+  start_reuse_rig(64 * MIB, NULL);
   fake_hold(&r.f, 1);
   void *a = rig_malloc(&r, 1, 4 * MIB);
   fake_submit(&r.f, 1, nothing, NULL);
@@ -77,7 +77,7 @@ END_TEST
 
 START_TEST(a_wait_comes_before_a_sync)
 {
-  start(8 * MIB, NULL);
+  start_reuse_rig(8 * MIB, NULL);
   fake_hold(&r.f, 1);
   void *a = rig_malloc(&r, 1, 6 * MIB);
   fake_submit(&r.f, 1, nothing, NULL);
@@ -93,7 +93,7 @@ END_TEST
 
 START_TEST(a_wait_is_preferred_above_the_soft_limit)
 {
-  start(64 * MIB, "soft_limit_mb:8");
+  start_reuse_rig(64 * MIB, "soft_limit_mb:8");
   fake_hold(&r.f, 1);
   void *a = rig_malloc(&r, 1, 6 * MIB);
   fake_submit(&r.f, 1, nothing, NULL);
@@ -110,7 +110,7 @@ END_TEST
 
 START_TEST(pieces_of_busy_streams_are_had_by_a_sync)
 {
-  start(8 * MIB, NULL);
+  start_reuse_rig(8 * MIB, NULL);
   void *a[4];
   for (int i = 0; i < 4; i++)
     a[i] = rig_malloc(&r, 1 + i % 2, 2 * MIB);
@@ -129,7 +129,7 @@ END_TEST
 
 START_TEST(a_recorded_stream_holds_the_block_back)
 {
-  start(64 * MIB, NULL);
+  start_reuse_rig(64 * MIB, NULL);
   void *a = rig_malloc(&r, 1, 4 * MIB);
   fake_hold(&r.f, 2);
   fake_submit(&r.f, 2, nothing, NULL);
@@ -151,7 +151,7 @@ END_TEST
 
 START_TEST(one_marker_serves_many_frees)
 {
-  start(256 * MIB, NULL);
+  start_reuse_rig(256 * MIB, NULL);
   void *a[40];
   for (int i = 0; i < 40; i++)
     a[i] = rig_malloc(&r, 1, 2 * MIB);
@@ -167,7 +167,7 @@ END_TEST
 
 START_TEST(nothing_is_recorded_in_a_stream_under_capture)
 {
-  start(64 * MIB, NULL);
+  start_reuse_rig(64 * MIB, NULL);
   void *a = rig_malloc(&r, 1, 4 * MIB);
   r.f.streams[1].capturing = true;
   rig_free(&r, a);
@@ -181,7 +181,7 @@ END_TEST
 
 START_TEST(a_side_stream_used_once_strands_nothing)
 {
-  start(1024 * MIB, NULL);
+  start_reuse_rig(1024 * MIB, NULL);
   void *side = rig_malloc(&r, 1, 100 * MIB);
   fake_submit(&r.f, 1, nothing, NULL);
   rig_free(&r, side);
@@ -193,7 +193,7 @@ START_TEST(a_side_stream_used_once_strands_nothing)
 }
 END_TEST
 
-static void leave(int stream)
+static void release_rig_stream(int stream)
 {
   ck_assert_msg(weir_stream_release((weir_stream *)rig_stream(&r, stream)) == WEIR_OK, "%s",
                 weir_error_message());
@@ -204,7 +204,7 @@ static void leave(int stream)
 /* At most 1 % of what a stream used once had is missing to the others: here nothing. */
 START_TEST(a_stream_that_is_released_strands_nothing)
 {
-  start(100 * MIB, NULL);
+  start_reuse_rig(100 * MIB, NULL);
   enum { N = 30 };
   void *at[N];
   uint64_t seed = 1;
@@ -214,7 +214,7 @@ START_TEST(a_stream_that_is_released_strands_nothing)
   fake_submit(&r.f, 1, nothing, NULL);
   for (int i = 0; i < N - 1; i++)
     rig_free(&r, at[i]);
-  leave(1);
+  release_rig_stream(1);
   uint64_t records = r.f.records;
   void *busy = rig_malloc(&r, 2, MIB); /* the work is not complete: nothing of it is taken */
   ck_assert_int_eq(RIG_STAT(&r, allocation), 2);
@@ -231,7 +231,7 @@ END_TEST
 
 START_TEST(streams_may_come_and_go_without_end)
 {
-  start(64 * MIB, NULL);
+  start_reuse_rig(64 * MIB, NULL);
   void *kept = NULL;
   for (int i = 0; i < 3 * HEAPS; i++) {
     void *at;
@@ -250,7 +250,7 @@ END_TEST
 
 START_TEST(a_released_stream_is_refused_and_its_heap_waits_for_its_work)
 {
-  start(64 * MIB, NULL);
+  start_reuse_rig(64 * MIB, NULL);
   mem_heap *old = rig_stream(&r, 1);
   void *out, *a = rig_malloc(&r, 1, 2 * MIB), *b = rig_malloc(&r, 2, 2 * MIB);
   fake_hold(&r.f, 1);
@@ -261,7 +261,7 @@ START_TEST(a_released_stream_is_refused_and_its_heap_waits_for_its_work)
   r.f.streams[1].capturing = false;
   fake_fail(&r.f, 1, false, WEIR_ECUDA);
   ck_assert_int_eq(weir_stream_release((weir_stream *)old), WEIR_ECUDA);
-  leave(1);
+  release_rig_stream(1);
   ck_assert_int_eq(weir_stream_release((weir_stream *)old), WEIR_EINVAL);
   ck_assert_int_eq(weir_tcache_malloc(old, 100, &out), WEIR_EINVAL);
   ck_assert_int_eq(pool_use(b, old), WEIR_EINVAL);
@@ -307,7 +307,7 @@ static struct model {
   bool wrong;
 } m;
 
-static void touch(void *argument)
+static void check_and_mark_block(void *argument)
 {
   const launch *l = argument;
   for (uint64_t i = 0; i < l->bytes / 8; i += MIB / 8) {
@@ -324,7 +324,7 @@ static void submit(int stream, int b, bool first)
   }
   launch *l = &m.work[m.launched++];
   *l = (launch){(uint64_t *)m.at[b], m.bytes[b], m.number[b], first};
-  fake_submit(&r.f, stream, touch, l);
+  fake_submit(&r.f, stream, check_and_mark_block, l);
 }
 
 static bool do_malloc(int b, int stream)
@@ -390,7 +390,7 @@ static bool do_replay(void)
   for (int i = 0; i < m.captures; i++) {
     launch *l = &m.work[m.launched++];
     *l = m.captured[i];
-    fake_submit(&r.f, 2, touch, l);
+    fake_submit(&r.f, 2, check_and_mark_block, l);
   }
   return true;
 }
@@ -412,7 +412,7 @@ static bool do_release(void)
 }
 
 /* False: the action makes no sense here, so the schedule is another's prefix. */
-static bool act(int action)
+static bool try_reuse_action(int action)
 {
   if (action < 4) return do_malloc(action / 2, 1 + action % 2);
   if (action < 6) return do_free(action - 4);
@@ -441,12 +441,12 @@ static void finish_model(void)
 static bool run_schedule(const int *actions, int count)
 {
   memset(&m, 0, sizeof m);
-  start(6 * MIB, NULL);
+  start_reuse_rig(6 * MIB, NULL);
   fake_hold(&r.f, 1);
   fake_hold(&r.f, 2);
   bool sense = true;
   for (int i = 0; i < count && sense; i++)
-    sense = act(actions[i]);
+    sense = try_reuse_action(actions[i]);
   finish_model();
   return sense;
 }
@@ -499,11 +499,11 @@ START_TEST(random_schedules_hand_out_no_memory_in_use)
   uint64_t seed = (uint64_t)_i + 1;
   for (int round = 0; round < (SANITIZED ? 60 : 600); round++) {
     memset(&m, 0, sizeof m);
-    start(6 * MIB, round % 2 ? NULL : "soft_limit_mb:4");
+    start_reuse_rig(6 * MIB, round % 2 ? NULL : "soft_limit_mb:4");
     fake_hold(&r.f, 1);
     fake_hold(&r.f, 2);
     for (int i = 0; i < 40 && m.launched < MODEL_WORK - 8; i++)
-      (void)act((int)(rig_random(&seed) % MODEL_ACTIONS));
+      (void)try_reuse_action((int)(rig_random(&seed) % MODEL_ACTIONS));
     finish_model();
     ck_assert(!m.wrong);
   }
@@ -514,7 +514,7 @@ END_TEST
 START_TEST(the_checker_sees_a_missing_wait)
 {
   memset(&m, 0, sizeof m);
-  start(6 * MIB, NULL);
+  start_reuse_rig(6 * MIB, NULL);
   fake_hold(&r.f, 1);
   fake_hold(&r.f, 2);
   (void)do_malloc(1, 1);

@@ -38,7 +38,7 @@ static int64_t figure(const char *name)
   return value;
 }
 
-static void *get(size_t bytes, int stream)
+static void *allocate_for_fake_stream(size_t bytes, int stream)
 {
   void *out;
   weir_stream *s;
@@ -115,7 +115,7 @@ static void check_both(const char *more)
   check_file(files, figures_now(more));
 }
 
-static char *json(void)
+static char *snapshot_json(void)
 {
   char *text;
   ck_assert_int_eq(weir_memory_snapshot(&text, cuda0), WEIR_OK);
@@ -137,7 +137,8 @@ START_TEST(a_snapshot_without_history_is_whole)
 {
   attach(0, 1024 * MIB, kinds[_i].page, kinds[_i].conf);
   check_both("entries=0");
-  void *a = get(1000, 0), *b = get(5 * MIB, 1), *c = get(40 * MIB, 0), *d = get(600, 2);
+  void *a = allocate_for_fake_stream(1000, 0), *b = allocate_for_fake_stream(5 * MIB, 1),
+       *c = allocate_for_fake_stream(40 * MIB, 0), *d = allocate_for_fake_stream(600, 2);
   ck_assert_int_eq(weir_free(a), WEIR_OK);
   ck_assert_int_eq(weir_free(b), WEIR_OK);
   check_both("entries=0");
@@ -170,7 +171,8 @@ static void random_traffic(uint64_t seed, int operations)
       ck_assert_int_eq(weir_free(slots[k]), WEIR_OK);
       slots[k] = NULL;
     } else {
-      slots[k] = get(r >> 8 & 1 ? 1 + (r >> 32) % 9000 : 1 + (r >> 32) % (12 * MIB), (int)(k % 3));
+      slots[k] = allocate_for_fake_stream(
+          r >> 8 & 1 ? 1 + (r >> 32) % 9000 : 1 + (r >> 32) % (12 * MIB), (int)(k % 3));
     }
     if (i % 300 == 299) check_both("");
   }
@@ -201,12 +203,13 @@ END_TEST
 START_TEST(a_trace_from_the_middle_leads_back_to_there)
 {
   attach(0, 1024 * MIB, 2 * MIB, NULL);
-  void *a = get(1000, 0), *b = get(3 * MIB, 1), *c = get(100, 0);
+  void *a = allocate_for_fake_stream(1000, 0), *b = allocate_for_fake_stream(3 * MIB, 1),
+       *c = allocate_for_fake_stream(100, 0);
   ck_assert_int_eq(weir_free(c), WEIR_OK); /* in the thread's own cache */
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0);
-  c = get(100, 0);
+  c = allocate_for_fake_stream(100, 0);
   ck_assert_int_eq(weir_free(a), WEIR_OK);
-  a = get(200 * MIB, 0);
+  a = allocate_for_fake_stream(200 * MIB, 0);
   ck_assert_int_eq(weir_free(b), WEIR_OK);
   check_both("");
   ck_assert_int_eq(weir_free(a), WEIR_OK);
@@ -220,9 +223,9 @@ START_TEST(an_out_of_memory_is_an_entry)
   void *out;
   attach(0, 64 * MIB, 2 * MIB, NULL);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0);
-  void *a = get(30 * MIB, 0);
+  void *a = allocate_for_fake_stream(30 * MIB, 0);
   ck_assert_int_eq(weir_malloc(&out, 40 * MIB, cuda0, NULL), WEIR_EOOM);
-  char *text = json(), *oom = strstr(text, "\"action\": \"oom\", \"device_free\": ");
+  char *text = snapshot_json(), *oom = strstr(text, "\"action\": \"oom\", \"device_free\": ");
   ck_assert_ptr_nonnull(oom);
   ck_assert_ptr_nonnull(strstr(oom, "\"size\": 41943040"));
   free(text);
@@ -249,7 +252,7 @@ START_TEST(the_checker_finds_what_is_wrong)
   char command[512], said[1024], path[128];
   attach(0, 64 * MIB, 2 * MIB, NULL);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0);
-  void *a = get(1000, 0);
+  void *a = allocate_for_fake_stream(1000, 0);
   write_json();
   (void)snprintf(path, sizeof path, "%s", path_of("wrong.json"));
   (void)snprintf(command, sizeof command, "sed '%s' %s > %s", mutations[_i][0],
@@ -271,7 +274,7 @@ START_TEST(all_devices_are_in_a_dump)
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0);
   ck_assert_int_eq(weir_memory_record_history(cuda3, WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0),
                    WEIR_OK);
-  void *near = get(1000, 0);
+  void *near = allocate_for_fake_stream(1000, 0);
   ck_assert_int_eq(weir_malloc(&far, 7 * MIB, cuda3, NULL), WEIR_OK);
   ck_assert_int_eq(weir_memory_dump_snapshot(path_of("two.pickle")), WEIR_OK);
   check_file(path_of("two.pickle"), "whole=1 allocated=1024 entries=2");
@@ -296,15 +299,15 @@ START_TEST(private_pools_are_told_by_their_number)
   char text[64];
   attach(0, 256 * MIB, _i ? 0 : 2 * MIB, NULL);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_NONE, 0);
-  void *common = get(1000, 1);
+  void *common = allocate_for_fake_stream(1000, 1);
   ck_assert_int_eq(weir_graph_pool_create(&private_pool, cuda0), WEIR_OK);
   ck_assert_int_eq(weir_graph_pool_get_stats(&stats, private_pool), WEIR_OK);
   ck_assert_int_eq(weir_stream_from_native(&s, cuda0, fake_handle(&f[0], 1)), WEIR_OK);
   ck_assert_int_eq(weir_graph_pool_begin(private_pool, s), WEIR_OK);
-  void *own = get(3000, 1);
+  void *own = allocate_for_fake_stream(3000, 1);
   ck_assert_int_eq(weir_graph_pool_end(private_pool, s), WEIR_OK);
   check_both("whole=1");
-  char *all = json(), *block = strstr(all, "\"requested_size\": 3000, \"state\"");
+  char *all = snapshot_json(), *block = strstr(all, "\"requested_size\": 3000, \"state\"");
   (void)snprintf(text, sizeof text, "\"pool_id\": [0, %llu]", (unsigned long long)stats.id);
   ck_assert_ptr_nonnull(block);
   ck_assert_ptr_nonnull(strstr(block, text));
@@ -328,13 +331,13 @@ START_TEST(tags_and_annotations_are_there_whatever_they_say)
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_NONE, 0);
   ck_assert_int_eq(weir_memory_annotate(cuda0, "step \"1\"\\\n", true), WEIR_OK);
   ck_assert_int_eq(weir_memory_set_tag("gr\xc3\xa4t\xff \"x\""), WEIR_OK);
-  void *a = get(1000, 0);
+  void *a = allocate_for_fake_stream(1000, 0);
   ck_assert_int_eq(weir_memory_set_tag(NULL), WEIR_OK);
-  void *b = get(1000, 0);
+  void *b = allocate_for_fake_stream(1000, 0);
   ck_assert_int_eq(weir_memory_annotate(cuda0, "step \"1\"\\\n", false), WEIR_OK);
   ck_assert_int_eq(weir_memory_annotate(cuda0, NULL, false), WEIR_EINVAL);
   check_both("");
-  char *text = json();
+  char *text = snapshot_json();
   static const char tag[] = "\"user_metadata\": \"gr\xc3\xa4t\xef\xbf\xbd \\\"x\\\"\"";
   char *first = strstr(text, tag);
   ck_assert_ptr_nonnull(first);
@@ -426,7 +429,7 @@ START_TEST(pytorchs_own_reader_takes_it)
   attach(0, 4096 * MIB, _i ? 0 : 2 * MIB, NULL);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0);
   random_traffic(8, 150);
-  void *a = get(70 * MIB, 1), *b = get(1000, 0);
+  void *a = allocate_for_fake_stream(70 * MIB, 1), *b = allocate_for_fake_stream(1000, 0);
   ck_assert_int_eq(weir_memory_dump_snapshot(path_of("viz.pickle")), WEIR_OK);
   (void)snprintf(
       command, sizeof command,

@@ -56,7 +56,7 @@ typedef struct tally { /* [0]: up to 1 MiB, [1]: larger, [2]: all */
 
 static const char *const pools[] = {"small_pool", "large_pool", "all"};
 
-static void add(count c[3], bool large, int64_t by)
+static void add_to_counts(count c[3], bool large, int64_t by)
 {
   for (int i = 0; i < 3; i++) {
     if (i != 2 && i != large) continue;
@@ -70,9 +70,9 @@ static void add(count c[3], bool large, int64_t by)
 static void book(tally *t, uint64_t asked, uint64_t bytes, int sign)
 {
   bool large = bytes > MIB;
-  add(t->blocks, large, sign);
-  add(t->bytes, large, sign * (int64_t)bytes);
-  add(t->requested, large, sign * (int64_t)asked);
+  add_to_counts(t->blocks, large, sign);
+  add_to_counts(t->bytes, large, sign * (int64_t)bytes);
+  add_to_counts(t->requested, large, sign * (int64_t)asked);
 }
 
 /* What a request is rounded to is the allocator's own rule. */
@@ -146,7 +146,7 @@ static uint64_t some_size(uint64_t *seed)
   return r % 5 ? 1 + r / 8 % 5000 : r % 2 ? 1 + r / 8 % MIB : 1 + r / 8 % (5 * MIB);
 }
 
-static void turn(held *h, tally *t, weir_stream *s, uint64_t *seed)
+static void allocate_or_free_held(held *h, tally *t, weir_stream *s, uint64_t *seed)
 {
   if (h->ptr) {
     ck_assert_int_eq(weir_free(h->ptr), WEIR_OK);
@@ -166,7 +166,7 @@ START_TEST(every_figure_equals_a_clients_count)
   uint64_t seed = 7 + (uint64_t)_i;
   attach(4096 * MIB, 2 * MIB, NULL);
   for (int i = 0; i < OPERATIONS; i++) {
-    turn(&slots[rig_random(&seed) % SLOTS], &t, NULL, &seed);
+    allocate_or_free_held(&slots[rig_random(&seed) % SLOTS], &t, NULL, &seed);
     if (i % 500 == 0) compare_all(&t);
   }
   compare_all(&t);
@@ -182,7 +182,7 @@ START_TEST(every_figure_equals_a_clients_count)
   ck_assert_uint_eq(weir_memory_allocated(cuda0), (uint64_t)t.bytes[2].current);
   ck_assert_uint_eq(weir_max_memory_allocated(cuda0), (uint64_t)t.bytes[2].peak);
   for (int i = 0; i < SLOTS; i++)
-    if (slots[i].ptr) turn(&slots[i], &t, NULL, &seed);
+    if (slots[i].ptr) allocate_or_free_held(&slots[i], &t, NULL, &seed);
   compare_all(&t);
   detach();
 }
@@ -206,7 +206,7 @@ START_TEST(what_is_reserved_equals_what_the_device_gave)
   uint64_t seed = 99, most = 0, free_bytes, total;
   attach(4096 * MIB, 2 * MIB, "decay_ms:0");
   for (int i = 0; i < OPERATIONS; i++) {
-    turn(&slots[rig_random(&seed) % SLOTS], &t, NULL, &seed);
+    allocate_or_free_held(&slots[rig_random(&seed) % SLOTS], &t, NULL, &seed);
     if (i % 1000 == 999) ck_assert_int_eq(weir_memory_empty_cache(cuda0), WEIR_OK);
     if (f.used > most) most = f.used;
     ck_assert_uint_eq(weir_memory_reserved(cuda0), f.used);
@@ -225,7 +225,7 @@ START_TEST(what_is_reserved_equals_what_the_device_gave)
   ck_assert_uint_eq(total, 4096 * MIB);
   ck_assert_uint_eq(free_bytes, 4096 * MIB - f.used);
   for (int i = 0; i < SLOTS; i++)
-    if (slots[i].ptr) turn(&slots[i], &t, NULL, &seed);
+    if (slots[i].ptr) allocate_or_free_held(&slots[i], &t, NULL, &seed);
   detach();
 }
 END_TEST
@@ -244,16 +244,16 @@ START_TEST(a_block_that_other_streams_use_is_active_and_not_allocated)
     ck_assert_int_eq(weir_record_stream(ptr[i], stream(2)), WEIR_OK);
     ck_assert_int_eq(weir_free(ptr[i]), WEIR_OK);
     book(&t, bytes, size_of(bytes), -1);
-    add(t.pending_blocks, i, 1);
-    add(t.pending_bytes, i, (int64_t)size_of(bytes));
+    add_to_counts(t.pending_blocks, i, 1);
+    add_to_counts(t.pending_bytes, i, (int64_t)size_of(bytes));
     compare_all(&t);
     check_identities(true);
   }
   fake_release(&f, 2);
   ck_assert_int_eq(weir_memory_empty_cache(cuda0), WEIR_OK);
   for (int i = 0; i < 2; i++) {
-    add(t.pending_blocks, i, -1);
-    add(t.pending_bytes, i, -(int64_t)size_of(i ? 3 * MIB : 700));
+    add_to_counts(t.pending_blocks, i, -1);
+    add_to_counts(t.pending_bytes, i, -(int64_t)size_of(i ? 3 * MIB : 700));
   }
   compare_all(&t);
   detach();
@@ -349,15 +349,15 @@ typedef struct worker {
   held slots[SLOTS / 4];
 } worker;
 
-static void *work(void *argument)
+static void *run_stats_worker(void *argument)
 {
   worker *w = argument;
   for (int i = 0; i < OPERATIONS / 2; i++)
-    turn(&w->slots[rig_random(&w->seed) % (SLOTS / 4)], &w->t, w->s, &w->seed);
+    allocate_or_free_held(&w->slots[rig_random(&w->seed) % (SLOTS / 4)], &w->t, w->s, &w->seed);
   return NULL;
 }
 
-static void sum(count to[3], const count from[3])
+static void sum_counts(count to[3], const count from[3])
 {
   for (int i = 0; i < 3; i++) {
     to[i].current += from[i].current;
@@ -372,7 +372,7 @@ static void free_rest(worker *w)
 {
   for (int i = 0; i < THREADS; i++)
     for (int k = 0; k < SLOTS / 4; k++)
-      if (w[i].slots[k].ptr) turn(&w[i].slots[k], &w[i].t, NULL, &w[i].seed);
+      if (w[i].slots[k].ptr) allocate_or_free_held(&w[i].slots[k], &w[i].t, NULL, &w[i].seed);
 }
 
 START_TEST(the_threads_counts_add_up)
@@ -384,16 +384,16 @@ START_TEST(the_threads_counts_add_up)
   for (int i = 0; i < THREADS; i++) {
     w[i].seed = 1000 + (uint64_t)i;
     w[i].s = stream(i % STREAMS);
-    ck_assert_int_eq(pthread_create(&thread[i], NULL, work, &w[i]), 0);
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, run_stats_worker, &w[i]), 0);
   }
   for (int i = 0; i < THREADS; i++)
     ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
   for (int freed = 0; freed < 2; freed++) {
     tally t = {0};
     for (int i = 0; i < THREADS; i++) {
-      sum(t.blocks, w[i].t.blocks);
-      sum(t.bytes, w[i].t.bytes);
-      sum(t.requested, w[i].t.requested);
+      sum_counts(t.blocks, w[i].t.blocks);
+      sum_counts(t.bytes, w[i].t.bytes);
+      sum_counts(t.requested, w[i].t.requested);
     }
     compare_all(&t);
     check_identities(true);

@@ -20,7 +20,7 @@ typedef struct piece {
   uint64_t words, mark;
 } piece;
 
-static void fill(void *argument)
+static void mark_piece(void *argument)
 {
   const piece *p = argument;
   for (uint64_t i = 0; i < p->words; i += 64)
@@ -45,7 +45,7 @@ static piece *allocate(int stream, uint64_t bytes, uint64_t mark)
   }
   piece *p = malloc(sizeof *p);
   *p = (piece){out, bytes / 8, mark};
-  fake_submit(&r.f, stream, fill, p);
+  fake_submit(&r.f, stream, mark_piece, p);
   return p;
 }
 
@@ -86,7 +86,7 @@ static uint64_t some_bytes(uint64_t *seed)
   return 8 + rig_random(seed) % (kind < 12 ? 8 * KIB : kind < 15 ? 200 * KIB : 3 * MIB);
 }
 
-static void step(piece **mine, int *home, uint64_t *seed)
+static void step_pool_pieces(piece **mine, int *home, uint64_t *seed)
 {
   int k = (int)(rig_random(seed) % LIVE), s = (int)(rig_random(seed) % STREAMS);
   if (mine[k]) {
@@ -110,7 +110,7 @@ static void *worker(void *number)
   piece *mine[LIVE] = {0};
   int home[LIVE];
   for (int i = 0; i < STEPS / THREADS * 8; i++)
-    step(mine, home, &seed);
+    step_pool_pieces(mine, home, &seed);
   for (int k = 0; k < LIVE; k++)
     if (mine[k]) finish(mine[k], home[k], home[k]);
   return NULL;
@@ -169,7 +169,7 @@ START_TEST(invariants_hold_after_every_operation)
   for (int i = 0; i < STREAMS; i++)
     (void)rig_stream(&r, i);
   for (int i = 0; i < FUZZ / 5; i++) {
-    step(mine, home, &seed);
+    step_pool_pieces(mine, home, &seed);
     rig_ms += i % 3 == 0;
     if (FUZZ <= 40000 ? i % FUZZ_CHECK == 0 || i < 2000 : i % FUZZ_CHECK == 0) rig_check(&r);
   }

@@ -109,7 +109,7 @@ bool rig_failed_host(void)
   return atomic_load(&failed);
 }
 
-static bool fails(void)
+static bool allocation_fails_now(void)
 {
   if (atomic_load(&until) <= 0 || atomic_fetch_sub(&until, 1) != 1) return false;
   atomic_store(&failed, true);
@@ -132,27 +132,27 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t size);
 
 void *__wrap_malloc(size_t size)
 {
-  return fails() ? NULL : __real_malloc(size);
+  return allocation_fails_now() ? NULL : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-  return fails() ? NULL : __real_calloc(count, size);
+  return allocation_fails_now() ? NULL : __real_calloc(count, size);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
-  return fails() ? NULL : __real_realloc(old, size);
+  return allocation_fails_now() ? NULL : __real_realloc(old, size);
 }
 
 char *__wrap_strdup(const char *text)
 {
-  return fails() ? NULL : __real_strdup(text);
+  return allocation_fails_now() ? NULL : __real_strdup(text);
 }
 
 int __wrap_posix_memalign(void **out, size_t alignment, size_t size)
 {
-  return fails() ? 12 : __real_posix_memalign(out, alignment, size);
+  return allocation_fails_now() ? 12 : __real_posix_memalign(out, alignment, size);
 }
 
 /* ---- the software device --------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include "tests/nn/rig.h"
 
-static weir_device place(int i)
+static weir_device device_of_case(int i)
 {
   if (i) rig_devices(1);
   return i ? CUDA(0) : CPU;
@@ -21,7 +21,7 @@ static double *read(const weir_tensor *t)
 
 START_TEST(linear_is_x_times_weight_transposed_plus_bias)
 {
-  weir_device there = place(_i);
+  weir_device there = device_of_case(_i);
   weir_module *m;
   weir_tensor *y;
   weir_ok(weir_module_linear(&m, 10, 5, &(weir_layer_options){.tensor.device = there}));
@@ -70,7 +70,7 @@ START_TEST(conv2d_is_the_sum_it_is_defined_by)
                                      {4, 9, 6, 3, 2, 1, 1, 2, 1},
                                      {2, 11, 3, 3, 1, 2, 2, 1, 0},
                                      {6, 7, 6, 1, 3, 0, 1, 6, 1}};
-  weir_device there = place(_i);
+  weir_device there = device_of_case(_i);
   for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
     const int64_t *c = cases[n];
     weir_layer_options o = {.tensor.device = there, .no_bias = !c[8]};
@@ -99,7 +99,7 @@ END_TEST
 
 START_TEST(layers_without_parameters_do_what_they_are_called)
 {
-  weir_device there = place(_i);
+  weir_device there = device_of_case(_i);
   weir_module *relu, *flat, *pool;
   weir_tensor *y;
   WEIR_TENSOR x = rig_tensor(weir_shape(2, 3, 4, 4), there, 3);
@@ -206,7 +206,7 @@ static weir_status model_forward(weir_tensor **out, weir_module *self, weir_tens
   return st ? st : weir_relu(out, c);
 }
 
-static weir_module *model(void)
+static weir_module *make_two_conv_model(void)
 {
   static const weir_module_class kind = {.name = "Model", .forward = model_forward};
   weir_module *m, *conv1, *conv2;
@@ -222,7 +222,7 @@ static weir_module *model(void)
 START_TEST(the_notes_model_gives_equal_results_on_the_cpu_and_on_cuda)
 {
   rig_devices(1);
-  WEIR_MODULE m = model();
+  WEIR_MODULE m = make_two_conv_model();
   WEIR_TENSOR x = rig_tensor(weir_shape(3, 1, 16, 16), CPU, 7);
   WEIR_TENSOR there = NULL;
   weir_tensor *host, *device;
@@ -254,7 +254,7 @@ static weir_module *chain(void)
 
 START_TEST(a_sequential_calls_its_children_in_turn)
 {
-  weir_device there = place(_i);
+  weir_device there = device_of_case(_i);
   WEIR_MODULE m = chain();
   weir_ok(weir_module_to(m, &(weir_options){.device = there}));
   WEIR_TENSOR x = rig_tensor(weir_shape(2, 1, 8, 8), there, 7);
@@ -333,7 +333,7 @@ END_TEST
 START_TEST(a_model_and_its_input_on_two_devices_are_told_apart_in_torchs_words)
 {
   rig_devices(1);
-  WEIR_MODULE m = model();
+  WEIR_MODULE m = make_two_conv_model();
   WEIR_TENSOR host = rig_tensor(weir_shape(1, 1, 16, 16), CPU, 7);
   WEIR_TENSOR there = rig_tensor(weir_shape(1, 1, 16, 16), CUDA(0), 7);
   weir_tensor *out;

@@ -39,7 +39,7 @@ static int64_t items_length(void *user)
   return ((items *)user)->length;
 }
 
-static void enter(items *s, int64_t index)
+static void enter_get_item(items *s, int64_t index)
 {
   pthread_mutex_lock(&s->lock);
   s->gets++;
@@ -50,7 +50,7 @@ static void enter(items *s, int64_t index)
   pthread_mutex_unlock(&s->lock);
 }
 
-static void leave(items *s, int64_t index)
+static void leave_get_item(items *s, int64_t index)
 {
   pthread_mutex_lock(&s->lock);
   s->inside--;
@@ -76,9 +76,9 @@ static weir_status make_item(weir_batch *out, const items *s, int64_t i)
 static weir_status items_get(weir_batch *out, void *user, int64_t index)
 {
   items *s = user;
-  enter(s, index);
+  enter_get_item(s, index);
   weir_status st = make_item(out, s, index);
-  leave(s, index);
+  leave_get_item(s, index);
   if (!st && index == s->silent_at) return WEIR_EIO;
   if (!st && index >= s->fail_from && index <= s->fail_to)
     return weir_fail(WEIR_EIO, "item %d is broken", (int)index);
@@ -100,7 +100,7 @@ static weir_loader *loader(items *s, const weir_loader_options *o)
 
 /* The items of all batches, in order, as their numbers; how many batches. Each batch's other
  * figures must be its numbers'. */
-static int drain(int64_t *out, int *count, weir_loader_iter *it)
+static int drain_iterator(int64_t *out, int *count, weir_loader_iter *it)
 {
   weir_batch b;
   int batches = 0;
@@ -125,11 +125,11 @@ static int drain(int64_t *out, int *count, weir_loader_iter *it)
 }
 
 /* A whole epoch of the loader. */
-static int epoch(int64_t *out, int *count, weir_loader *l)
+static int drain_loader_epoch(int64_t *out, int *count, weir_loader *l)
 {
   weir_loader_iter *it;
   weir_ok(weir_loader_begin(&it, l));
-  int batches = drain(out, count, it);
+  int batches = drain_iterator(out, count, it);
   weir_batch b;
   weir_ok(weir_loader_next(&b, it)); /* the end stays the end */
   ck_assert_int_eq(b.count, 0);
@@ -148,7 +148,7 @@ START_TEST(all_items_come_once_in_order)
   weir_loader_options o = {.batch_size = 4, .workers = worker_counts[_i]};
   weir_loader *l = loader(&s, &o);
   for (int again = 0; again < 3; again++) {
-    ck_assert_int_eq(epoch(got, &count, l), 6);
+    ck_assert_int_eq(drain_loader_epoch(got, &count, l), 6);
     ck_assert_int_eq(count, 23);
     for (int i = 0; i < 23; i++)
       ck_assert_int_eq(got[i], i);
@@ -168,14 +168,14 @@ START_TEST(drop_last_leaves_out_a_batch_that_is_not_full)
   items_init(&s, 23);
   weir_loader_options o = {.batch_size = 4, .drop_last = true, .workers = worker_counts[_i]};
   weir_loader *l = loader(&s, &o);
-  ck_assert_int_eq(epoch(got, &count, l), 5);
+  ck_assert_int_eq(drain_loader_epoch(got, &count, l), 5);
   ck_assert_int_eq(count, 20);
   weir_ok(weir_loader_length(&length, l));
   ck_assert_int_eq(length, 5);
   s.length = 20; /* nothing to drop */
-  ck_assert_int_eq(epoch(got, &count, l), 5);
+  ck_assert_int_eq(drain_loader_epoch(got, &count, l), 5);
   s.length = 3; /* all */
-  ck_assert_int_eq(epoch(got, &count, l), 0);
+  ck_assert_int_eq(drain_loader_epoch(got, &count, l), 0);
   weir_loader_release(l);
 }
 END_TEST
@@ -188,7 +188,7 @@ START_TEST(an_empty_dataset_has_no_batches)
   items_init(&s, 0);
   weir_loader_options o = {.batch_size = 4, .shuffle = true, .workers = worker_counts[_i]};
   weir_loader *l = loader(&s, &o);
-  ck_assert_int_eq(epoch(got, &count, l), 0);
+  ck_assert_int_eq(drain_loader_epoch(got, &count, l), 0);
   weir_loader_release(l);
 }
 END_TEST
@@ -206,20 +206,20 @@ START_TEST(a_shuffled_epoch_follows_from_seed_and_epoch_alone)
   weir_loader *l = loader(&s, &o);
   o.seed = 43;
   weir_loader *different = loader(&s, &o);
-  epoch(first, &count, one);
+  drain_loader_epoch(first, &count, one);
   for (int i = 0; i < count; i++) {
     ck_assert(!seen[first[i]]);
     seen[first[i]] = true;
   }
   ck_assert_int_eq(count, 23);
-  epoch(again, &count, l); /* by another number of workers */
+  drain_loader_epoch(again, &count, l); /* by another number of workers */
   ck_assert_mem_eq(first, again, 23 * sizeof *first);
-  epoch(second, &count, l);
+  drain_loader_epoch(second, &count, l);
   ck_assert_mem_ne(first, second, 23 * sizeof *first);
-  epoch(other, &count, different);
+  drain_loader_epoch(other, &count, different);
   ck_assert_mem_ne(first, other, 23 * sizeof *first);
   weir_loader_set_epoch(l, 1);
-  epoch(again, &count, l);
+  drain_loader_epoch(again, &count, l);
   ck_assert_mem_eq(second, again, 23 * sizeof *first);
   weir_loader_release(one);
   weir_loader_release(l);
@@ -236,7 +236,7 @@ START_TEST(every_order_is_as_likely)
   items_init(&s, 3);
   weir_loader *l = loader(&s, &(weir_loader_options){.batch_size = 3, .shuffle = true, .seed = 7});
   for (int i = 0; i < 600; i++) {
-    epoch(got, &count, l);
+    drain_loader_epoch(got, &count, l);
     orders[got[0] * 9 + got[1] * 3 + got[2]]++;
   }
   int different = 0;
@@ -287,7 +287,7 @@ START_TEST(a_sampler_of_the_program_names_the_items)
                            .sampler = {backwards_begin, backwards_next, &order}};
   weir_loader *l = loader(&s, &o);
   for (int again = 0; again < 2; again++) {
-    ck_assert_int_eq(epoch(got, &count, l), 3);
+    ck_assert_int_eq(drain_loader_epoch(got, &count, l), 3);
     ck_assert_int_eq(count, 10);
     for (int i = 0; i < 10; i++)
       ck_assert_int_eq(got[i], 9 - i);
@@ -426,7 +426,7 @@ START_TEST(workers_load_side_by_side)
   items_init(&s, 20);
   s.gather = worker_counts[_i];
   weir_loader *l = loader(&s, &(weir_loader_options){.workers = worker_counts[_i]});
-  ck_assert_int_eq(epoch(got, &count, l), 20); /* hangs unless they do */
+  ck_assert_int_eq(drain_loader_epoch(got, &count, l), 20); /* hangs unless they do */
   ck_assert_int_ge(s.most_inside, worker_counts[_i]);
   ck_assert_int_le(s.most_inside, worker_counts[_i] ? worker_counts[_i] : 1);
   weir_loader_release(l);
@@ -442,7 +442,7 @@ START_TEST(batches_come_in_order_though_a_later_one_is_loaded_first)
   s.first = 0;
   s.waits_for = 1;
   weir_loader *l = loader(&s, &(weir_loader_options){.workers = 2 + _i});
-  epoch(got, &count, l);
+  drain_loader_epoch(got, &count, l);
   for (int i = 0; i < 12; i++)
     ck_assert_int_eq(got[i], i);
   weir_loader_release(l);
@@ -630,7 +630,7 @@ START_TEST(without_a_gpu_pinning_is_a_warning_and_batches_come_all_the_same)
   items_init(&s, 10);
   weir_loader_options o = {.batch_size = 4, .pin_memory = true, .workers = worker_counts[_i]};
   weir_loader *l = loader(&s, &o);
-  ck_assert_int_eq(epoch(got, &count, l), 3);
+  ck_assert_int_eq(drain_loader_epoch(got, &count, l), 3);
   ck_assert_int_eq(log.count, 1);
   ck_assert_int_eq(log.level, WEIR_LOG_WARNING);
   ck_assert_str_eq(log.text, "'pin_memory' argument is set as true but no accelerator is found, "
@@ -748,7 +748,7 @@ START_TEST(prefetch_to_a_device_that_is_not_there_fails_the_beginning)
   l = loader(&s, &(weir_loader_options){.device = CPU}); /* where they are already */
   int64_t got[64];
   int count;
-  ck_assert_int_eq(epoch(got, &count, l), 4);
+  ck_assert_int_eq(drain_loader_epoch(got, &count, l), 4);
   weir_loader_release(l);
 }
 END_TEST

@@ -3,7 +3,7 @@
 #include "core/tensor/announce.h"
 #include "tests/nn/rig.h"
 
-static weir_device place(int i)
+static weir_device device_of_case(int i)
 {
   if (i) rig_devices(1);
   return i ? CUDA(0) : CPU;
@@ -37,7 +37,7 @@ typedef struct seen {
   int stop_at, count;
 } seen;
 
-static weir_status see(void *user, const char *path, weir_tensor *t)
+static weir_status append_seen_path(void *user, const char *path, weir_tensor *t)
 {
   seen *s = user;
   (void)t;
@@ -49,7 +49,7 @@ static weir_status see(void *user, const char *path, weir_tensor *t)
 static weir_status see_module(void *user, const char *path, weir_module *m)
 {
   (void)m;
-  return see(user, path, NULL);
+  return append_seen_path(user, path, NULL);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -77,13 +77,13 @@ START_TEST(visits_come_in_the_order_of_named_parameters)
   WEIR_MODULE m = tree();
   seen all = {.stop_at = 0}, buffers = {.stop_at = 0}, modules = {.stop_at = 0},
        two = {.stop_at = 2};
-  weir_ok(weir_module_visit(m, WEIR_PARAMETERS | WEIR_BUFFERS, see, &all));
+  weir_ok(weir_module_visit(m, WEIR_PARAMETERS | WEIR_BUFFERS, append_seen_path, &all));
   ck_assert_str_eq(all.text, "weight steps hidden part.weight ");
-  weir_ok(weir_module_visit(m, WEIR_BUFFERS, see, &buffers));
+  weir_ok(weir_module_visit(m, WEIR_BUFFERS, append_seen_path, &buffers));
   ck_assert_str_eq(buffers.text, "steps hidden ");
   weir_ok(weir_module_visit_modules(m, see_module, &modules));
   ck_assert_str_eq(modules.text, "(root) part ");
-  weir_not(WEIR_ELIMIT, "enough", weir_module_visit(m, WEIR_PARAMETERS, see, &two));
+  weir_not(WEIR_ELIMIT, "enough", weir_module_visit(m, WEIR_PARAMETERS, append_seen_path, &two));
   ck_assert_int_eq(two.count, 2);
 }
 END_TEST
@@ -97,7 +97,7 @@ START_TEST(what_several_have_is_visited_once_and_counted_once)
   int64_t count;
   weir_ok(weir_module_add(m, "again", weir_module_retain(part)));
   weir_ok(weir_module_add_parameter(m, "tied", tied));
-  weir_ok(weir_module_visit(m, WEIR_PARAMETERS, see, &all));
+  weir_ok(weir_module_visit(m, WEIR_PARAMETERS, append_seen_path, &all));
   ck_assert_str_eq(all.text, "weight part.weight ");
   weir_ok(weir_module_visit_modules(m, see_module, &modules));
   ck_assert_str_eq(modules.text, "(root) part ");
@@ -307,7 +307,7 @@ END_TEST
 
 START_TEST(a_move_goes_to_all_below_and_casts_floating_point_alone)
 {
-  weir_device there = place(_i);
+  weir_device there = device_of_case(_i);
   WEIR_MODULE m = tree();
   WEIR_TENSOR before = weir_tensor_retain(weir_module_parameter(m, "part.weight"));
   weir_ok(weir_module_to(m, &(weir_options){.dtype = WEIR_FLOAT64, .device = there}));
@@ -326,7 +326,7 @@ END_TEST
 
 START_TEST(a_move_that_changes_nothing_keeps_the_tensors)
 {
-  weir_device there = place(_i);
+  weir_device there = device_of_case(_i);
   WEIR_MODULE m = tree();
   weir_ok(weir_module_to(m, &(weir_options){.device = there}));
   const weir_tensor *w = weir_module_parameter(m, "weight");
@@ -338,7 +338,7 @@ END_TEST
 
 START_TEST(a_tensor_that_several_have_stays_common)
 {
-  weir_device there = place(_i);
+  weir_device there = device_of_case(_i);
   WEIR_MODULE m = tree();
   weir_tensor *w = weir_module_parameter(m, "weight");
   weir_ok(weir_module_add_parameter(weir_module_child(m, "part"), "tied", weir_tensor_retain(w)));
@@ -448,7 +448,7 @@ END_TEST
 
 START_TEST(what_is_saved_is_loaded_into_the_devices_and_dtypes_that_are_there)
 {
-  weir_device there = place(_i);
+  weir_device there = device_of_case(_i);
   WEIR_MODULE m = tree();
   WEIR_MODULE other = tree();
   weir_ok(weir_module_to(m, &(weir_options){.device = there}));
@@ -575,7 +575,7 @@ static weir_status all_of_it(bool *whole, weir_device there)
 
 START_TEST(every_request_of_host_memory_may_fail)
 {
-  weir_device there = place(_i);
+  weir_device there = device_of_case(_i);
   bool whole = false;
   weir_ok(all_of_it(&whole, there)); /* what is made once is made */
   int64_t nth = 0;

@@ -30,7 +30,7 @@ static void drop_all(weir_tensor **t, int count)
 }
 
 /* Conv2d(1, 4, 3), ReLU, Flatten, Linear(4 * 36, 5). */
-static weir_module *model(void)
+static weir_module *make_conv_linear_model(void)
 {
   weir_module *c[4], *m;
   weir_manual_seed(1);
@@ -170,7 +170,7 @@ START_TEST(a_replica_has_its_own_tensors_and_the_structure_of_the_module)
   void *own = NULL;
   with(2);
   weir_ok(data_clone(&own, &(data){&clones, &ended}));
-  weir_module *m, *part = model(), *out[2];
+  weir_module *m, *part = make_conv_linear_model(), *out[2];
   weir_ok(weir_module_new(&m, &kind, own));
   weir_ok(weir_module_add(m, "a", weir_module_retain(part)));
   weir_ok(weir_module_add(m, "b", part)); /* the same once more */
@@ -209,7 +209,8 @@ typedef struct meeting {
 } meeting;
 
 /* Goes on when `wanted` threads are here, each with its device current. */
-static weir_status meet(weir_tensor **out, weir_module *self, weir_tensor *const *in, int count)
+static weir_status meet_replicas(weir_tensor **out, weir_module *self, weir_tensor *const *in,
+                                 int count)
 {
   meeting *m = weir_module_data(self);
   weir_device now;
@@ -230,7 +231,7 @@ static weir_status meet(weir_tensor **out, weir_module *self, weir_tensor *const
   return weir_add_scalar(out, in[0], weir_float(index));
 }
 
-static const weir_module_class meeting_kind = {.name = "Meeting", .forward = meet};
+static const weir_module_class meeting_kind = {.name = "Meeting", .forward = meet_replicas};
 
 START_TEST(all_devices_calculate_at_once_each_current_in_its_thread)
 {
@@ -300,7 +301,7 @@ START_TEST(the_result_is_that_of_one_device)
   static const int counts[] = {0, 1, 2, 8};
   int n = counts[_i];
   with(n);
-  weir_module *m = model(), *p;
+  weir_module *m = make_conv_linear_model(), *p;
   weir_tensor *alone, *y;
   WEIR_TENSOR x = rig_tensor(weir_shape(11, 1, 8, 8), CPU, 5);
   weir_ok(weir_module_call(&alone, m, x));
@@ -324,7 +325,7 @@ END_TEST
 START_TEST(a_batch_smaller_than_the_devices_uses_fewer)
 {
   with(8);
-  weir_module *m = model(), *p;
+  weir_module *m = make_conv_linear_model(), *p;
   weir_tensor *alone, *y;
   WEIR_TENSOR x = rig_tensor(weir_shape(3, 1, 8, 8), CPU, 5);
   weir_ok(weir_module_call(&alone, m, x));
@@ -343,7 +344,7 @@ START_TEST(devices_and_output_are_those_asked_for)
 {
   static const int ids[] = {2, 0};
   with(3);
-  weir_module *m = model(), *p;
+  weir_module *m = make_conv_linear_model(), *p;
   weir_tensor *alone, *y;
   WEIR_TENSOR x = rig_tensor(weir_shape(6, 1, 8, 8), CPU, 5);
   weir_ok(weir_module_call(&alone, m, x));
@@ -375,7 +376,7 @@ END_TEST
 START_TEST(a_module_that_is_elsewhere_is_refused_in_torchs_words)
 {
   with(2);
-  weir_module *m = model(), *p;
+  weir_module *m = make_conv_linear_model(), *p;
   weir_tensor *y;
   WEIR_TENSOR x = rig_tensor(weir_shape(6, 1, 8, 8), CPU, 5);
   weir_ok(weir_data_parallel(&p, m, NULL));
@@ -399,7 +400,7 @@ START_TEST(devices_that_are_not_there_are_refused)
 {
   static const int ids[] = {0, 5};
   with(2);
-  weir_module *m = model(), *p;
+  weir_module *m = make_conv_linear_model(), *p;
   weir_not(WEIR_EINVAL, "invalid device ordinal: device_ids[1] is cuda:5, there are 2",
            weir_data_parallel(&p, m, &(weir_parallel_options){.device_ids = ids, .devices = 2}));
   ck_assert_ptr_null(p);
@@ -442,7 +443,7 @@ END_TEST
 START_TEST(work_is_in_the_order_of_the_callers_streams_and_the_host_waits_for_nothing)
 {
   with(2);
-  weir_module *m = model(), *p;
+  weir_module *m = make_conv_linear_model(), *p;
   weir_tensor *y = NULL, *before;
   weir_stream *mine;
   WEIR_TENSOR host = rig_tensor(weir_shape(6, 1, 8, 8), CPU, 5);
@@ -477,7 +478,7 @@ START_TEST(a_copy_that_fails_fails_the_call_and_the_next_succeeds)
 {
   char list[96];
   with(2);
-  weir_module *m = model(), *p;
+  weir_module *m = make_conv_linear_model(), *p;
   weir_tensor *y, *right;
   WEIR_TENSOR x = rig_tensor(weir_shape(4, 1, 8, 8), CPU, 5);
   weir_ok(weir_module_cuda(m, CUDA(0)));
@@ -504,7 +505,7 @@ END_TEST
 START_TEST(every_request_of_host_memory_may_fail)
 {
   with(2);
-  weir_module *m = model(), *p = NULL;
+  weir_module *m = make_conv_linear_model(), *p = NULL;
   weir_tensor *y = NULL;
   WEIR_TENSOR x = rig_tensor(weir_shape(4, 1, 8, 8), CPU, 5);
   weir_ok(weir_module_cuda(m, CUDA(0)));

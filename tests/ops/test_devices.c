@@ -68,12 +68,12 @@ static weir_status in_place(weir_tensor **out, const weir_tensor *a, const weir_
   return weir_mul_((weir_tensor *)a, b);
 }
 
-static weir_status cat(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+static weir_status cat_two_tensors(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   return weir_cat(out, (const weir_tensor *[]){a, b}, 2, 0);
 }
 
-static weir_status stack(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+static weir_status stack_two_tensors(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   return weir_stack(out, (const weir_tensor *[]){a, b}, 2, 0);
 }
@@ -111,13 +111,19 @@ static const struct mixed {
   const char *name;
   of_two *call;
   bool second_first; /* which device torch names first */
-} mixed[] = {{"add", weir_add, false},       {"maximum", weir_maximum, false},
-             {"eq", weir_eq, false},         {"mul_", in_place, false},
-             {"where", choose, false},       {"isclose", close, false},
-             {"equal", equal, false},        {"mm", weir_mm, false},
-             {"matmul", weir_matmul, false}, {"linear", linear, false},
-             {"addmm", bias, true},          {"cat", cat, false},
-             {"stack", stack, false}};
+} mixed[] = {{"add", weir_add, false},
+             {"maximum", weir_maximum, false},
+             {"eq", weir_eq, false},
+             {"mul_", in_place, false},
+             {"where", choose, false},
+             {"isclose", close, false},
+             {"equal", equal, false},
+             {"mm", weir_mm, false},
+             {"matmul", weir_matmul, false},
+             {"linear", linear, false},
+             {"addmm", bias, true},
+             {"cat", cat_two_tensors, false},
+             {"stack", stack_two_tensors, false}};
 enum { MIXED = sizeof mixed / sizeof *mixed };
 
 static weir_tensor *everywhere[DEVICES];
@@ -209,19 +215,19 @@ typedef struct program {
   variable v[DEVICES][VARIABLES];
 } program;
 
-static int draw(program *p, int below)
+static int program_random_below(program *p, int below)
 {
   return (int)(rig_random(&p->random) % (uint64_t)below);
 }
 
-static void begin(program *p, bool hold)
+static void begin_program(program *p, bool hold)
 {
   for (int d = 0; d < p->devices; d++) {
     weir_device at = device(p->first + d + 1);
     for (int i = 0; i < VARIABLES; i++) {
       variable *v = &p->v[d][i];
       v->device = d;
-      v->stream = draw(p, STREAMS);
+      v->stream = program_random_below(p, STREAMS);
       v->twin = counting(weir_shape(5, 7), WEIR_INT64, cpu);
       weir_ok(weir_add_scalar_(v->twin, weir_int(100 * d + i)));
       weir_ok(weir_cuda(&v->t, v->twin, at, false));
@@ -237,7 +243,7 @@ static void begin(program *p, bool hold)
 }
 
 /* v's work is before what is given to stream `s` of its device, and its memory lasts. */
-static void use(program *p, const variable *v, int s)
+static void wait_for_variable(program *p, const variable *v, int s)
 {
   weir_stream *stream = p->streams[v->device][s];
   if (v->stream != s) weir_ok(weir_stream_wait_stream(stream, p->streams[v->device][v->stream]));
@@ -279,27 +285,28 @@ static void become(variable *v, int s, weir_tensor *t, weir_tensor *twin)
 
 static void combine(program *p, int d)
 {
-  variable *to = &p->v[d][draw(p, VARIABLES)], *a = &p->v[d][draw(p, VARIABLES)],
-           *b = &p->v[d][draw(p, VARIABLES)];
-  int s = draw(p, STREAMS), how = draw(p, 6);
+  variable *to = &p->v[d][program_random_below(p, VARIABLES)],
+           *a = &p->v[d][program_random_below(p, VARIABLES)],
+           *b = &p->v[d][program_random_below(p, VARIABLES)];
+  int s = program_random_below(p, STREAMS), how = program_random_below(p, 6);
   weir_tensor *t = NULL, *twin = NULL;
-  use(p, a, s);
-  use(p, b, s);
+  wait_for_variable(p, a, s);
+  wait_for_variable(p, b, s);
   WEIR_WITH_STREAM(p->streams[d][s]) weir_ok(combined(&t, a->t, b->t, how));
   weir_ok(combined(&twin, a->twin, b->twin, how));
   become(to, s, t, twin);
 }
 
 /* From one device to another, which may be the same. */
-static void send(program *p, int from, int to)
+static void copy_between_devices(program *p, int from, int to)
 {
-  const variable *a = &p->v[from][draw(p, VARIABLES)];
-  variable *b = &p->v[to][draw(p, VARIABLES)];
-  int s = draw(p, STREAMS), of = draw(p, STREAMS);
+  const variable *a = &p->v[from][program_random_below(p, VARIABLES)];
+  variable *b = &p->v[to][program_random_below(p, VARIABLES)];
+  int s = program_random_below(p, STREAMS), of = program_random_below(p, STREAMS);
   weir_options options = {.device = device(p->first + to + 1), .non_blocking = true, .copy = true};
   weir_tensor *t = NULL, *twin = NULL;
   if (from == to) of = s;
-  use(p, a, of);
+  wait_for_variable(p, a, of);
   WEIR_WITH_STREAM(p->streams[to][s])
   WEIR_WITH_STREAM(p->streams[from][of]) weir_ok(weir_to(&t, a->t, &options));
   weir_ok(weir_clone(&twin, a->twin));
@@ -309,11 +316,11 @@ static void send(program *p, int from, int to)
 static void enqueue(program *p)
 {
   for (int i = 0; i < STEPS * p->devices; i++) {
-    int d = draw(p, p->devices);
-    if (draw(p, 4))
+    int d = program_random_below(p, p->devices);
+    if (program_random_below(p, 4))
       combine(p, d);
     else
-      send(p, d, draw(p, p->devices));
+      copy_between_devices(p, d, program_random_below(p, p->devices));
   }
 }
 
@@ -326,7 +333,7 @@ static void expect(const variable *v, int seed)
                 "a variable of cuda:%d is not what the cpu says; seed %d", v->device, seed);
 }
 
-static void end(program *p, int seed)
+static void end_program(program *p, int seed)
 {
   for (int d = 0; d < p->devices; d++)
     weir_ok(weir_synchronize(device(p->first + d + 1)));
@@ -351,7 +358,7 @@ START_TEST(what_many_streams_of_all_devices_do_at_once_is_in_order)
   devices(DEVICES);
   p.random = (uint64_t)_i + 1;
   p.devices = DEVICES;
-  begin(&p, true);
+  begin_program(&p, true);
   enqueue(&p);
   for (int d = 0; d < DEVICES; d++)
     for (int s = 0; s < STREAMS; s++)
@@ -360,7 +367,7 @@ START_TEST(what_many_streams_of_all_devices_do_at_once_is_in_order)
   for (int d = 0; d < DEVICES; d++)
     for (int s = 0; s < STREAMS; s++)
       gate_open_all(&p.lanes[(d * 5 + _i) % DEVICES][s]);
-  end(&p, _i + 1);
+  end_program(&p, _i + 1);
   nothing_is_held();
 }
 END_TEST
@@ -368,7 +375,7 @@ END_TEST
 static void *run_program(void *arg)
 {
   program *p = arg;
-  begin(p, false);
+  begin_program(p, false);
   enqueue(p);
   return NULL;
 }
@@ -385,7 +392,7 @@ START_TEST(threads_with_devices_of_their_own_do_not_meet)
   for (int i = 0; i < DEVICES; i++)
     ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
   for (int i = 0; i < DEVICES; i++)
-    end(&p[i], 100 * _i + i + 1);
+    end_program(&p[i], 100 * _i + i + 1);
   nothing_is_held();
 }
 END_TEST
@@ -403,7 +410,7 @@ START_TEST(threads_share_all_devices)
   for (int i = 0; i < 4; i++)
     ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
   for (int i = 0; i < 4; i++)
-    end(&p[i], 10 * _i + i + 1);
+    end_program(&p[i], 10 * _i + i + 1);
   nothing_is_held();
 }
 END_TEST

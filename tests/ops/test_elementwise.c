@@ -97,7 +97,8 @@ static void near_to(const char *name, const weir_tensor *t, int count, const dou
                   "%s: element %d is %.9g, not %.9g", name, i, got[i], want[i]);
 }
 
-static weir_tensor *of(const double *values, int count, weir_dtype dtype, weir_device d)
+static weir_tensor *tensor_from_doubles(const double *values, int count, weir_dtype dtype,
+                                        weir_device d)
 {
   weir_tensor *t;
   weir_options o = as(dtype, d);
@@ -124,7 +125,7 @@ START_TEST(functions_of_one_operand)
   devices(2);
   for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
     double want[COUNT];
-    WEIR_TENSOR a = of(xs, COUNT, WEIR_FLOAT32, device(_i));
+    WEIR_TENSOR a = tensor_from_doubles(xs, COUNT, WEIR_FLOAT32, device(_i));
     WEIR_TENSOR b = NULL;
     for (int i = 0; i < COUNT; i++)
       want[i] = reference_1(all[k].op, xs[i]);
@@ -159,8 +160,8 @@ START_TEST(all_forms_of_two_operands)
   devices(2);
   for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
     double both[COUNT], with[COUNT], from[COUNT];
-    WEIR_TENSOR a = of(xs, COUNT, WEIR_FLOAT32, device(_i));
-    WEIR_TENSOR b = of(ys, COUNT, WEIR_FLOAT32, device(_i));
+    WEIR_TENSOR a = tensor_from_doubles(xs, COUNT, WEIR_FLOAT32, device(_i));
+    WEIR_TENSOR b = tensor_from_doubles(ys, COUNT, WEIR_FLOAT32, device(_i));
     weir_tensor *r[3] = {NULL, NULL, NULL};
     WEIR_TENSOR c = NULL;
     for (int i = 0; i < COUNT; i++) {
@@ -361,7 +362,7 @@ START_TEST(what_no_integer_holds_becomes_the_most_negative)
   WEIR_TENSOR u = NULL;
   WEIR_TENSOR b = NULL;
   devices(2);
-  f = of(from, 8, WEIR_FLOAT64, device(_i));
+  f = tensor_from_doubles(from, 8, WEIR_FLOAT64, device(_i));
   weir_ok(weir_to_dtype(&l, f, WEIR_INT64));
   EXPECT(l, 2, -2, 300, -1e10, least, least, least, least);
   weir_ok(weir_to_dtype(&u, f, WEIR_UINT8)); /* the lowest byte of that */

@@ -31,14 +31,14 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes);
 void __wrap_free(void *memory);
 #pragma GCC visibility pop
 
-static bool fails(void)
+static bool allocation_fails(void)
 {
   bool now = fail_at && !--fail_at;
   met |= now;
   return now;
 }
 
-static void *made(void *memory)
+static void *count_live_memory(void *memory)
 {
   live += memory != NULL;
   return memory;
@@ -46,17 +46,17 @@ static void *made(void *memory)
 
 void *__wrap_malloc(size_t bytes)
 {
-  return made(fails() ? NULL : __real_malloc(bytes));
+  return count_live_memory(allocation_fails() ? NULL : __real_malloc(bytes));
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
 {
-  return made(fails() ? NULL : __real_calloc(count, bytes));
+  return count_live_memory(allocation_fails() ? NULL : __real_calloc(count, bytes));
 }
 
 void *__wrap_realloc(void *memory, size_t bytes)
 {
-  if (fails()) return NULL;
+  if (allocation_fails()) return NULL;
   void *out = __real_realloc(memory, bytes);
   live += out && !memory;
   return out;
@@ -64,12 +64,12 @@ void *__wrap_realloc(void *memory, size_t bytes)
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 {
-  return made(fails() ? NULL : __real_aligned_alloc(alignment, bytes));
+  return count_live_memory(allocation_fails() ? NULL : __real_aligned_alloc(alignment, bytes));
 }
 
 int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
 {
-  if (fails()) return ENOMEM;
+  if (allocation_fails()) return ENOMEM;
   int bad = __real_posix_memalign(out, alignment, bytes);
   live += !bad;
   return bad;
@@ -397,7 +397,7 @@ static const struct step {
              {"item", item, NULL}};
 enum { STEPS = sizeof steps / sizeof *steps };
 
-static weir_status run(const struct step *s)
+static weir_status run_fault_step(const struct step *s)
 {
   result r = {{NULL, NULL}};
   weir_status st = s->run(&r);
@@ -446,7 +446,7 @@ static weir_tensor *turned_of(weir_tensor *t)
   return out;
 }
 
-static void start(weir_device d)
+static void make_fault_operands(weir_device d)
 {
   devices(2);
   slot_list_most = 0; /* every tensor is an allocation */
@@ -474,10 +474,11 @@ static void start(weir_device d)
 static void run_all(void)
 {
   for (int i = 0; i < STEPS; i++)
-    ck_assert_msg(run(&steps[i]) == WEIR_OK, "%s: %s", steps[i].name, weir_error_message());
+    ck_assert_msg(run_fault_step(&steps[i]) == WEIR_OK, "%s: %s", steps[i].name,
+                  weir_error_message());
 }
 
-static uint64_t held(void)
+static uint64_t allocated_by_operands(void)
 {
   weir_pinned_stats pinned = {0};
   if (o.device.type == WEIR_DEVICE_CPU) return 0;
@@ -489,13 +490,13 @@ static uint64_t held(void)
 
 static unsigned try_allocations(const struct step *s)
 {
-  uint64_t bytes = held();
+  uint64_t bytes = allocated_by_operands();
   int64_t blocks = live;
   unsigned n = 0;
   do {
     met = false;
     fail_at = ++n;
-    weir_status st = run(s);
+    weir_status st = run_fault_step(s);
     fail_at = 0;
     ck_assert_msg(!wrong, "%s failed and left a result", s->name);
     ck_assert_msg(!st || (st == WEIR_ENOMEM && met), "%s, %u: %s", s->name, n,
@@ -504,7 +505,7 @@ static unsigned try_allocations(const struct step *s)
       operands_are_whole(s, n);
     else
       keep_operands(); /* they are what the step made of them */
-    ck_assert_uint_eq(held(), bytes);
+    ck_assert_uint_eq(allocated_by_operands(), bytes);
     ck_assert_msg(live <= blocks, "%s lost %d allocations when %u failed", s->name,
                   (int)(live - blocks), n);
   } while (met);
@@ -514,7 +515,7 @@ static unsigned try_allocations(const struct step *s)
 START_TEST(every_host_allocation_fails_once)
 {
   unsigned all = 0;
-  start(device(_i));
+  make_fault_operands(device(_i));
   run_all(); /* pools, streams and kernels are there now */
   run_all();
   keep_operands();
@@ -574,12 +575,12 @@ static void give_back_what_is_cached(void)
 static bool try_call(const struct step *s, const char *name, unsigned n, int error)
 {
   char list[64];
-  uint64_t bytes = held();
+  uint64_t bytes = allocated_by_operands();
   give_back_what_is_cached();
   uint64_t before = rig_calls(name);
   (void)snprintf(list, sizeof list, "%s:%u=%d", name, n, error);
   rig_fail(list);
-  weir_status st = run(s);
+  weir_status st = run_fault_step(s);
   bool reached = rig_calls(name) - before >= n;
   rig_fail(NULL);
   ck_assert_msg(!wrong, "%s failed and left a result", s->name);
@@ -595,7 +596,7 @@ static bool try_call(const struct step *s, const char *name, unsigned n, int err
     operands_are_whole(s, n);
   else
     keep_operands();
-  ck_assert_uint_eq(held(), bytes);
+  ck_assert_uint_eq(allocated_by_operands(), bytes);
   return reached;
 }
 
@@ -603,7 +604,7 @@ START_TEST(every_call_of_the_driver_fails_once)
 {
   const char *name = calls[_i];
   unsigned all = 0;
-  start(cuda0);
+  make_fault_operands(cuda0);
   if (!rig_simulated()) return;
   keep_operands();
   if (_i < CALLS - 2) run_all(); /* not yet loaded, for those that load kernels */

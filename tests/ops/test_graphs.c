@@ -7,7 +7,7 @@ enum { N = 501, KINDS = 4, ROUNDS = 3 };
 
 static weir_stream *side, *other;
 
-static void start(void)
+static void open_side_streams(void)
 {
   devices(2);
   weir_ok(weir_stream_new(&side, cuda0, 0));
@@ -22,7 +22,7 @@ static weir_tensor *room(weir_dtype dtype)
   return t;
 }
 
-static void draw(int kind, weir_tensor *t, weir_generator *g)
+static void fill_with_distribution(int kind, weir_tensor *t, weir_generator *g)
 {
   weir_ok(kind == 0   ? weir_normal_(t, 1, 2, g)
           : kind == 1 ? weir_uniform_(t, -1, 3, g)
@@ -44,7 +44,7 @@ static weir_graph *graph_of(int kind, weir_tensor *t, weir_generator *g, weir_gr
   WEIR_WITH_STREAM(side)
   {
     weir_ok(weir_graph_capture_begin(graph, pool, WEIR_CAPTURE_GLOBAL));
-    draw(kind, t, g);
+    fill_with_distribution(kind, t, g);
     weir_ok(weir_graph_capture_end(graph));
   }
   return graph;
@@ -58,7 +58,7 @@ static void replays_as_drawn(weir_graph *graph, int kind, weir_tensor *t, weir_g
   weir_generator *of = g;
   if (!g) weir_ok(weir_default_generator(&of, cuda0));
   weir_generator_state before = weir_generator_get_state(of), after;
-  draw(kind, t, g);
+  fill_with_distribution(kind, t, g);
   read_into(drawn, t);
   after = weir_generator_get_state(of);
   weir_generator_set_state(of, before);
@@ -77,14 +77,14 @@ START_TEST(replays_go_on_where_the_generator_is)
   weir_tensor *t[KINDS];
   weir_graph *graph;
   weir_generator *g;
-  start();
+  open_side_streams();
   weir_ok(weir_default_generator(&g, cuda0));
   for (int k = 0; k < KINDS; k++)
     t[k] = room(k == 1 ? WEIR_FLOAT64 : k == 2 ? WEIR_INT32 : WEIR_FLOAT32);
   weir_manual_seed(UINT64_C(0xfedcba9876543210)); /* more than a number of doubles holds */
   for (int i = 0; i < ROUNDS; i++)
     for (int k = 0; k < KINDS; k++) {
-      draw(k, t[k], NULL);
+      fill_with_distribution(k, t[k], NULL);
       read_into(drawn[i][k], t[k]);
     }
   weir_generator_state end = weir_generator_get_state(g);
@@ -95,14 +95,14 @@ START_TEST(replays_go_on_where_the_generator_is)
   {
     weir_ok(weir_graph_capture_begin(graph, NULL, WEIR_CAPTURE_GLOBAL));
     for (int k = 0; k < KINDS; k++)
-      draw(k, t[k], NULL);
+      fill_with_distribution(k, t[k], NULL);
     weir_ok(weir_graph_capture_end(graph));
   }
   ck_assert_uint_eq(weir_generator_get_state(g).offset, 0); /* the capture took none */
   for (int i = 0; i < ROUNDS; i++) {
     if (i == 1) { /* drawn between two replays */
       for (int k = 0; k < KINDS; k++) {
-        draw(k, t[k], NULL);
+        fill_with_distribution(k, t[k], NULL);
         read_into(replayed, t[k]);
         ck_assert_mem_eq(drawn[i][k], replayed, sizeof replayed);
       }
@@ -123,7 +123,7 @@ END_TEST
 
 START_TEST(a_new_seed_or_place_holds_from_the_next_replay_on)
 {
-  start();
+  open_side_streams();
   WEIR_TENSOR t = room(WEIR_FLOAT32);
   weir_generator *g;
   weir_ok(weir_default_generator(&g, cuda0));
@@ -142,15 +142,15 @@ START_TEST(a_graph_keeps_the_generators_that_it_draws_from)
 {
   weir_generator *one, *two;
   double eager[2][N], replayed[N];
-  start();
+  open_side_streams();
   WEIR_TENSOR a = room(WEIR_FLOAT32);
   WEIR_TENSOR b = room(WEIR_FLOAT32);
   weir_ok(weir_generator_new(&one, cuda0));
   weir_ok(weir_generator_new(&two, cuda0));
   weir_generator_manual_seed(one, 11);
   weir_generator_manual_seed(two, 22);
-  draw(0, a, one);
-  draw(0, b, two);
+  fill_with_distribution(0, a, one);
+  fill_with_distribution(0, b, two);
   read_into(eager[0], a);
   read_into(eager[1], b);
   weir_generator_manual_seed(one, 11);
@@ -160,8 +160,8 @@ START_TEST(a_graph_keeps_the_generators_that_it_draws_from)
   WEIR_WITH_STREAM(side)
   {
     weir_ok(weir_graph_capture_begin(graph, NULL, WEIR_CAPTURE_RELAXED));
-    draw(0, a, one);
-    draw(0, b, two);
+    fill_with_distribution(0, a, one);
+    fill_with_distribution(0, b, two);
     weir_ok(weir_graph_capture_end(graph));
   }
   weir_generator_release(one);
@@ -182,13 +182,13 @@ START_TEST(streams_that_join_draw_for_the_same_graph)
 {
   weir_generator *g;
   double eager[2][N], replayed[N];
-  start();
+  open_side_streams();
   WEIR_TENSOR a = room(WEIR_FLOAT32);
   WEIR_TENSOR b = room(WEIR_FLOAT32);
   weir_ok(weir_default_generator(&g, cuda0));
   weir_manual_seed(5);
-  draw(0, a, NULL);
-  draw(1, b, NULL);
+  fill_with_distribution(0, a, NULL);
+  fill_with_distribution(1, b, NULL);
   read_into(eager[0], a);
   read_into(eager[1], b);
   weir_manual_seed(5);
@@ -197,9 +197,9 @@ START_TEST(streams_that_join_draw_for_the_same_graph)
   WEIR_WITH_STREAM(side)
   {
     weir_ok(weir_graph_capture_begin(graph, NULL, WEIR_CAPTURE_GLOBAL));
-    draw(0, a, NULL);
+    fill_with_distribution(0, a, NULL);
     weir_ok(weir_stream_wait_stream(other, side));
-    WEIR_WITH_STREAM(other) draw(1, b, NULL);
+    WEIR_WITH_STREAM(other) fill_with_distribution(1, b, NULL);
     weir_ok(weir_stream_wait_stream(side, other));
     weir_ok(weir_graph_capture_end(graph));
   }
@@ -217,7 +217,7 @@ START_TEST(graphs_of_one_pool_draw_each_for_itself)
 {
   weir_graph_pool *pool;
   double first[N], second[N];
-  start();
+  open_side_streams();
   WEIR_TENSOR a = room(WEIR_FLOAT32);
   WEIR_TENSOR b = room(WEIR_FLOAT32);
   weir_graph *one = graph_of(0, a, NULL, NULL);
@@ -245,7 +245,7 @@ START_TEST(what_is_drawn_outside_a_capture_is_not_the_graphs)
   weir_generator *g;
   double here[N], there[N];
   weir_graph *graph;
-  start();
+  open_side_streams();
   WEIR_TENSOR a = room(WEIR_FLOAT32);
   WEIR_TENSOR b = room(WEIR_FLOAT32);
   WEIR_TENSOR host = NULL;
@@ -257,9 +257,9 @@ START_TEST(what_is_drawn_outside_a_capture_is_not_the_graphs)
   WEIR_WITH_STREAM(side)
   {
     weir_ok(weir_graph_capture_begin(graph, NULL, WEIR_CAPTURE_RELAXED));
-    draw(0, a, NULL);
-    WEIR_WITH_STREAM(other) draw(0, b, NULL); /* done at once */
-    draw(0, host, NULL);
+    fill_with_distribution(0, a, NULL);
+    WEIR_WITH_STREAM(other) fill_with_distribution(0, b, NULL); /* done at once */
+    fill_with_distribution(0, host, NULL);
     weir_ok(weir_graph_capture_end(graph));
   }
   weir_ok(weir_synchronize(cuda0));
@@ -281,7 +281,7 @@ static void *release(void *graph)
 START_TEST(a_second_graph_of_a_captured_stream_is_refused_in_its_words)
 {
   weir_graph *graph, *second;
-  start();
+  open_side_streams();
   WEIR_TENSOR a = room(WEIR_FLOAT32);
   weir_ok(weir_graph_new(&graph));
   weir_ok(weir_graph_new(&second));
@@ -292,7 +292,7 @@ START_TEST(a_second_graph_of_a_captured_stream_is_refused_in_its_words)
     weir_tensor_drop(&warm);
     refused(WEIR_EINVAL, "the stream allocates to a private pool already",
             weir_graph_capture_begin(second, NULL, WEIR_CAPTURE_GLOBAL));
-    draw(0, a, NULL);
+    fill_with_distribution(0, a, NULL);
     weir_ok(weir_graph_capture_end(graph));
   }
   replays_as_drawn(graph, 0, a, NULL);
@@ -309,17 +309,17 @@ START_TEST(a_graph_may_go_while_its_capture_goes_on)
   weir_graph *graph;
   CUgraph native = NULL;
   void *stream;
-  start();
+  open_side_streams();
   WEIR_TENSOR a = room(WEIR_FLOAT32);
   weir_ok(weir_graph_new(&graph));
   weir_ok(weir_stream_native(&stream, side));
   WEIR_WITH_STREAM(side)
   {
     weir_ok(weir_graph_capture_begin(graph, NULL, WEIR_CAPTURE_GLOBAL));
-    draw(0, a, NULL);
+    fill_with_distribution(0, a, NULL);
     ck_assert_int_eq(pthread_create(&thread, NULL, release, graph), 0);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
-    draw(0, a, NULL);
+    fill_with_distribution(0, a, NULL);
   }
   ok(cuStreamEndCapture(stream, &native));
   ck_assert_ptr_nonnull(native);

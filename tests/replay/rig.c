@@ -43,7 +43,7 @@ void rig_free_on(held h, uint64_t stream)
   ck_assert_int_eq(rig_policy->free(rig_heap, &h.op, h.block), WEIR_OK);
 }
 
-static uint64_t draw(uint64_t *state, uint64_t below)
+static uint64_t xorshift_below(uint64_t *state, uint64_t below)
 {
   *state ^= *state >> 12;
   *state ^= *state << 25;
@@ -57,23 +57,23 @@ void rig_random(rp_ops *ops, uint64_t seed, size_t count, unsigned streams, unsi
   rp_op live[LIVE] = {{0}};
   uint64_t next = 4096, state = seed * 2 + 1;
   for (size_t i = 0; i < count; i++) {
-    rp_op *one = &live[draw(&state, LIVE)];
+    rp_op *one = &live[xorshift_below(&state, LIVE)];
     if (one->address) {
       rp_op gone = *one;
       gone.time = i * 1000;
-      if (draw(&state, 4) == 0) gone.stream = draw(&state, streams) * 16;
+      if (xorshift_below(&state, 4) == 0) gone.stream = xorshift_below(&state, streams) * 16;
       ck_assert_int_eq(rp_ops_free(ops, gone), WEIR_OK);
       *one = (rp_op){0};
       continue;
     }
-    uint64_t top = UINT64_C(1) << draw(&state, 27);
+    uint64_t top = UINT64_C(1) << xorshift_below(&state, 27);
     *one = (rp_op){.time = i * 1000,
                    .address = next,
-                   .bytes = 1 + draw(&state, top),
-                   .stream = draw(&state, streams) * 16,
-                   .thread = (uint32_t)draw(&state, 4)};
+                   .bytes = 1 + xorshift_below(&state, top),
+                   .stream = xorshift_below(&state, streams) * 16,
+                   .thread = (uint32_t)xorshift_below(&state, 4)};
     next += 4096;
-    ck_assert_int_eq(rp_ops_heap(ops, draw(&state, heaps), &one->heap), WEIR_OK);
+    ck_assert_int_eq(rp_ops_heap(ops, xorshift_below(&state, heaps), &one->heap), WEIR_OK);
     ck_assert_int_eq(rp_ops_alloc(ops, *one), WEIR_OK);
   }
 }

@@ -26,7 +26,7 @@ static void clear(void)
   synth_clean();
 }
 
-static const char *put(const char *name, const void *bytes, size_t count)
+static const char *write_list_file(const char *name, const void *bytes, size_t count)
 {
   static char path[512];
   (void)snprintf(path, sizeof path, "%s/%s", synth_dir(), name);
@@ -39,7 +39,7 @@ static const char *put(const char *name, const void *bytes, size_t count)
 
 static const char *put_text(const char *name, const char *text)
 {
-  return put(name, text, strlen(text));
+  return write_list_file(name, text, strlen(text));
 }
 
 static void refused(const char *path, weir_status status, const char *words)
@@ -205,7 +205,7 @@ START_TEST(a_bad_snapshot_is_refused_with_the_reason)
                              " \"size\": -5}]]}"),
           WEIR_ECORRUPT, "bytes");
   refused(put_text("s.json", "{\"device_traces\": [["), WEIR_ECORRUPT, "line 1");
-  refused(put("s.pickle", "\x80\x04\x95", 3), WEIR_ENOTSUP, "pickle");
+  refused(write_list_file("s.pickle", "\x80\x04\x95", 3), WEIR_ENOTSUP, "pickle");
 }
 END_TEST
 
@@ -230,7 +230,7 @@ static void mutate(const char *name, const char *text)
     copy[i] = bytes[i % sizeof bytes];
     rp_ops ops = {0};
     rp_result result;
-    if (rp_read(&ops, put(name, copy, i % 3 ? length : i)) == WEIR_OK)
+    if (rp_read(&ops, write_list_file(name, copy, i % 3 ? length : i)) == WEIR_OK)
       for (const rp_policy *const *p = rp_policies; *p; p++)
         ck_assert_int_eq(rp_replay(&result, &ops, *p, &(rp_options){0}), WEIR_OK);
     else
@@ -327,7 +327,8 @@ END_TEST
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
-static void add(bool alloc, uint64_t address, uint64_t bytes, uint16_t heap_key, uint64_t time)
+static void append_list_op(bool alloc, uint64_t address, uint64_t bytes, uint16_t heap_key,
+                           uint64_t time)
 {
   rp_op op = {.address = address, .bytes = bytes, .time = time};
   ck_assert_int_eq(rp_ops_heap(&list, heap_key, &op.heap), WEIR_OK);
@@ -337,12 +338,12 @@ static void add(bool alloc, uint64_t address, uint64_t bytes, uint16_t heap_key,
 START_TEST(heaps_are_added_up_and_failures_left_out)
 {
   rp_result r;
-  add(true, 1, 3 * MIB, 0, 0);
-  add(true, 2, 5 * MIB, 1, 1000);
-  add(true, 3, 30 * MIB, 0, 2000); /* does not fit into 20 */
-  add(false, 1, 0, 0, 3000);
-  add(false, 3, 0, 0, 4000);
-  add(true, 4, MIB, 0, 5000);
+  append_list_op(true, 1, 3 * MIB, 0, 0);
+  append_list_op(true, 2, 5 * MIB, 1, 1000);
+  append_list_op(true, 3, 30 * MIB, 0, 2000); /* does not fit into 20 */
+  append_list_op(false, 1, 0, 0, 3000);
+  append_list_op(false, 3, 0, 0, 4000);
+  append_list_op(true, 4, MIB, 0, 5000);
   rp_options o = {.capacity = 20 * MIB};
   ck_assert_int_eq(rp_replay(&r, &list, &rp_pytorch, &o), WEIR_OK);
   ck_assert_uint_eq(r.peak_live, 8 * MIB);
@@ -356,8 +357,8 @@ START_TEST(heaps_are_added_up_and_failures_left_out)
 }
 END_TEST
 
-static char *shown(weir_status (*show)(FILE *, const rp_result *, size_t), const rp_result *r,
-                   size_t count)
+static char *results_as_text(weir_status (*show)(FILE *, const rp_result *, size_t),
+                             const rp_result *r, size_t count)
 {
   char *text = NULL;
   size_t bytes;
@@ -376,7 +377,7 @@ START_TEST(json_has_the_documented_members)
   rig_random(&list, 3, 100, 2, 1);
   for (int i = 0; i < 2; i++)
     ck_assert_int_eq(rp_replay(&r[i], &list, rp_policies[i], &(rp_options){0}), WEIR_OK);
-  char *text = shown(rp_show_json, r, 2);
+  char *text = results_as_text(rp_show_json, r, 2);
   json_t *all = json_loads(text, 0, NULL);
   ck_assert_uint_eq(json_array_size(all), 2);
   for (size_t i = 0; i < 2; i++) {
@@ -388,12 +389,12 @@ START_TEST(json_has_the_documented_members)
   }
   json_decref(all);
   free(text);
-  text = shown(rp_show_json, r, 1);
+  text = results_as_text(rp_show_json, r, 1);
   all = json_loads(text, 0, NULL);
   ck_assert(json_is_object(all));
   json_decref(all);
   free(text);
-  text = shown(rp_show_text, r, 2);
+  text = results_as_text(rp_show_text, r, 2);
   ck_assert_ptr_nonnull(strstr(text, "\nweir-segments "));
   free(text);
 }
@@ -425,7 +426,8 @@ static void export_and_read(const rp_format *f)
   ck_assert_int_eq(f->write(out, &list, 0), WEIR_OK);
   ck_assert_int_eq(fclose(out), 0);
   rp_ops back = {0};
-  ck_assert_msg(rp_read(&back, put(f->name, text, bytes)) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_msg(rp_read(&back, write_list_file(f->name, text, bytes)) == WEIR_OK, "%s",
+                weir_error_message());
   ck_assert_uint_eq(back.count, list.count);
   for (size_t i = 0; i < list.count; i++) {
     const rp_op *a = &list.op[i], *b = &back.op[i];
@@ -448,9 +450,9 @@ START_TEST(a_snapshot_keeps_devices_and_what_is_still_held)
 {
   char *text = NULL;
   size_t bytes;
-  add(true, 4096, 2 * MIB, 0, 0);
-  add(true, 8192, 100, 1, 0);
-  add(false, 4096, 0, 0, 0);
+  append_list_op(true, 4096, 2 * MIB, 0, 0);
+  append_list_op(true, 8192, 100, 1, 0);
+  append_list_op(false, 4096, 0, 0, 0);
   FILE *out = open_memstream(&text, &bytes);
   ck_assert_int_eq(rp_formats[1].write(out, &list, 0), WEIR_OK);
   ck_assert_int_eq(fclose(out), 0);

@@ -9,7 +9,7 @@
 
 #define HOST (int)WEIR_DEVICE_NONE
 
-static const char *trace(void)
+static const char *import_synth_spool(void)
 {
   const char *one[] = {synth_spool(), NULL};
   return synth_import("t.db", one);
@@ -21,7 +21,7 @@ START_TEST(a_free_ends_its_block)
   synth_alloc(0, 100, 10, 0x1000, 64, 0, WEIR_MEM_DEVICE);
   synth_free(1, 200, 10, 0x1000);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   ck_assert_int_eq(synth_number(t,
                                 "SELECT count(*) FROM block WHERE how=1 AND bytes=64 AND device=0"
                                 " AND start=110 AND \"end\"=200 AND alloc IS NOT NULL"
@@ -43,7 +43,7 @@ START_TEST(an_address_reused_by_another_thread_during_a_free_is_a_new_block)
   synth_alloc(0, 210, 500, 0x1000, 128, 0, WEIR_MEM_DEVICE);
   synth_free(0, 5000, 10, 0x1000);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=1"), 2);
   ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM block WHERE bytes=64"), 200);
   ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM block WHERE bytes=128"), 5000);
@@ -67,7 +67,7 @@ START_TEST(a_free_that_a_clock_shows_too_late_is_still_of_the_block_before)
   synth_alloc(0, 1100, 10, 0x3000, 128, 0, WEIR_MEM_DEVICE);
   synth_free(1, 20001000, 10, 0x3000); /* too late for that: whoever may free, does */
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=1"), 4);
   ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM block WHERE bytes=64 AND pointer=4096"),
                    300);
@@ -92,7 +92,7 @@ START_TEST(failed_and_captured_calls_change_nothing)
   synth_event(0, 400, 10, f);
   synth_free(0, 500, 10, 0);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block"), 1);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=0 AND bytes=32"), 1);
   json_t *j = synth_json(t);
@@ -115,7 +115,7 @@ START_TEST(a_reset_ends_the_blocks_of_its_device_and_no_others)
   synth_free(0, 2000, 5, 0x2000); /* of device 1: gone already */
   synth_alloc(0, 3000, 5, 0x4000, 8, 1, WEIR_MEM_DEVICE);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   ck_assert_int_eq(
       synth_number(t, "SELECT count(*) FROM block WHERE how=2 AND device=1 AND \"end\"=1000"), 3);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=0 AND device=0"), 3);
@@ -138,7 +138,7 @@ START_TEST(the_end_of_one_context_spares_the_others)
   synth_event(0, 1000, 5,
               (trace_event){.kind = WEIR_EV_RESET, .bytes = 1, .a = 0xc0de, .stack = 2u << 24});
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=2"), 2);
   ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=0"), 1);
 }
@@ -161,7 +161,7 @@ START_TEST(pinned_memory_goes_with_its_contexts_device)
   }
   synth_event(0, 1000, 5, (trace_event){.kind = WEIR_EV_RESET, .device = 1});
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=2 AND context=2"), 2);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=0 AND context=1"), 2);
 }
@@ -183,7 +183,7 @@ START_TEST(host_memory_is_counted_apart)
   reg.bytes = 0;
   synth_event(0, 600, 5, reg);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   json_t *j = synth_json(t);
   ck_assert_int_eq(synth_total(j, "alloc_calls"), 1);
   ck_assert_int_eq(synth_total(j, "alloc_bytes"), 7);
@@ -206,7 +206,7 @@ START_TEST(a_block_whose_free_was_not_seen_ends_when_its_address_returns)
   synth_alloc(0, 100, 5, 0x1000, 100, 0, WEIR_MEM_DEVICE);
   synth_alloc(0, 200, 5, 0x1000, 40, 0, WEIR_MEM_DEVICE);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM block WHERE how=3 AND bytes=100"), 205);
   ck_assert_int_eq(synth_number(t, "SELECT peak FROM memory WHERE device=0 AND mem IS NULL"), 100);
   ck_assert_int_eq(synth_number(t, "SELECT live FROM memory WHERE device=0 AND mem IS NULL"), 40);
@@ -220,7 +220,7 @@ START_TEST(an_array_handle_is_no_address)
   synth_alloc(0, 200, 5, 0x1000, 40, 0, WEIR_MEM_DEVICE);
   synth_event(0, 300, 5, (trace_event){.kind = WEIR_EV_FREE, .a = 0x1000, .mem = WEIR_MEM_ARRAY});
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=1"), 100);
   ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=0"), 40);
 }
@@ -369,7 +369,7 @@ START_TEST(peaks_and_leaks_are_those_of_the_oracle)
   for (uint64_t i = 1; i <= 8000; i++)
     oracle_step(&o, i * 50);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   json_t *j = synth_json(t);
   ck_assert_int_eq(synth_total(j, "alloc_calls"), o.allocs);
   ck_assert_int_eq(synth_total(j, "alloc_bytes"), o.allocated);
@@ -416,7 +416,7 @@ START_TEST(lifetimes_of_what_was_kept_are_those_of_the_rows)
   for (uint64_t i = 2500; i <= 3000; i++)
     oracle_step(&o, i * 50);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   change(t, "CREATE TABLE kept AS SELECT * FROM block; CREATE TABLE sums AS SELECT * FROM memory");
   ck_assert_int_eq(importer_open(&im, t, &merge), WEIR_OK);
   ck_assert_int_eq(importer_add(im, synth_spool(), false, NULL), WEIR_OK);

@@ -8,7 +8,7 @@
 
 #define HOST (int)WEIR_DEVICE_NONE
 
-static const char *trace(void)
+static const char *import_synth_spool(void)
 {
   const char *one[] = {synth_spool(), NULL};
   return synth_import("t.db", one);
@@ -210,7 +210,7 @@ START_TEST(totals_parts_and_nsight_queries_agree_with_the_oracle)
   for (uint64_t i = 0; i < 6000; i++)
     random_event(&o, i * 1000);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   json_t *j = synth_json(t);
   ck_assert_str_eq(json_string_value(json_object_get(j, "schema")), "weir-report/1");
   expect_totals(&o, j);
@@ -229,7 +229,7 @@ START_TEST(memory_events_in_nsights_view_are_the_reports)
   for (uint64_t i = 0; i < 80; i++)
     synth_free(1, 20000 + i * 100, 10, 0x1000 * (i + 1));
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   json_t *j = synth_json(t);
   ck_assert_int_eq(
       synth_number(t, "SELECT SUM(bytes) FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE memKind = 2"
@@ -257,7 +257,7 @@ START_TEST(no_cuda_calls_is_said_plainly)
 {
   synth_open(synth_dir());
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   char *text = synth_text(t, 100);
   ck_assert_ptr_nonnull(strstr(text, "no CUDA calls"));
   free(text);
@@ -369,7 +369,7 @@ START_TEST(a_call_that_does_not_wait_for_its_copy_tells_no_speed)
   synth_copy(0, 13000, 1000, WEIR_COPY_DTOH, 1000000, HOST, 0, WEIR_MEM_PAGEABLE, WEIR_MEM_DEVICE,
              WEIR_EVF_IMPLICIT_SYNC);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   json_t *j = synth_json(t);
   const int silent[][2] = {{0, 0}, {0, 1}, {-1, 0}, {-1, 1}};
   for (size_t i = 0; i < 4; i++) {
@@ -428,7 +428,7 @@ START_TEST(the_making_of_a_context_is_initialisation_and_no_wait)
   in_context(0, 1000000, 300000, "cudaDeviceSynchronize", WEIR_EV_SYNC, 1, 0);
   in_context(0, 2000000, 40, "cudaDeviceSynchronize", WEIR_EV_SYNC, 1, 0);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   json_t *j = synth_json(t);
   ck_assert_int_eq(synth_total(j, "init_calls"), 3);
   ck_assert_int_eq(synth_total(j, "init_ns"), 1300000);
@@ -461,7 +461,7 @@ START_TEST(a_context_made_by_name_is_not_made_again_by_its_first_use)
   synth_event(0, 200000, 10, (trace_event){.kind = WEIR_EV_RESET, .bytes = 1, .stack = 2u << 24});
   in_context(0, 210000, 600, "cuCtxSynchronize", WEIR_EV_SYNC, 1, 0);
   synth_close();
-  json_t *j = synth_json(trace());
+  json_t *j = synth_json(import_synth_spool());
   ck_assert_int_eq(synth_total(j, "init_calls"), 3);
   ck_assert_int_eq(synth_total(j, "init_ns"), 160400);
   ck_assert_int_eq(synth_total(j, "sync_explicit_ns"), 9600);
@@ -491,7 +491,7 @@ START_TEST(waits_of_many_threads_are_a_part_of_their_time)
     for (uint64_t i = 0; i < 10; i++)
       synth_sync(n, 1000000000 * (i + 1), 950000000, WEIR_SYNC_CONTEXT);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   json_t *j = synth_json(t);
   ck_assert_int_eq(synth_total(j, "threads"), 15);
   ck_assert_int_ge(synth_total(j, "thread_time_ns"), INT64_C(15) * 9950000000);
@@ -511,7 +511,7 @@ START_TEST(all_times_are_the_hosts_by_name)
   synth_copy(0, 3000, 100, WEIR_COPY_DTOH, 10, HOST, 0, WEIR_MEM_PAGEABLE, WEIR_MEM_DEVICE, 0);
   synth_alloc(0, 4000, 5, 0x9000, 10, 0, WEIR_MEM_DEVICE);
   synth_close();
-  char *text = synth_text(trace(), 100);
+  char *text = synth_text(import_synth_spool(), 100);
   size_t named = 0;
   for (const char *at = text; (at = strstr(at, "host time")); at++)
     named++;
@@ -536,7 +536,7 @@ START_TEST(what_was_captured_is_said_to_run_with_its_graphs)
     synth_event(0, 2000 + i * 100, 10,
                 (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuGraphLaunch")});
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   json_t *j = synth_json(t);
   ck_assert_int_eq(synth_total(j, "captured_events"), 5);
   ck_assert_int_eq(synth_total(j, "captured_copies"), 4);
@@ -573,7 +573,7 @@ START_TEST(text_keeps_to_its_width_and_says_what_was_lost)
   spool_drop(1234, 28);
   synth_alloc(0, 4000000, 5, 0x9000, 10, 0, WEIR_MEM_DEVICE);
   synth_close();
-  const char *t = trace();
+  const char *t = import_synth_spool();
   static const int widths[] = {60, 80, 100, 140};
   for (size_t i = 0; i < 4; i++) {
     char *text = synth_text(t, widths[i]), *line = text;
@@ -596,7 +596,7 @@ START_TEST(control_characters_of_a_program_do_not_reach_the_terminal)
   synth_extended(0, WEIR_EV_NAME, 0, WEIR_NAME_DEVICE, "\033]0;GPU", 7);
   synth_alloc(0, 100, 5, 0x9000, 10, 0, WEIR_MEM_DEVICE);
   synth_close();
-  char *text = synth_text(trace(), 100);
+  char *text = synth_text(import_synth_spool(), 100);
   ck_assert_ptr_null(strchr(text, '\033'));
   ck_assert_ptr_null(strchr(text, '\007'));
   free(text);

@@ -37,7 +37,7 @@ static void expect(const char *trace, weir_status status, const char *words)
   ck_assert_ptr_nonnull(strstr(weir_error_message(), trace));
 }
 
-static void put(const char *name, const void *bytes, size_t count)
+static void write_hostile_file(const char *name, const void *bytes, size_t count)
 {
   FILE *f = fopen(file(name), "w");
   ck_assert_uint_eq(fwrite(bytes, 1, count, f), count);
@@ -82,14 +82,14 @@ static void sql(const char *trace, const char *text)
 START_TEST(what_is_no_trace_is_named_so)
 {
   expect(file("absent"), WEIR_ENOENT, "cannot open");
-  put("empty", "", 0);
+  write_hostile_file("empty", "", 0);
   expect(file("empty"), WEIR_ECORRUPT, "neither a trace nor a spool");
-  put("text", "hello, world, this is text", 26);
+  write_hostile_file("text", "hello, world, this is text", 26);
   expect(file("text"), WEIR_ECORRUPT, "neither a trace nor a spool");
   expect(synth_dir(), WEIR_ECORRUPT, "neither a trace nor a spool");
-  put("head", "SQLite format 3", 16);
+  write_hostile_file("head", "SQLite format 3", 16);
   expect(file("head"), WEIR_ECORRUPT, "");
-  put("magic", WEIR_SPOOL_MAGIC "and nothing else", 24);
+  write_hostile_file("magic", WEIR_SPOOL_MAGIC "and nothing else", 24);
   expect(file("magic"), WEIR_ECORRUPT, "");
   sql(file("other.db"), "CREATE TABLE event(id)");
   expect(file("other.db"), WEIR_ECORRUPT, "no trace of Weir's");
@@ -227,7 +227,7 @@ START_TEST(a_cut_trace_is_an_error_or_a_report)
   size_t damaged = 0;
   load_whole(make_trace());
   for (size_t n = 0; n < whole_bytes; n += 1 + whole_bytes / 150) {
-    put("cut.db", whole, n);
+    write_hostile_file("cut.db", whole, n);
     weir_status s = report_on(file("cut.db"), WEIR_REPORT_JSON);
     ck_assert_msg(!s || strlen(weir_error_message()) > 0, "%zu", n);
     damaged += s != WEIR_OK;
@@ -248,7 +248,7 @@ START_TEST(a_changed_byte_is_an_error_or_a_report)
       whole[random % limit] ^= (char)(1 + (random >> 40) % 255);
     }
     whole[0] = 'S'; /* stay past the first look */
-    put("changed.db", whole, whole_bytes);
+    write_hostile_file("changed.db", whole, whole_bytes);
     (void)report_on(file("changed.db"), round & 1 ? WEIR_REPORT_JSON : WEIR_REPORT_TEXT);
     if (round % 25 == 24) {
       free(whole);

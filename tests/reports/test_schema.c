@@ -21,7 +21,7 @@ typedef struct words {
   size_t count;
 } words;
 
-static void add(words *w, const char *section, const char *name, size_t bytes)
+static void append_schema_word(words *w, const char *section, const char *name, size_t bytes)
 {
   ck_assert_uint_lt(w->count, MOST);
   (void)snprintf(w->word[w->count++], sizeof(w->word[0]), "%s.%.*s", section, (int)bytes, name);
@@ -46,7 +46,7 @@ static void read_page(words *w, const char *mark)
     char *end = strchr(line + 1, '|');
     for (char *at = line; (at = strchr(at, '`')) && at < end;) {
       char *close = strchr(++at, '`');
-      add(w, section, at, (size_t)(close - at));
+      append_schema_word(w, section, at, (size_t)(close - at));
       at = close + 1;
     }
   }
@@ -105,7 +105,7 @@ START_TEST(every_table_view_and_column_is_documented_and_no_other)
       SQLITE_OK);
   while (sqlite3_step(q) == SQLITE_ROW) {
     const char *column = (const char *)sqlite3_column_text(q, 1);
-    add(&there, (const char *)sqlite3_column_text(q, 0), column, strlen(column));
+    append_schema_word(&there, (const char *)sqlite3_column_text(q, 0), column, strlen(column));
   }
   sqlite3_finalize(q);
   sqlite3_close(db);
@@ -122,7 +122,8 @@ static void add_members(words *w, const char *section, const json_t *value)
   json_t *member;
   if (json_is_array(value)) value = json_array_get(value, 0);
   ck_assert_msg(json_is_object(value), "%s", section);
-  json_object_foreach((json_t *)value, name, member) add(w, section, name, strlen(name));
+  json_object_foreach((json_t *)value, name, member)
+      append_schema_word(w, section, name, strlen(name));
 }
 
 START_TEST(every_member_of_the_report_is_documented_and_no_other)

@@ -9,20 +9,20 @@
 
 #define HOST (int)WEIR_DEVICE_NONE
 
-static const char *trace(void)
+static const char *close_and_import(void)
 {
   const char *one[] = {synth_spool(), NULL};
   synth_close();
   return synth_import("t.db", one);
 }
 
-static void stack(uint32_t id, uint64_t place, uint64_t caller, uint64_t outermost)
+static void record_site_stack(uint32_t id, uint64_t place, uint64_t caller, uint64_t outermost)
 {
   const uint64_t frames[] = {place, caller, outermost};
   synth_stack(0, id, frames, 3);
 }
 
-static void alloc(uint64_t at, uint64_t bytes, uint32_t stack_id)
+static void record_site_alloc(uint64_t at, uint64_t bytes, uint32_t stack_id)
 {
   synth_event(0, at, 10,
               (trace_event){.kind = WEIR_EV_ALLOC,
@@ -53,7 +53,7 @@ static int64_t number(const json_t *o, const char *member)
   return json_integer_value(n);
 }
 
-static json_t *list(const json_t *report, const char *name)
+static json_t *site_list(const json_t *report, const char *name)
 {
   json_t *a = json_object_get(json_object_get(report, "sites"), name);
   ck_assert(json_is_array(a));
@@ -64,15 +64,15 @@ static json_t *list(const json_t *report, const char *name)
 START_TEST(leaks_of_each_caller_are_told_apart)
 {
   synth_open(synth_dir());
-  stack(1, 0xa0, 0xb0, 0xc0);
-  stack(2, 0xa0, 0xb1, 0xc0);
-  stack(3, 0xa0, 0xb1, 0xc1);
-  alloc(100, 1 << 20, 1);
-  alloc(200, 2 << 20, 2);
-  alloc(300, 4 << 20, 3);
-  alloc(400, 8 << 20, 1);
-  const char *t = trace();
-  json_t *j = synth_json(t), *leaks = list(j, "live_at_exit"), *one = json_array_get(leaks, 0);
+  record_site_stack(1, 0xa0, 0xb0, 0xc0);
+  record_site_stack(2, 0xa0, 0xb1, 0xc0);
+  record_site_stack(3, 0xa0, 0xb1, 0xc1);
+  record_site_alloc(100, 1 << 20, 1);
+  record_site_alloc(200, 2 << 20, 2);
+  record_site_alloc(300, 4 << 20, 3);
+  record_site_alloc(400, 8 << 20, 1);
+  const char *t = close_and_import();
+  json_t *j = synth_json(t), *leaks = site_list(j, "live_at_exit"), *one = json_array_get(leaks, 0);
   json_t *stacks = json_object_get(one, "stacks");
   const int64_t bytes[] = {9 << 20, 4 << 20, 2 << 20}, calls[] = {2, 1, 1};
   ck_assert_uint_eq(json_array_size(leaks), 1);
@@ -110,17 +110,17 @@ START_TEST(stacks_of_a_tree_of_processes_are_added_up)
 {
   char first[512];
   synth_open(synth_dir());
-  stack(7, 0xa0, 0xb0, 0xc0);
-  alloc(100, 10, 7);
+  record_site_stack(7, 0xa0, 0xb0, 0xc0);
+  record_site_alloc(100, 10, 7);
   synth_close();
   (void)snprintf(first, sizeof first, "%s", synth_spool());
   synth_open(synth_dir());
-  stack(9, 0xa0, 0xb0, 0xc0);
-  alloc(100, 20, 9);
+  record_site_stack(9, 0xa0, 0xb0, 0xc0);
+  record_site_alloc(100, 20, 9);
   synth_close();
   const char *both[] = {first, synth_spool(), NULL};
   json_t *j = synth_json(synth_import("t.db", both));
-  json_t *one = json_array_get(list(j, "alloc"), 0), *stacks = json_object_get(one, "stacks");
+  json_t *one = json_array_get(site_list(j, "alloc"), 0), *stacks = json_object_get(one, "stacks");
   ck_assert_uint_eq(json_array_size(stacks), 1);
   ck_assert_int_eq(number(json_array_get(stacks, 0), "bytes"), 30);
   ck_assert_int_eq(number(json_array_get(stacks, 0), "calls"), 2);
@@ -128,7 +128,7 @@ START_TEST(stacks_of_a_tree_of_processes_are_added_up)
 }
 END_TEST
 
-static void copy(uint64_t at, uint64_t bytes, int direction, int mem, int src_mem)
+static void record_site_copy(uint64_t at, uint64_t bytes, int direction, int mem, int src_mem)
 {
   synth_event(0, at, 10,
               (trace_event){.kind = WEIR_EV_COPY,
@@ -143,15 +143,15 @@ static void copy(uint64_t at, uint64_t bytes, int direction, int mem, int src_me
 START_TEST(copies_of_one_line_are_split_by_direction_and_memory)
 {
   synth_open(synth_dir());
-  stack(1, 0xa0, 0xb0, 0xc0);
+  record_site_stack(1, 0xa0, 0xb0, 0xc0);
   for (uint64_t i = 0; i < 3; i++) {
-    copy(1000 * i + 100, 1000, WEIR_COPY_HTOD, WEIR_MEM_DEVICE, WEIR_MEM_PAGEABLE);
-    copy(1000 * i + 200, 200, WEIR_COPY_HTOD, WEIR_MEM_DEVICE, WEIR_MEM_PINNED);
-    copy(1000 * i + 300, 50, WEIR_COPY_DTOH, WEIR_MEM_PINNED, WEIR_MEM_DEVICE);
-    copy(1000 * i + 400, 1, WEIR_COPY_HTOH, WEIR_MEM_PINNED, WEIR_MEM_PAGEABLE);
+    record_site_copy(1000 * i + 100, 1000, WEIR_COPY_HTOD, WEIR_MEM_DEVICE, WEIR_MEM_PAGEABLE);
+    record_site_copy(1000 * i + 200, 200, WEIR_COPY_HTOD, WEIR_MEM_DEVICE, WEIR_MEM_PINNED);
+    record_site_copy(1000 * i + 300, 50, WEIR_COPY_DTOH, WEIR_MEM_PINNED, WEIR_MEM_DEVICE);
+    record_site_copy(1000 * i + 400, 1, WEIR_COPY_HTOH, WEIR_MEM_PINNED, WEIR_MEM_PAGEABLE);
   }
-  const char *t = trace();
-  json_t *j = synth_json(t), *copies = list(j, "copy");
+  const char *t = close_and_import();
+  json_t *j = synth_json(t), *copies = site_list(j, "copy");
   static const struct {
     const char *direction, *from, *to, *text;
     int64_t bytes;
@@ -188,10 +188,10 @@ static const char *sixty_places(void)
 {
   synth_open(synth_dir());
   for (uint32_t i = 1; i <= 60; i++) {
-    stack(i, 0xa000 + i, 0xb0, 0xc0);
-    alloc(100 * i, UINT64_C(1024) * i, i);
+    record_site_stack(i, 0xa000 + i, 0xb0, 0xc0);
+    record_site_alloc(100 * i, UINT64_C(1024) * i, i);
   }
-  return trace();
+  return close_and_import();
 }
 
 START_TEST(a_list_has_as_many_places_as_were_asked_for_or_says_how_many_there_are)
@@ -211,7 +211,7 @@ START_TEST(a_list_has_as_many_places_as_were_asked_for_or_says_how_many_there_ar
   free(most);
   json_t *j = synth_json(t);
   json_t *more = json_object_get(json_object_get(json_object_get(j, "sites"), "more"), "alloc");
-  ck_assert_uint_eq(json_array_size(list(j, "alloc")), 20);
+  ck_assert_uint_eq(json_array_size(site_list(j, "alloc")), 20);
   ck_assert_int_eq(number(more, "sites"), 40);
   ck_assert_int_eq(number(more, "calls"), 40);
   ck_assert_int_eq(number(more, "bytes"), INT64_C(1024) * 40 * 41 / 2);
@@ -224,10 +224,10 @@ START_TEST(callers_that_are_left_out_are_added_up)
 {
   synth_open(synth_dir());
   for (uint32_t i = 1; i <= 30; i++) {
-    stack(i, 0xa0, 0xb000 + i, 0xc0);
-    alloc(100 * i, UINT64_C(1024) * i, i);
+    record_site_stack(i, 0xa0, 0xb000 + i, 0xc0);
+    record_site_alloc(100 * i, UINT64_C(1024) * i, i);
   }
-  const char *t = trace();
+  const char *t = close_and_import();
   char *text = text_of(t, (report_settings){.top = 3, .depth = 1, .width = 100});
   const char *leak = strstr(text, "Live at exit");
   ck_assert_ptr_nonnull(strstr(leak, "      30   465 KiB  0xa0\n"
@@ -285,8 +285,8 @@ START_TEST(without_a_width_nothing_is_cut)
   synth_open(synth_dir());
   synth_extended(0, WEIR_EV_NOTE, 0, 0, long_text, strlen(long_text));
   synth_extended(0, WEIR_EV_NAME, 0, WEIR_NAME_DEVICE, name, strlen(name));
-  alloc(100, 64, 0);
-  char *text = text_of(trace(), (report_settings){0});
+  record_site_alloc(100, 64, 0);
+  char *text = text_of(close_and_import(), (report_settings){0});
   ck_assert_ptr_null(strstr(text, "…"));
   ck_assert_ptr_nonnull(strstr(text, long_text));
   ck_assert_ptr_nonnull(strstr(text, name));
@@ -310,7 +310,7 @@ static void expect_singular(const char *text)
 START_TEST(one_is_singular)
 {
   synth_open(synth_dir());
-  alloc(100, 64, 0);
+  record_site_alloc(100, 64, 0);
   synth_sync(0, 200, 10, WEIR_SYNC_CONTEXT);
   synth_free(0, 300, 10, 0x999);
   synth_copy(0, 400, 10, WEIR_COPY_DTOH, 64, HOST, 0, WEIR_MEM_PAGEABLE, WEIR_MEM_DEVICE,
@@ -325,7 +325,7 @@ START_TEST(one_is_singular)
   synth_event(0, 800, 10,
               (trace_event){.kind = WEIR_EV_MEMSET, .api = synth_api("cudaMemset"), .status = 1});
   spool_drop(1, 28);
-  char *text = text_of(trace(), (report_settings){.width = 100});
+  char *text = text_of(close_and_import(), (report_settings){.width = 100});
   static const char *const said[] = {"explicit 10 ns in 1 call · implicit 20 ns in 2 calls\n",
                                      "1 kernel launch\n",
                                      "1 block, never freed",

@@ -95,7 +95,7 @@ static int look_at_program(struct dl_phdr_info *info, size_t size, void *context
   return 1; /* the first object is the program */
 }
 
-static void setup(void)
+static void find_own_program(void)
 {
   dl_iterate_phdr(look_at_program, NULL);
   ssize_t n = readlink("/proc/self/exe", self.path, sizeof(self.path) - 1);
@@ -310,7 +310,7 @@ START_TEST(a_perf_map_counts_when_the_process_s_user_has_made_it)
 }
 END_TEST
 
-static void shell(const char *format, const char *a, const char *b)
+static void run_shell_format(const char *format, const char *a, const char *b)
 {
   char command[2048];
   (void)snprintf(command, sizeof(command), format, a, b);
@@ -322,9 +322,10 @@ START_TEST(a_stripped_module_has_its_lines_from_the_file_it_names)
   char copy[600], debug[640];
   (void)snprintf(copy, sizeof(copy), "%s/copy", synth_dir());
   (void)snprintf(debug, sizeof(debug), "%s.debug", copy);
-  shell("objcopy --only-keep-debug %s %s", self.path, debug);
-  shell("objcopy --strip-all --remove-section=.note.gnu.build-id %s %s", self.path, copy);
-  shell("objcopy --add-gnu-debuglink=%s %s", debug, copy);
+  run_shell_format("objcopy --only-keep-debug %s %s", self.path, debug);
+  run_shell_format("objcopy --strip-all --remove-section=.note.gnu.build-id %s %s", self.path,
+                   copy);
+  run_shell_format("objcopy --add-gnu-debuglink=%s %s", debug, copy);
   known_function();
   resolve(seen, copy, NULL, 0);
   ck_assert_str_eq(answer[0].function, "known_function");
@@ -342,7 +343,7 @@ END_TEST
 static void copy_without_id(const char *path)
 {
   struct stat file;
-  shell("objcopy --remove-section=.note.gnu.build-id %s %s", self.path, path);
+  run_shell_format("objcopy --remove-section=.note.gnu.build-id %s %s", self.path, path);
   ck_assert_int_eq(stat(path, &file), 0);
   synth_stamp((uint64_t)file.st_size,
               (int64_t)file.st_mtim.tv_sec * 1000000000 + file.st_mtim.tv_nsec);
@@ -424,7 +425,7 @@ START_TEST(a_folder_of_symbols_serves_for_what_is_gone)
   (void)snprintf(path, sizeof(path), "%s/.build-id/%.2s", folder, id);
   ck_assert_int_eq(mkdir(path, 0700), 0);
   (void)snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", folder, id, id + 2);
-  shell("objcopy --only-keep-debug %s %s", self.path, path);
+  run_shell_format("objcopy --only-keep-debug %s %s", self.path, path);
   t = trace_of_an_allocation(gone, self.build_id, self.build_id_bytes);
   text = report_with(t, folder);
   ck_assert_msg(strstr(text, wanted), "%s", text);
@@ -471,7 +472,7 @@ int main(void)
   Suite *s = suite_create("reports/symbolize");
   TCase *t = tcase_create("symbolize");
   tcase_set_timeout(t, 0);
-  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_checked_fixture(t, find_own_program, teardown);
   tcase_add_test(t, a_return_address_has_function_file_and_line_of_its_call);
   tcase_add_test(t, an_inlined_function_is_a_frame_of_its_own);
   tcase_add_test(t, a_cxx_name_is_demangled);

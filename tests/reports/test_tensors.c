@@ -8,46 +8,48 @@
 #include "tests/reports/synth.h"
 
 /* A fact on thread n at `at` ns. */
-static void put(int n, uint64_t at, tensor_notice what)
+static void record_tensor_fact(int n, uint64_t at, tensor_notice what)
 {
   trace_event head = {.start = spool_current()->clock_first.ticks + at};
   ck_assert(tensor_record(synth_thread(n), &head, &what));
 }
 
-static void make(int n, uint64_t at, uint64_t storage, uint64_t bytes, int device,
-                 const char *module)
+static void record_tensor_made(int n, uint64_t at, uint64_t storage, uint64_t bytes, int device,
+                               const char *module)
 {
   static const int64_t size[] = {4, 2};
-  put(n, at,
-      (tensor_notice){.fact = WEIR_TENSOR_MADE,
-                      .storage = storage,
-                      .address = storage + 64,
-                      .bytes = bytes,
-                      .mem = device < 0 ? WEIR_MEM_PAGEABLE : WEIR_MEM_DEVICE,
-                      .device = device,
-                      .dtype = WEIR_FLOAT32,
-                      .dims = 2,
-                      .size = size,
-                      .module = module});
+  record_tensor_fact(n, at,
+                     (tensor_notice){.fact = WEIR_TENSOR_MADE,
+                                     .storage = storage,
+                                     .address = storage + 64,
+                                     .bytes = bytes,
+                                     .mem = device < 0 ? WEIR_MEM_PAGEABLE : WEIR_MEM_DEVICE,
+                                     .device = device,
+                                     .dtype = WEIR_FLOAT32,
+                                     .dims = 2,
+                                     .size = size,
+                                     .module = module});
 }
 
 static void name(int n, uint64_t at, uint64_t storage, const char *text)
 {
-  put(n, at,
+  record_tensor_fact(
+      n, at,
       (tensor_notice){.fact = WEIR_TENSOR_NAMED, .storage = storage, .device = -1, .name = text});
 }
 
-static void drop(int n, uint64_t at, uint64_t storage)
+static void record_tensor_gone(int n, uint64_t at, uint64_t storage)
 {
-  put(n, at, (tensor_notice){.fact = WEIR_TENSOR_GONE, .storage = storage, .device = -1});
+  record_tensor_fact(n, at,
+                     (tensor_notice){.fact = WEIR_TENSOR_GONE, .storage = storage, .device = -1});
 }
 
-static void begin(void)
+static void begin_tensor_spool(void)
 {
   synth_open(synth_dir());
 }
 
-static const char *end(void)
+static const char *close_and_import(void)
 {
   const char *one[] = {NULL, NULL};
   synth_close();
@@ -55,7 +57,7 @@ static const char *end(void)
   return synth_import("t.db", one);
 }
 
-static json_t *place(json_t *report, size_t n)
+static json_t *tensor_place(json_t *report, size_t n)
 {
   json_t *o = json_array_get(json_object_get(report, "tensors"), n);
   ck_assert_ptr_nonnull(o);
@@ -69,7 +71,7 @@ static long long number(const json_t *o, const char *member)
   return json_integer_value(n);
 }
 
-static const char *text(const json_t *o, const char *member)
+static const char *member_text(const json_t *o, const char *member)
 {
   const char *s = json_string_value(json_object_get(o, member));
   ck_assert_msg(s != NULL, "%s is no text", member);
@@ -78,18 +80,18 @@ static const char *text(const json_t *o, const char *member)
 
 START_TEST(the_peak_is_told_by_module_and_by_tensor)
 {
-  begin();
-  make(0, 100, 1, 1000, 0, "");
+  begin_tensor_spool();
+  record_tensor_made(0, 100, 1, 1000, 0, "");
   name(0, 110, 1, "net.conv1.weight");
-  make(0, 200, 2, 300, 0, "net.fc");
-  make(0, 210, 3, 300, 0, "net.fc");
-  make(0, 220, 4, 50, -1, ""); /* another place */
-  drop(0, 300, 3);
-  make(0, 400, 5, 200, 0, "loss"); /* below the peak */
-  drop(0, 500, 2);
-  drop(0, 510, 5);
-  json_t *r = synth_json(end());
-  const json_t *gpu = place(r, 0), *host = place(r, 1);
+  record_tensor_made(0, 200, 2, 300, 0, "net.fc");
+  record_tensor_made(0, 210, 3, 300, 0, "net.fc");
+  record_tensor_made(0, 220, 4, 50, -1, ""); /* another place */
+  record_tensor_gone(0, 300, 3);
+  record_tensor_made(0, 400, 5, 200, 0, "loss"); /* below the peak */
+  record_tensor_gone(0, 500, 2);
+  record_tensor_gone(0, 510, 5);
+  json_t *r = synth_json(close_and_import());
+  const json_t *gpu = tensor_place(r, 0), *host = tensor_place(r, 1);
   ck_assert_int_eq(number(gpu, "device"), 0);
   ck_assert_int_eq(number(gpu, "made"), 4);
   ck_assert_int_eq(number(gpu, "made_bytes"), 1800);
@@ -99,14 +101,14 @@ START_TEST(the_peak_is_told_by_module_and_by_tensor)
   ck_assert_int_eq(number(gpu, "live_at_exit_tensors"), 1);
   const json_t *modules = json_object_get(gpu, "modules"), *by = json_object_get(gpu, "by_tensor");
   ck_assert_uint_eq(json_array_size(modules), 2);
-  ck_assert_str_eq(text(json_array_get(modules, 0), "module"), "net.conv1");
+  ck_assert_str_eq(member_text(json_array_get(modules, 0), "module"), "net.conv1");
   ck_assert_int_eq(number(json_array_get(modules, 0), "bytes"), 1000);
-  ck_assert_str_eq(text(json_array_get(modules, 1), "module"), "net.fc");
+  ck_assert_str_eq(member_text(json_array_get(modules, 1), "module"), "net.fc");
   ck_assert_int_eq(number(json_array_get(modules, 1), "tensors"), 2);
   ck_assert_int_eq(number(json_array_get(modules, 1), "bytes"), 600);
-  ck_assert_str_eq(text(json_array_get(by, 0), "name"), "net.conv1.weight");
-  ck_assert_str_eq(text(json_array_get(by, 1), "dtype"), "float32");
-  ck_assert_str_eq(text(json_array_get(by, 1), "shape"), "[4, 2]");
+  ck_assert_str_eq(member_text(json_array_get(by, 0), "name"), "net.conv1.weight");
+  ck_assert_str_eq(member_text(json_array_get(by, 1), "dtype"), "float32");
+  ck_assert_str_eq(member_text(json_array_get(by, 1), "shape"), "[4, 2]");
   ck_assert_int_eq(number(json_array_get(by, 1), "tensors"), 2);
   ck_assert(json_is_null(json_object_get(host, "device")));
   ck_assert_int_eq(number(host, "peak_bytes"), 50);
@@ -116,36 +118,36 @@ END_TEST
 
 START_TEST(a_tensor_may_go_with_another_thread)
 {
-  begin();
-  make(1, 100, 7, 10, 0, "a");
-  drop(0, 200, 7); /* thread 0's records may be read first */
-  make(2, 300, 7, 20, 0, "b");
-  json_t *r = synth_json(end());
-  ck_assert_int_eq(number(place(r, 0), "peak_bytes"), 20);
-  ck_assert_int_eq(number(place(r, 0), "live_at_exit_bytes"), 20);
+  begin_tensor_spool();
+  record_tensor_made(1, 100, 7, 10, 0, "a");
+  record_tensor_gone(0, 200, 7); /* thread 0's records may be read first */
+  record_tensor_made(2, 300, 7, 20, 0, "b");
+  json_t *r = synth_json(close_and_import());
+  ck_assert_int_eq(number(tensor_place(r, 0), "peak_bytes"), 20);
+  ck_assert_int_eq(number(tensor_place(r, 0), "live_at_exit_bytes"), 20);
   json_decref(r);
 }
 END_TEST
 
 START_TEST(an_end_that_went_unseen_is_one_all_the_same)
 {
-  begin();
-  drop(0, 50, 9); /* made before the trace */
+  begin_tensor_spool();
+  record_tensor_gone(0, 50, 9); /* made before the trace */
   name(0, 60, 9, "x");
-  make(0, 100, 9, 10, 0, "a");
-  make(0, 200, 9, 30, 0, "a");
-  json_t *r = synth_json(end());
-  ck_assert_int_eq(number(place(r, 0), "peak_bytes"), 30);
-  ck_assert_int_eq(number(place(r, 0), "made"), 2);
+  record_tensor_made(0, 100, 9, 10, 0, "a");
+  record_tensor_made(0, 200, 9, 30, 0, "a");
+  json_t *r = synth_json(close_and_import());
+  ck_assert_int_eq(number(tensor_place(r, 0), "peak_bytes"), 30);
+  ck_assert_int_eq(number(tensor_place(r, 0), "made"), 2);
   json_decref(r);
 }
 END_TEST
 
 START_TEST(text_has_the_section_also_without_a_cuda_call)
 {
-  begin();
-  make(0, 100, 1, 1 << 20, -1, "net.fc");
-  char *t = synth_text(end(), 100);
+  begin_tensor_spool();
+  record_tensor_made(0, 100, 1, 1 << 20, -1, "net.fc");
+  char *t = synth_text(close_and_import(), 100);
   ck_assert_ptr_nonnull(strstr(t, "Memory by tensor / module"));
   ck_assert_ptr_nonnull(strstr(t, "net.fc"));
   ck_assert_ptr_nonnull(strstr(t, "1.00 MiB"));
@@ -155,9 +157,9 @@ END_TEST
 
 START_TEST(a_trace_without_tensors_has_no_section)
 {
-  begin();
+  begin_tensor_spool();
   synth_alloc(0, 10, 5, 0x1000, 64, 0, WEIR_MEM_DEVICE);
-  const char *trace = end();
+  const char *trace = close_and_import();
   sqlite3 *db = NULL;
   ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
   ck_assert_int_eq(sqlite3_exec(db, "DROP TABLE tensor", NULL, NULL, NULL), SQLITE_OK); /* older */
@@ -171,13 +173,13 @@ END_TEST
 START_TEST(a_payload_that_is_wrong_is_left_out)
 {
   tensor_info info = {.fact = WEIR_TENSOR_MADE, .dtype = 200, .dims = 200, .bytes = 5};
-  begin();
+  begin_tensor_spool();
   ck_assert(synth_extended(0, WEIR_EV_TENSOR, 1, 0, &info, sizeof info - 1));
   info.name_bytes = 500;
   ck_assert(synth_extended(0, WEIR_EV_TENSOR, 2, 0, &info, sizeof info));
   info.name_bytes = 0;
   ck_assert(synth_extended(0, WEIR_EV_TENSOR, 3, 0, &info, sizeof info));
-  const char *trace = end();
+  const char *trace = close_and_import();
   ck_assert_int_eq(synth_number(trace, "SELECT count(*) FROM tensor"), 1);
   ck_assert_int_eq(synth_number(trace, "SELECT count(*) FROM tensor WHERE dtype = 'unknown'"), 1);
   char *t = synth_text(trace, 100);
@@ -189,15 +191,15 @@ END_TEST
 START_TEST(tensors_of_a_process_go_with_it)
 {
   char first[512];
-  begin();
-  make(0, 100, 1, 1000, 0, "net");
+  begin_tensor_spool();
+  record_tensor_made(0, 100, 1, 1000, 0, "net");
   synth_close();
   (void)snprintf(first, sizeof first, "%s", synth_spool());
-  begin();
-  make(0, 100, 1, 700, 0, "net");
+  begin_tensor_spool();
+  record_tensor_made(0, 100, 1, 700, 0, "net");
   synth_close();
   const char *both[] = {first, synth_spool(), NULL};
-  json_t *report = synth_json(synth_import("t.db", both)), *gpu = place(report, 0);
+  json_t *report = synth_json(synth_import("t.db", both)), *gpu = tensor_place(report, 0);
   ck_assert_int_eq(number(gpu, "peak_bytes"), 1000);
   ck_assert_int_eq(number(gpu, "peak_tensors"), 1);
   ck_assert_int_eq(number(gpu, "live_at_exit_bytes"), 1700);

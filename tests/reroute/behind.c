@@ -39,7 +39,7 @@ static void *others_work(void *unused)
   return NULL;
 }
 
-static void begun(void)
+static void work_in_another_thread(void)
 {
   pthread_t other;
   if (pthread_create(&other, NULL, others_work, NULL) == 0) (void)pthread_join(other, NULL);
@@ -74,7 +74,7 @@ static void capture(void)
   SAY(allocate_and_free());
   SAY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   for (int i = 0; i < 2; i++) {
-    *hook = begun;
+    *hook = work_in_another_thread;
     SAY(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     *hook = NULL;
     SAY(cuMemsetD8Async(p, 1, BYTES, stream));
@@ -106,7 +106,7 @@ static void wait_until(int reached)
 }
 
 /* In the other thread, inside of its free. */
-static void waits(void)
+static void wait_until_capturing(void)
 {
   go_to(WAITING_OR_DONE);
   wait_until(CAPTURING);
@@ -133,7 +133,7 @@ static void begin_beside_a_wait(void)
   SAY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   SAY(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   SAY(cuStreamEndCapture(stream, &graph));
-  *hook = waits;
+  *hook = wait_until_capturing;
   if (pthread_create(&other, NULL, free_one, NULL)) exit(1);
   wait_until(WAITING_OR_DONE);
   SAY(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));

@@ -35,7 +35,7 @@ static long captures_each;
 static _Atomic int capturing;
 static _Atomic long captures, broken, wrong, allocations, failed;
 
-static void need(cudaError_t r, const char *what)
+static void require_success(cudaError_t r, const char *what)
 {
   if (r == cudaSuccess) return;
   printf("%s: %s\n", what, cudaGetErrorName(r));
@@ -45,19 +45,19 @@ static void need(cudaError_t r, const char *what)
 static void be_local(void)
 {
   enum cudaStreamCaptureMode mine = cudaStreamCaptureModeThreadLocal;
-  need(cudaThreadExchangeStreamCaptureMode(&mine), "mode of the thread");
+  require_success(cudaThreadExchangeStreamCaptureMode(&mine), "mode of the thread");
 }
 
 /* ---- capturing ------------------------------------------------------------------------------- */
 
 static void capturer_make(capturer *c)
 {
-  need(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "stream");
-  need(cudaStreamCreateWithFlags(&c->joined, cudaStreamNonBlocking), "stream");
-  need(cudaEventCreateWithFlags(&c->fork, cudaEventDisableTiming), "event");
-  need(cudaEventCreateWithFlags(&c->join, cudaEventDisableTiming), "event");
-  need(cudaMalloc((void **)&c->device, BYTES), "memory");
-  need(cudaMallocHost((void **)&c->host, BYTES), "page-locked memory");
+  require_success(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "stream");
+  require_success(cudaStreamCreateWithFlags(&c->joined, cudaStreamNonBlocking), "stream");
+  require_success(cudaEventCreateWithFlags(&c->fork, cudaEventDisableTiming), "event");
+  require_success(cudaEventCreateWithFlags(&c->join, cudaEventDisableTiming), "event");
+  require_success(cudaMalloc((void **)&c->device, BYTES), "memory");
+  require_success(cudaMallocHost((void **)&c->host, BYTES), "page-locked memory");
 }
 
 static cudaError_t allocate_within(void)
@@ -68,7 +68,7 @@ static cudaError_t allocate_within(void)
 }
 
 /* The work of one graph: half of the memory in each stream. */
-static cudaError_t work(const capturer *c, int value)
+static cudaError_t enqueue_graph_work(const capturer *c, int value)
 {
   cudaError_t r = cudaMemsetAsync(c->device, value, HALF, c->stream);
   if (!r) r = cudaEventRecord(c->fork, c->stream);
@@ -84,7 +84,7 @@ static cudaError_t capture(const capturer *c, int value, cudaGraph_t *graph)
 {
   cudaError_t begun = cudaStreamBeginCapture(c->stream, mode);
   if (begun) return begun;
-  cudaError_t r = work(c, value), ended = cudaStreamEndCapture(c->stream, graph);
+  cudaError_t r = enqueue_graph_work(c, value), ended = cudaStreamEndCapture(c->stream, graph);
   return r ? r : ended;
 }
 
@@ -102,7 +102,7 @@ static cudaError_t launch(const capturer *c, cudaGraph_t graph)
   return r;
 }
 
-static bool holds(const unsigned char *memory, int value)
+static bool memory_holds(const unsigned char *memory, int value)
 {
   for (int i = 0; i < BYTES; i++)
     if (memory[i] != (unsigned char)(i < HALF ? value : value + 1)) return false;
@@ -123,7 +123,7 @@ static void *capture_many(void *argument)
     atomic_fetch_add(&captures, 1);
     if (r)
       atomic_fetch_add(&broken, 1);
-    else if (!holds(c.host, value))
+    else if (!memory_holds(c.host, value))
       atomic_fetch_add(&wrong, 1);
     if (graph) (void)cudaGraphDestroy(graph);
     if (r) (void)cudaGetLastError();
@@ -156,8 +156,8 @@ static void *allocate_many(void *argument)
   unsigned char *host;
   (void)argument;
   be_local();
-  need(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  need(cudaMallocHost((void **)&host, 64), "page-locked memory");
+  require_success(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  require_success(cudaMallocHost((void **)&host, 64), "page-locked memory");
   long i = 0;
   do { /* once at least, whoever runs first */
     cudaError_t r = use_and_free(stream, host, (size_t)512 << i % 5, (int)(i % 256));
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
   int makers = atoi(argv[1]), allocators = atoi(argv[2]);
   captures_each = atol(argv[4]);
   if (makers < 1 || makers > THREADS || allocators < 0 || allocators > THREADS) return 1;
-  need(cudaFree(NULL), "the device");
+  require_success(cudaFree(NULL), "the device");
   atomic_store(&capturing, makers);
   for (int i = 0; i < makers + allocators; i++)
     if (pthread_create(&thread[i], NULL, i < makers ? capture_many : allocate_many, NULL)) return 1;

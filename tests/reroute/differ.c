@@ -36,7 +36,7 @@ typedef struct runner {
   unsigned *host, *pinned; /* MIB elements */
 } runner;
 
-static uint64_t next(runner *r)
+static uint64_t next_random_word(runner *r)
 {
   uint64_t z = (r->state += UINT64_C(0x9e3779b97f4a7c15));
   z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -53,7 +53,7 @@ static void mix(runner *r, uint64_t value)
 
 static unsigned size_of(runner *r)
 {
-  uint64_t x = next(r);
+  uint64_t x = next_random_word(r);
   switch (x & 3) {
   case 0:
     return 1 + (unsigned)(x >> 8) % 256;
@@ -77,12 +77,12 @@ static cudaStream_t on(runner *r, buffer *b, int stream)
   return r->streams[stream];
 }
 
-static void make(runner *r, buffer *b)
+static void allocate_buffer(runner *r, buffer *b)
 {
-  unsigned n = size_of(r), value = (unsigned)next(r);
-  int stream = (int)(next(r) % STREAMS);
+  unsigned n = size_of(r), value = (unsigned)next_random_word(r);
+  int stream = (int)(next_random_word(r) % STREAMS);
   void *p = NULL;
-  if (next(r) & 1) {
+  if (next_random_word(r) & 1) {
     DO(cudaMalloc(&p, n * sizeof *b->p));
   } else {
     CUdeviceptr d = 0;
@@ -90,12 +90,14 @@ static void make(runner *r, buffer *b)
     p = (void *)d;
   }
   *b = (buffer){p, p ? n : 0, stream};
-  if (p) DO(trap_launch_fill(r->streams[stream], b->p, n, value, (unsigned)next(r) % 200000));
+  if (p)
+    DO(trap_launch_fill(r->streams[stream], b->p, n, value,
+                        (unsigned)next_random_word(r) % 200000));
 }
 
-static void drop(runner *r, buffer *b)
+static void free_buffer(runner *r, buffer *b)
 {
-  if (next(r) & 1)
+  if (next_random_word(r) & 1)
     DO(cudaFree(b->p));
   else
     DO(cuMemFree((CUdeviceptr)b->p));
@@ -105,7 +107,7 @@ static void drop(runner *r, buffer *b)
 /* As rows of a matrix, whose pitch on the host is a little more; the rest is a row of its own. */
 static cudaError_t copy_rows(runner *r, buffer *b, unsigned *host, bool to_device, cudaStream_t s)
 {
-  unsigned width = 1 + (unsigned)next(r) % b->n, rows = b->n / width;
+  unsigned width = 1 + (unsigned)next_random_word(r) % b->n, rows = b->n / width;
   size_t bytes = width * sizeof *host;
   if (rows * (width + 3) > MIB) return cudaSuccess;
   if (to_device)
@@ -128,10 +130,10 @@ static void new_pinned(runner *r)
 
 static void read_back(runner *r, buffer *b)
 {
-  unsigned *to = next(r) & 1 ? r->host : r->pinned;
-  cudaStream_t s = on(r, b, (int)(next(r) % STREAMS));
-  if (next(r) % 4 == 0) DO(copy_rows(r, b, to, false, s));
-  if (to == r->pinned && next(r) % 4 == 0) { /* freed while the copy may be under way */
+  unsigned *to = next_random_word(r) & 1 ? r->host : r->pinned;
+  cudaStream_t s = on(r, b, (int)(next_random_word(r) % STREAMS));
+  if (next_random_word(r) % 4 == 0) DO(copy_rows(r, b, to, false, s));
+  if (to == r->pinned && next_random_word(r) % 4 == 0) { /* freed while the copy may be under way */
     DO(cudaMemcpyAsync(to, b->p, b->n * sizeof *to, cudaMemcpyDeviceToHost, s));
     new_pinned(r);
     to = r->pinned;
@@ -152,7 +154,7 @@ static void fill_host(unsigned *host, unsigned n, unsigned first)
  * whichever thread, must not be able to change what arrives. */
 static void write_pinned(runner *r, buffer *b, unsigned first)
 {
-  cudaStream_t s = on(r, b, (int)(next(r) % STREAMS));
+  cudaStream_t s = on(r, b, (int)(next_random_word(r) % STREAMS));
   fill_host(r->pinned, b->n, first);
   DO(cudaMemcpyAsync(b->p, r->pinned, b->n * sizeof *b->p, cudaMemcpyHostToDevice, s));
   new_pinned(r);
@@ -164,7 +166,7 @@ static void write_pageable(runner *r, buffer *b, unsigned first)
   on(r, b, 0);
   DO(cudaStreamSynchronize(r->streams[0]));
   fill_host(r->host, b->n, first);
-  if (next(r) & 1) {
+  if (next_random_word(r) & 1) {
     DO(copy_rows(r, b, r->host, true, r->streams[0]));
     DO(cudaStreamSynchronize(r->streams[0])); /* the host's memory is written again soon */
     return;
@@ -177,10 +179,11 @@ static void write_pageable(runner *r, buffer *b, unsigned first)
 
 static void write_to(runner *r, buffer *b)
 {
-  unsigned first = (unsigned)next(r);
-  switch (next(r) % 4) {
+  unsigned first = (unsigned)next_random_word(r);
+  switch (next_random_word(r) % 4) {
   case 0:
-    DO(cudaMemsetAsync(b->p, (int)first, b->n * sizeof *b->p, on(r, b, (int)(next(r) % STREAMS))));
+    DO(cudaMemsetAsync(b->p, (int)first, b->n * sizeof *b->p,
+                       on(r, b, (int)(next_random_word(r) % STREAMS))));
     break;
   case 1:
     write_pinned(r, b, first);
@@ -190,10 +193,10 @@ static void write_to(runner *r, buffer *b)
   }
 }
 
-static void copy(runner *r, buffer *a, buffer *b)
+static void copy_buffer(runner *r, buffer *a, buffer *b)
 {
   unsigned n = a->n < b->n ? a->n : b->n;
-  int stream = (int)(next(r) % STREAMS);
+  int stream = (int)(next_random_word(r) % STREAMS);
   cudaStream_t s = on(r, a, stream);
   (void)on(r, b, stream);
   DO(cudaMemcpyAsync(a->p, b->p, n * sizeof *a->p, cudaMemcpyDeviceToDevice, s));
@@ -210,7 +213,7 @@ static void far_make(runner *r, buffer *f)
   DO(cudaSetDevice(1));
   DO(cudaMalloc(&p, n * sizeof *f->p));
   *f = (buffer){p, p ? n : 0, 0};
-  if (p) DO(cudaMemset(p, (int)next(r), n * sizeof *f->p));
+  if (p) DO(cudaMemset(p, (int)next_random_word(r), n * sizeof *f->p));
   DO(cudaDeviceSynchronize());
   DO(cudaSetDevice(0));
 }
@@ -236,7 +239,7 @@ static void far_drop(runner *r, buffer *f)
 static void peer_at_once(runner *r, buffer *a, int to, buffer *b, int from, size_t bytes)
 {
   CUcontext context[2];
-  if (next(r) & 1) {
+  if (next_random_word(r) & 1) {
     DO(cudaMemcpyPeer(a->p, to, b->p, from, bytes));
     return;
   }
@@ -250,10 +253,10 @@ static void peer_at_once(runner *r, buffer *a, int to, buffer *b, int from, size
 /* In a default stream, which the buffers' streams do not wait for. */
 static void peer_by_default(runner *r, buffer *a, buffer *b, size_t bytes)
 {
-  cudaStream_t s = next(r) & 1 ? cudaStreamLegacy : cudaStreamPerThread;
+  cudaStream_t s = next_random_word(r) & 1 ? cudaStreamLegacy : cudaStreamPerThread;
   DO(cudaStreamSynchronize(r->streams[a->stream]));
   DO(cudaStreamSynchronize(r->streams[b->stream]));
-  if (s == cudaStreamLegacy && next(r) & 1)
+  if (s == cudaStreamLegacy && next_random_word(r) & 1)
     DO(cudaMemcpy(a->p, b->p, bytes, cudaMemcpyDefault));
   else
     DO(cudaMemcpyAsync(a->p, b->p, bytes, cudaMemcpyDeviceToDevice, s));
@@ -262,10 +265,10 @@ static void peer_by_default(runner *r, buffer *a, buffer *b, size_t bytes)
 
 static void peer_in_stream(runner *r, buffer *a, int to, buffer *b, int from, size_t bytes)
 {
-  int stream = (int)(next(r) % STREAMS);
+  int stream = (int)(next_random_word(r) % STREAMS);
   cudaStream_t s = on(r, a, stream);
   (void)on(r, b, stream);
-  if (next(r) & 1)
+  if (next_random_word(r) & 1)
     DO(cudaMemcpyPeerAsync(a->p, to, b->p, from, bytes, s));
   else
     DO(cudaMemcpyAsync(a->p, b->p, bytes, cudaMemcpyDefault, s));
@@ -273,10 +276,10 @@ static void peer_in_stream(runner *r, buffer *a, int to, buffer *b, int from, si
 
 static void far_copy(runner *r, buffer *near, buffer *f)
 {
-  int to = (int)(next(r) & 1);
+  int to = (int)(next_random_word(r) & 1);
   buffer *a = to ? f : near, *b = to ? near : f;
   size_t bytes = (a->n < b->n ? a->n : b->n) * sizeof *a->p;
-  switch (next(r) % 4) {
+  switch (next_random_word(r) % 4) {
   case 0:
     peer_at_once(r, a, to, b, !to, bytes);
     break;
@@ -290,7 +293,7 @@ static void far_copy(runner *r, buffer *near, buffer *f)
 
 static void far_step(runner *r, buffer *near)
 {
-  uint64_t x = next(r);
+  uint64_t x = next_random_word(r);
   buffer *f = &r->far[x % FAR];
   if (!f->p)
     far_make(r, f);
@@ -302,12 +305,12 @@ static void far_step(runner *r, buffer *near)
     far_copy(r, near, f);
 }
 
-static void step(runner *r)
+static void step_differ_thread(runner *r)
 {
-  uint64_t x = next(r);
+  uint64_t x = next_random_word(r);
   buffer *b = &r->b[x % BUFFERS], *other = &r->b[(x >> 8) % BUFFERS];
   if (!b->p) {
-    make(r, b);
+    allocate_buffer(r, b);
     return;
   }
   switch (x >> 16 & 15) {
@@ -315,7 +318,7 @@ static void step(runner *r)
   case 1:
   case 2:
   case 3:
-    drop(r, b);
+    free_buffer(r, b);
     break;
   case 4:
   case 5:
@@ -327,7 +330,7 @@ static void step(runner *r)
     break;
   case 8:
   case 9:
-    if (other != b && other->p) copy(r, b, other);
+    if (other != b && other->p) copy_buffer(r, b, other);
     break;
   case 10:
     DO(cudaDeviceSynchronize());
@@ -342,12 +345,12 @@ static void step(runner *r)
     if (device_count > 1) far_step(r, b);
     break;
   default:
-    DO(trap_launch_fill(on(r, b, (int)(next(r) % STREAMS)), b->p, b->n, (unsigned)next(r),
-                        (unsigned)next(r) % 400000));
+    DO(trap_launch_fill(on(r, b, (int)(next_random_word(r) % STREAMS)), b->p, b->n,
+                        (unsigned)next_random_word(r), (unsigned)next_random_word(r) % 400000));
   }
 }
 
-static void *run(void *argument)
+static void *run_differ_thread(void *argument)
 {
   runner *r = argument;
   r->host = malloc(MIB * sizeof *r->host);
@@ -356,11 +359,11 @@ static void *run(void *argument)
     DO(cudaStreamCreateWithFlags(&r->streams[i], cudaStreamNonBlocking));
   DO(cudaEventCreateWithFlags(&r->event, cudaEventDisableTiming));
   for (unsigned i = 0; i < r->steps; i++)
-    step(r);
+    step_differ_thread(r);
   for (int i = 0; i < BUFFERS; i++)
     if (r->b[i].p) {
       read_back(r, &r->b[i]);
-      drop(r, &r->b[i]);
+      free_buffer(r, &r->b[i]);
     }
   for (int i = 0; i < FAR; i++)
     if (r->far[i].p) {
@@ -384,7 +387,7 @@ int main(int argc, char **argv)
   for (unsigned i = 0; i < threads; i++) {
     r[i].state = strtoull(argv[1], NULL, 10) * 1000 + i;
     r[i].steps = (unsigned)atoi(argv[3]);
-    (void)pthread_create(&t[i], NULL, run, &r[i]);
+    (void)pthread_create(&t[i], NULL, run_differ_thread, &r[i]);
   }
   for (unsigned i = 0; i < threads; i++) {
     (void)pthread_join(t[i], NULL);

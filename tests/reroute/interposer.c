@@ -66,7 +66,7 @@ FUNCTIONS(DEFINE)
 
 typedef void *dlsym_function(void *, const char *);
 
-static void *look(void *library, const char *name)
+static void *next_dlsym(void *library, const char *name)
 {
   static dlsym_function *next;
   if (!next) next = (dlsym_function *)(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
@@ -74,18 +74,18 @@ static void *look(void *library, const char *name)
   return next ? next(library, name) : NULL;
 }
 
-static void find(void *out, const char *name)
+static void find_driver_function(void *out, const char *name)
 {
   void *library = dlopen("libcuda.so.1", RTLD_NOW);
-  *(void **)out = library ? look(library, name) : NULL;
+  *(void **)out = library ? next_dlsym(library, name) : NULL;
 }
 
 EXPORT CUresult cuInit(unsigned flags)
 {
-  find(&drivers.cuInit, "cuInit");
-  find(&drivers.cuStreamBeginCapture_v2, "cuStreamBeginCapture_v2");
-  find(&drivers.cuEventSynchronize, "cuEventSynchronize");
-#define FIND(name, parameters, arguments) find(&drivers.name, #name);
+  find_driver_function(&drivers.cuInit, "cuInit");
+  find_driver_function(&drivers.cuStreamBeginCapture_v2, "cuStreamBeginCapture_v2");
+  find_driver_function(&drivers.cuEventSynchronize, "cuEventSynchronize");
+#define FIND(name, parameters, arguments) find_driver_function(&drivers.name, #name);
   FUNCTIONS(FIND)
 #undef FIND
   return drivers.cuInit ? drivers.cuInit(flags) : CUDA_ERROR_NO_DEVICE;
@@ -108,13 +108,13 @@ EXPORT CUresult cuEventSynchronize(CUevent event)
 EXPORT CUresult cuCtxRecordEvent(CUcontext context, CUevent event)
 {
   CUresult (*real)(CUcontext, CUevent);
-  find(&real, "cuCtxRecordEvent");
+  find_driver_function(&real, "cuCtxRecordEvent");
   return real && !getenv("INTERPOSER_OLD") ? real(context, event) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* ---- look-ups -------------------------------------------------------------------------------- */
 
-static void *own(const char *name)
+static void *own_function(const char *name)
 {
   static const struct {
     const char *name;
@@ -139,17 +139,17 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
                                     CUdriverProcAddressQueryResult *status)
 {
   CUresult (*real)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
-  find(&real, "cuGetProcAddress_v2");
+  find_driver_function(&real, "cuGetProcAddress_v2");
   if (!real) return CUDA_ERROR_NO_DEVICE;
   CUresult r = real(name, out, version, flags, status);
-  void *mine = r == CUDA_SUCCESS && out && *out && *name ? own(name) : NULL;
+  void *mine = r == CUDA_SUCCESS && out && *out && *name ? own_function(name) : NULL;
   if (mine) *out = mine;
   return r;
 }
 
 EXPORT void *dlsym(void *library, const char *name)
 {
-  void *real = look(library, name);
+  void *real = next_dlsym(library, name);
   void *mine = !strcmp(name, "cuGetProcAddress_v2") ? CODE(cuGetProcAddress_v2) : NULL;
   return real && mine ? mine : real;
 }

@@ -27,7 +27,7 @@ enum { MIB = 1 << 20 };
     }                                                                                              \
   } while (0)
 
-static void *get(size_t bytes)
+static void *allocate_or_exit(size_t bytes)
 {
   void *p = NULL;
   MUST(cudaMalloc(&p, bytes));
@@ -35,10 +35,10 @@ static void *get(size_t bytes)
 }
 
 /* Allocates and frees a few times. */
-static void churn(void)
+static void allocate_a_few_times(void)
 {
   for (int i = 0; i < 4; i++)
-    MUST(cudaFree(get(2 * MIB)));
+    MUST(cudaFree(allocate_or_exit(2 * MIB)));
   printf("done\n");
 }
 
@@ -49,7 +49,7 @@ static void debugged(void)
   uint32_t *flag = driver ? dlsym(driver, "cudbgIpcFlag") : NULL;
   if (!flag) exit(8);
   *flag = 1;
-  churn();
+  allocate_a_few_times();
 }
 
 int trap_launch_fill(cudaStream_t s, unsigned *p, unsigned n, unsigned value, unsigned turns);
@@ -71,7 +71,7 @@ static void recycled(void)
   cudaStream_t streams[3] = {NULL, cudaStreamPerThread, NULL};
   MUST(cudaStreamCreateWithFlags(&streams[2], cudaStreamNonBlocking));
   for (int i = 0; i < 3; i++) {
-    unsigned *p = get(sizeof host), *small = get(1000), *pinned;
+    unsigned *p = allocate_or_exit(sizeof host), *small = allocate_or_exit(1000), *pinned;
     MUST(cudaMallocHost((void **)&pinned, MIB));
     say_bytes("pinned", (unsigned char *)pinned, MIB);
     MUST(cudaMemcpyAsync(host, p, sizeof host, cudaMemcpyDeviceToHost, streams[i]));
@@ -93,7 +93,7 @@ static void initialised(void)
 {
   static unsigned char host[64 << 10];
   for (int i = 0; i < 3; i++) {
-    unsigned *p = get(MIB);
+    unsigned *p = allocate_or_exit(MIB);
     MUST(cudaMemset(p, i, MIB / 2));
     MUST(trap_launch_fill(NULL, p + MIB / 8, MIB / 8, 0x01010101, 0));
     MUST(cudaMemcpy(host, p, sizeof host, cudaMemcpyDeviceToHost));
@@ -113,7 +113,7 @@ enum { ALL = 40 << 10, WRITTEN = 32 << 10 };
 
 static char *partly(void)
 {
-  char *p = get(MIB);
+  char *p = allocate_or_exit(MIB);
   MUST(cudaMemset(p, 0, WRITTEN));
   MUST(cudaDeviceSynchronize());
   return p;
@@ -170,7 +170,7 @@ static void unwritten_rows(void)
 static void unwritten_staged(void)
 {
   size_t bytes = 5 * MIB;
-  char *p = get(2 * bytes), *host = malloc(bytes);
+  char *p = allocate_or_exit(2 * bytes), *host = malloc(bytes);
   MUST(cudaMemset(p, 0, bytes - ALL));
   MUST(cudaMemcpy(host, p, bytes, cudaMemcpyDeviceToHost));
   MUST(cudaFree(p));
@@ -180,7 +180,7 @@ static void unwritten_staged(void)
 static void unwritten_scalars(void)
 {
   double host[3];
-  double *p = get(sizeof host);
+  double *p = allocate_or_exit(sizeof host);
   MUST(cudaMemset(p, 0, sizeof *p));
   for (int i = 0; i < 3; i++)
     MUST(cudaMemcpy(&host[i], &p[i], sizeof *host, cudaMemcpyDeviceToHost));
@@ -192,11 +192,11 @@ static void captured(void)
 {
   cudaStream_t s;
   cudaGraph_t graph;
-  void *p = get(2 * MIB), *q;
+  void *p = allocate_or_exit(2 * MIB), *q;
   MUST(cudaFree(p));
   MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   MUST(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
-  q = get(2 * MIB);
+  q = allocate_or_exit(2 * MIB);
   MUST(cudaMemsetAsync(q, 1, MIB, s));
   MUST(cudaStreamEndCapture(s, &graph));
   MUST(cudaGraphDestroy(graph));
@@ -213,21 +213,21 @@ static void unjoined(void)
   MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
   MUST(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  unsigned *p = get(MIB);
+  unsigned *p = allocate_or_exit(MIB);
   MUST(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
   MUST(cudaEventRecord(event, s));
   MUST(cudaStreamWaitEvent(other, event, 0));
   MUST(trap_launch_fill(other, p, MIB / 4, 1, 0));
   printf("unjoined: %d\n", (int)cudaStreamEndCapture(s, &graph));
   (void)cudaGetLastError();
-  churn();
+  allocate_a_few_times();
 }
 
 /* Sizes on both sides of a bound, from two functions. */
 static __attribute__((noinline)) void small_then_large(void)
 {
   for (int i = 0; i < 3; i++) {
-    void *small = get(MIB), *large = get(8 * MIB);
+    void *small = allocate_or_exit(MIB), *large = allocate_or_exit(8 * MIB);
     MUST(cudaFree(large));
     MUST(cudaFree(small));
   }
@@ -247,7 +247,7 @@ void load_batch(void)
   }
 }
 
-static void sites(void)
+static void allocate_at_sites(void)
 {
   small_then_large();
   load_batch();
@@ -262,7 +262,7 @@ static void sites(void)
 
 static uint64_t state;
 
-static unsigned draw(unsigned n)
+static unsigned draw_below(unsigned n)
 {
   state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
   return (unsigned)(state >> 33) % n;
@@ -271,8 +271,8 @@ static unsigned draw(unsigned n)
 static size_t draw_bytes(bool small)
 {
   static const size_t sizes[] = {2 * MIB, 3 * MIB, 7 * MIB, 20 * MIB, 33 * MIB, 64 * MIB};
-  if (small && draw(4)) return 512 + draw(MIB - 512);
-  return draw(3) ? sizes[draw(6)] : MIB + 1 + draw(40 * MIB);
+  if (small && draw_below(4)) return 512 + draw_below(MIB - 512);
+  return draw_below(3) ? sizes[draw_below(6)] : MIB + 1 + draw_below(40 * MIB);
 }
 
 /* Allocates and frees blocks of random sizes near the device's capacity, with work under way, and
@@ -289,7 +289,7 @@ static void press(bool small, unsigned steps)
   const char *seed = getenv("SEED");
   state = seed ? (uint64_t)atoi(seed) : 1;
   for (unsigned i = 0; i < steps; i++) {
-    void **b = &block[draw(BLOCKS)];
+    void **b = &block[draw_below(BLOCKS)];
     size_t bytes = draw_bytes(small);
     if (*b) {
       MUST(cudaFree(*b));
@@ -297,8 +297,8 @@ static void press(bool small, unsigned steps)
     } else if (cudaMalloc(b, bytes)) {
       printf("step %u: none of %zu: %d\n", i, bytes, (int)cudaGetLastError());
       *b = NULL;
-    } else if (!draw(4)) {
-      MUST(trap_launch_fill(s[draw(2)], *b, 128, i, 200000));
+    } else if (!draw_below(4)) {
+      MUST(trap_launch_fill(s[draw_below(2)], *b, 128, i, 200000));
     }
   }
   (void)fprintf(stderr, "%zu\n", peak ? peak(0) : 0);
@@ -312,7 +312,7 @@ static void press(bool small, unsigned steps)
 static void leave_cached(bool work)
 {
   cudaStream_t s;
-  void *p = get(100 * MIB);
+  void *p = allocate_or_exit(100 * MIB);
   MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   if (work) MUST(trap_launch_fill(s, p, 1024, 1, 20000000));
   MUST(cudaFree(p));
@@ -394,7 +394,7 @@ static cudaMemPool_t pool_with(uint64_t threshold)
 
 /* Three at once, of which one is destroyed while it has memory, and one is the device's for a
  * while. */
-static void pools(void)
+static void use_three_pools(void)
 {
   cudaMemPool_t first, kept = pool_with(8 * MIB), brief = pool_with(UINT64_MAX);
   cudaStream_t s;
@@ -451,7 +451,7 @@ static void pools_asked(void)
 static void *copy_and_end(void *pinned)
 {
   cudaStream_t s;
-  unsigned *p = get(MIB);
+  unsigned *p = allocate_or_exit(MIB);
   MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   MUST(trap_launch_fill(s, p, MIB / 4, 1, 20000000));
   MUST(cudaMemcpyAsync(pinned, p, MIB, cudaMemcpyDeviceToHost, s));
@@ -488,7 +488,7 @@ static void large_peer(void)
   size_t wrong = 0;
   for (int i = 1; i >= 0; i--) {
     MUST(cudaSetDevice(i));
-    p[i] = get(bytes);
+    p[i] = allocate_or_exit(bytes);
   }
   MUST(cudaMallocHost((void **)&host, bytes / PAGE * sizeof(size_t)));
   for (size_t i = 0; i < bytes / PAGE; i++)
@@ -527,7 +527,7 @@ static cudaStream_t hold_work(void)
   *(void **)&sim_release = driver ? dlsym(driver, "weir_sim_release") : NULL;
   if (!sim_hold || !sim_release) exit(8);
   MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-  unsigned *p = get(MIB);
+  unsigned *p = allocate_or_exit(MIB);
   MUST(sim_hold(s));
   MUST(trap_launch_fill(s, p, MIB / 4, 1, 0));
   return s;
@@ -538,7 +538,7 @@ static void held_copies(void)
 {
   enum { BYTES = 4 * MIB };
   cudaStream_t s;
-  char *host = malloc(BYTES), *p = get(BYTES);
+  char *host = malloc(BYTES), *p = allocate_or_exit(BYTES);
   MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   memset(host, 1, BYTES);
   cudaStream_t held = hold_work();
@@ -556,9 +556,9 @@ static void held_peers(void)
   enum { BYTES = 4 * MIB };
   cudaStream_t s;
   MUST(cudaSetDevice(1));
-  char *p = get(BYTES);
+  char *p = allocate_or_exit(BYTES);
   MUST(cudaSetDevice(0));
-  char *q = get(BYTES);
+  char *q = allocate_or_exit(BYTES);
   MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   cudaStream_t held = hold_work();
   MUST(cudaMemcpyPeerAsync(p, 1, q, 0, BYTES, s));
@@ -574,14 +574,14 @@ static void held_allocations(void)
   void *pinned;
   struct timespec now, start;
   MUST(cudaMallocHost(&pinned, 2 * MIB));
-  MUST(cudaFree(get(2 * MIB)));
+  MUST(cudaFree(allocate_or_exit(2 * MIB)));
   MUST(cudaFreeHost(pinned));
   cudaStream_t held = hold_work();
   (void)clock_gettime(CLOCK_MONOTONIC, &start);
   do /* until they are old: WEIR_CACHE_DECAY_MS is 1, and the coarse clock's step 10 at most */
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
   while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < 25000000);
-  (void)get(4 * MIB);
+  (void)allocate_or_exit(4 * MIB);
   MUST(cudaMallocHost(&pinned, 4 * MIB));
   printf("done\n");
   MUST(sim_release(held));
@@ -607,7 +607,7 @@ static void on_fault(int signal, siginfo_t *info, void *unused)
 static void faulting(void)
 {
   struct sigaction act = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
-  char *p = get(FAULTY);
+  char *p = allocate_or_exit(FAULTY);
   faulty = mmap(NULL, FAULTY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (faulty == MAP_FAILED) exit(5);
   MUST(sigaction(SIGSEGV, &act, NULL));
@@ -637,7 +637,7 @@ static const struct what {
   const char *name;
   void (*run)(void);
 } whats[] = {
-    {"churn", churn},
+    {"churn", allocate_a_few_times},
     {"debugged", debugged},
     {"recycled", recycled},
     {"initialised", initialised},
@@ -649,11 +649,11 @@ static const struct what {
     {"unwritten_scalars", unwritten_scalars},
     {"captured", captured},
     {"unjoined", unjoined},
-    {"sites", sites},
+    {"sites", allocate_at_sites},
     {"relief", relief},
     {"large_peer", large_peer},
     {"threads_end", threads_end},
-    {"pools", pools},
+    {"pools", use_three_pools},
     {"pools_asked", pools_asked},
     {"held_copies", held_copies},
     {"held_peers", held_peers},
@@ -674,7 +674,7 @@ static void workers(int depth)
       continue;
     }
     if (depth == 0) {
-      churn();
+      allocate_a_few_times();
       (void)fflush(stdout);
       workers(1);
     } else {

@@ -8,7 +8,7 @@
 #define SUBJECT "$BUILD/tests/reroute/subject "
 #define HITS    "SELECT count(*) FROM event WHERE kind = 1 AND flags & 64"
 
-static unsigned times(const char *text, const char *part)
+static unsigned count_occurrences(const char *text, const char *part)
 {
   unsigned n = 0;
   for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
@@ -39,7 +39,7 @@ START_TEST(under_a_tool_that_watches_memory_all_is_observed_only)
   ck_assert_str_eq(o->out, "done\n");
   (void)snprintf(sentence, sizeof sentence, "%s is at work in this process: it is observed only",
                  t->tool ? t->tool : "");
-  ck_assert_uint_eq(times(o->err, sentence), t->tool != NULL);
+  ck_assert_uint_eq(count_occurrences(o->err, sentence), t->tool != NULL);
   ck_assert_int_eq(ask("t.db", HITS), t->tool ? 0 : 3);
   char query[256];
   (void)snprintf(query, sizeof query, "SELECT count(*) FROM note WHERE text = '%s'", sentence);
@@ -60,7 +60,7 @@ START_TEST(under_cuda_gdb_all_is_observed_only)
 {
   const outcome *o =
       sh_status(0, RUN "--mode=relaxed -- $BUILD/tests/reroute/tracer cuda-gdb " SUBJECT "churn");
-  ck_assert_uint_eq(times(o->err, "cuda-gdb is at work"), 1);
+  ck_assert_uint_eq(count_occurrences(o->err, "cuda-gdb is at work"), 1);
   ck_assert_int_eq(ask("t.db", HITS), 0);
   ck_assert_int_eq(
       ask("t.db", "SELECT count(*) FROM process WHERE mode = 'observe' AND events > 0"), 1);
@@ -73,7 +73,7 @@ END_TEST
 START_TEST(a_debugger_that_told_the_driver_is_noticed_before_the_first_cache)
 {
   const outcome *o = sh_status(0, RUN "--mode=strict -- " SUBJECT "debugged");
-  ck_assert_uint_eq(times(o->err, "cuda-gdb is at work"), 1);
+  ck_assert_uint_eq(count_occurrences(o->err, "cuda-gdb is at work"), 1);
   ck_assert_int_eq(ask("t.db", HITS), 0);
   ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM note"), 1);
 }
@@ -99,12 +99,12 @@ static const char *const modes[] = {"strict", "relaxed"};
 START_TEST(what_a_cache_hands_out_again_is_zero)
 {
   const outcome *o = sh_status(0, RUN "--mode=%s --zero -- " SUBJECT "recycled", modes[_i]);
-  ck_assert_uint_eq(times(o->out, ": 0 of "), 9);
+  ck_assert_uint_eq(count_occurrences(o->out, ": 0 of "), 9);
   ck_assert_int_eq(ask("t.db", HITS), 6);
   o = sh_status(0, "WEIR_ZERO=1 " RUN "--mode=%s -- " SUBJECT "recycled", modes[_i]);
-  ck_assert_uint_eq(times(o->out, ": 0 of "), 9);
+  ck_assert_uint_eq(count_occurrences(o->out, ": 0 of "), 9);
   o = sh_status(0, RUN "--mode=%s -- " SUBJECT "recycled", modes[_i]);
-  ck_assert_uint_lt(times(o->out, ": 0 of "), 9); /* else it tells nothing */
+  ck_assert_uint_lt(count_occurrences(o->out, ": 0 of "), 9); /* else it tells nothing */
 }
 END_TEST
 
@@ -188,7 +188,7 @@ START_TEST(zero_and_poison_exclude_each_other)
   const outcome *o = sh_status(2, RUN "--zero --poison -- true");
   ck_assert_ptr_nonnull(strstr(o->err, "--zero and --poison exclude each other"));
   o = sh_status(0, "WEIR_ZERO=1 WEIR_POISON=1 " RUN "--mode=strict -- " SUBJECT "churn");
-  ck_assert_uint_eq(times(o->err, "WEIR_ZERO and WEIR_POISON exclude each other"), 1);
+  ck_assert_uint_eq(count_occurrences(o->err, "WEIR_ZERO and WEIR_POISON exclude each other"), 1);
 }
 END_TEST
 
@@ -266,7 +266,7 @@ START_TEST(a_preloaded_program_goes_on_without_bad_rules_and_says_so_once)
                                   "churn; " SUBJECT "churn'");
   wait_for_collectors();
   ck_assert_str_eq(o->out, "done\ndone\n");
-  ck_assert_uint_eq(times(o->err, "my.rules:1: 'size>many': expected size"), 1);
+  ck_assert_uint_eq(count_occurrences(o->err, "my.rules:1: 'size>many': expected size"), 1);
   ck_assert_int_eq(ask("t.db", HITS), 6);
 }
 END_TEST
@@ -438,7 +438,7 @@ START_TEST(a_program_near_the_capacity_runs_out_of_memory_where_it_does_bare)
   setenv("SEED", seed, 1);
   setenv("WEIR_SIM_MEMORY", "256M", 1);
   run_bare("pressure");
-  ck_assert_uint_gt(times(bare, "none of"), 500);
+  ck_assert_uint_gt(count_occurrences(bare, "none of"), 500);
   for (int i = 0; i < 6; i++) {
     const outcome *o = sh_status(0, "%s " RUN "--mode=%s -- " SUBJECT "pressure",
                                  limits[i / 2].text, modes[i % 2]);

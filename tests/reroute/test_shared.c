@@ -10,7 +10,7 @@ enum { TRAPS = 2, MODES = 4 };
 
 static char bare[65536];
 
-static outcome *run(const char *trap, const char *mode, const char *other)
+static outcome *run_shared_trap(const char *trap, const char *mode, const char *other)
 {
   bool plain = strcmp(mode, "bare") == 0;
   return sh("mkdir -p -m 700 spools\n"
@@ -24,12 +24,12 @@ static outcome *run(const char *trap, const char *mode, const char *other)
 START_TEST(two_processes_share_as_two_bare_ones_do)
 {
   const char *trap = traps[_i / MODES], *mode = modes[_i % MODES];
-  outcome *o = run(trap, "bare", "bare");
+  outcome *o = run_shared_trap(trap, "bare", "bare");
   ck_assert_msg(o->status == 0, "%s ended with %x: %s", trap, o->status, o->err);
   memcpy(bare, o->out, sizeof bare);
   ck_assert_ptr_nonnull(strstr(bare, "the other ended with 0"));
   for (int m = 0; m < MODES; m++) {
-    o = run(trap, mode, modes[m]);
+    o = run_shared_trap(trap, mode, modes[m]);
     ck_assert_msg(o->status == 0, "%s, %s with %s, ended with %x: %s", trap, mode, modes[m],
                   o->status, o->err);
     ck_assert_msg(strcmp(o->out, bare) == 0, "%s, bare:\n%s\n%s with %s:\n%s", trap, bare, mode,

@@ -24,7 +24,7 @@ typedef struct worker {
   pthread_t thread;
 } worker;
 
-static uint64_t next(worker *w)
+static uint64_t next_random_word(worker *w)
 {
   uint64_t z = (w->state += UINT64_C(0x9e3779b97f4a7c15));
   z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -32,11 +32,11 @@ static uint64_t next(worker *w)
   return z ^ z >> 31;
 }
 
-static void give(worker *w)
+static void free_random_block(worker *w)
 {
-  unsigned i = (unsigned)(next(w) % w->held);
+  unsigned i = (unsigned)(next_random_word(w) % w->held);
   unsigned char first = 0;
-  if (next(w) % 8 == 0) {
+  if (next_random_word(w) % 8 == 0) {
     w->errors += cudaMemcpyAsync(&first, w->block[i], 1, cudaMemcpyDeviceToHost, w->stream) ||
                  cudaStreamSynchronize(w->stream);
     w->wrong += first != w->number + 1;
@@ -48,10 +48,10 @@ static void give(worker *w)
   w->length[i] = w->length[w->held];
 }
 
-static void take(worker *w, unsigned pages)
+static void allocate_pages(worker *w, unsigned pages)
 {
   void *p;
-  if (cudaMalloc(&p, (size_t)pages * PAGE - next(w) % 4096) != cudaSuccess) {
+  if (cudaMalloc(&p, (size_t)pages * PAGE - next_random_word(w) % 4096) != cudaSuccess) {
     (void)cudaGetLastError();
     w->failed++;
     return;
@@ -62,20 +62,20 @@ static void take(worker *w, unsigned pages)
   w->pages += pages;
 }
 
-static void *work(void *argument)
+static void *run_thrash_worker(void *argument)
 {
   worker *w = argument;
   w->errors += cudaStreamCreateWithFlags(&w->stream, cudaStreamNonBlocking) != cudaSuccess;
   for (unsigned i = 0; i < operations; i++) {
-    uint64_t x = next(w);
+    uint64_t x = next_random_word(w);
     unsigned pages = 1 + (unsigned)(x >> 8) % LONGEST;
     if (x % 16 == 0) (void)sched_yield();
     while (w->held == HELD || (w->held && w->pages + pages > share))
-      give(w);
-    if (pages <= share) take(w, pages);
+      free_random_block(w);
+    if (pages <= share) allocate_pages(w, pages);
   }
   while (w->held)
-    give(w);
+    free_random_block(w);
   w->errors += cudaStreamSynchronize(w->stream) != cudaSuccess;
   return NULL;
 }
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
   for (unsigned i = 0; i < count; i++) {
     w[i].state = strtoul(argv[3], NULL, 10) * 1000 + i;
     w[i].number = i;
-    if (pthread_create(&w[i].thread, NULL, work, &w[i])) return 1;
+    if (pthread_create(&w[i].thread, NULL, run_thrash_worker, &w[i])) return 1;
   }
   for (unsigned i = 0; i < count; i++) {
     pthread_join(w[i].thread, NULL);

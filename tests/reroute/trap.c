@@ -51,7 +51,7 @@ static void free_waits(void)
 }
 
 /* A block is freed while another stream still writes it; who gets it next must not see that. */
-static void reuse(void)
+static void reuse_while_written(void)
 {
   cudaStream_t a, b;
   SAY(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
@@ -258,7 +258,7 @@ static void pinned(void)
   SAY(cudaGetLastError());
 }
 
-static unsigned sum(const unsigned char *p, size_t n)
+static unsigned checksum_bytes(const unsigned char *p, size_t n)
 {
   unsigned s = 0;
   for (size_t i = 0; i < n; i++)
@@ -287,9 +287,9 @@ static void pageable_copies(void)
     memset(host, 0, BYTES);
     SAY(cudaMemsetAsync(d + 100, 9, 100, t));
     SAY(cudaMemcpyAsync(back, d, BYTES, cudaMemcpyDeviceToHost, t));
-    printf("%u\n", sum(back, BYTES));
+    printf("%u\n", checksum_bytes(back, BYTES));
     SAY(cudaMemcpy(back, d, BYTES, cudaMemcpyDeviceToHost));
-    printf("%u\n", sum(back, BYTES));
+    printf("%u\n", checksum_bytes(back, BYTES));
   }
   SAY(cudaFree(d));
   SAY(cudaMallocPitch((void **)&d, &pitch, WIDTH, ROWS));
@@ -298,7 +298,7 @@ static void pageable_copies(void)
   SAY(cudaMemcpy2D(d, pitch, host, PITCH, WIDTH, ROWS, cudaMemcpyHostToDevice));
   memset(back, 5, 2 * BYTES);
   SAY(cudaMemcpy2DAsync(back, PITCH + 1, d, pitch, WIDTH, ROWS, cudaMemcpyDeviceToHost, s));
-  printf("%u\n", sum(back, 2 * BYTES));
+  printf("%u\n", checksum_bytes(back, 2 * BYTES));
   CUDA_MEMCPY2D p = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
                      .srcDevice = (CUdeviceptr)d,
                      .srcPitch = pitch,
@@ -313,7 +313,7 @@ static void pageable_copies(void)
                      .Height = 1000};
   memset(back, 6, 2 * BYTES);
   SAY(cuMemcpy2D(&p));
-  printf("%u\n", sum(back, 2 * BYTES));
+  printf("%u\n", checksum_bytes(back, 2 * BYTES));
   SAY(cudaMemcpy(back, d, 2 * MIB, (enum cudaMemcpyKind)7));
   SAY(cudaMemcpy2D(back, 1, d, 2 * MIB, 2 * MIB, 1, cudaMemcpyDeviceToHost));
   SAY(cudaGetLastError());
@@ -492,7 +492,7 @@ static void other_allocators(void)
 
 /* ---- contexts -------------------------------------------------------------------------------- */
 
-static void reset(void)
+static void device_reset(void)
 {
   void *p, *q;
   for (int round = 0; round < 3; round++) {
@@ -699,7 +699,7 @@ typedef struct worker {
   unsigned number, wrong, failed;
 } worker;
 
-static void *work(void *argument)
+static void *run_trap_worker(void *argument)
 {
   worker *w = argument;
   cudaStream_t s;
@@ -726,7 +726,7 @@ static void threads(void)
   worker w[16];
   for (unsigned i = 0; i < 16; i++) {
     w[i] = (worker){.number = i};
-    (void)pthread_create(&t[i], NULL, work, &w[i]);
+    (void)pthread_create(&t[i], NULL, run_trap_worker, &w[i]);
   }
   for (unsigned i = 0; i < 16; i++) {
     (void)pthread_join(t[i], NULL);
@@ -776,7 +776,7 @@ static const trap traps[] = {
 #name, name                                                                                    \
   }
     TRAP(free_waits),
-    TRAP(reuse),
+    {"reuse", reuse_while_written},
     TRAP(stream_ends_busy),
     TRAP(per_thread_streams),
     TRAP(bad_frees),
@@ -789,7 +789,7 @@ static const trap traps[] = {
     TRAP(out_of_memory),
     TRAP(out_of_memory_in_capture),
     TRAP(other_allocators),
-    TRAP(reset),
+    {"reset", device_reset},
     TRAP(two_contexts),
     TRAP(two_devices),
     TRAP(sticky_error),
@@ -806,7 +806,7 @@ static const trap traps[] = {
     TRAP(graph_of_nodes),
 };
 
-static bool run(const trap *t, const char *name)
+static bool run_trap_named(const trap *t, const char *name)
 {
   if (!name) printf("%s\n", t->name);
   if (!name || strcmp(name, t->name) != 0) return false;
@@ -819,8 +819,8 @@ int main(int argc, char **argv)
   const char *name = argc > 1 ? argv[1] : NULL;
   if (name && !strcmp(name, "--other")) return trap_other();
   for (unsigned i = 0; i < sizeof traps / sizeof *traps; i++)
-    if (run(&traps[i], name)) return 0;
+    if (run_trap_named(&traps[i], name)) return 0;
   for (const trap *t = trap_shared; t->name; t++)
-    if (run(t, name)) return 0;
+    if (run_trap_named(t, name)) return 0;
   return name != NULL;
 }

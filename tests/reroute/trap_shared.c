@@ -20,13 +20,13 @@ enum { FROM = 3, TO = 4 }; /* the other's descriptors */
 
 static int to_other = TO, from_other = FROM; /* the other's view; the first one sets its own */
 
-static void tell(const void *what, size_t bytes)
+static void send_to_other(const void *what, size_t bytes)
 {
   (void)fflush(stdout);
   if (write(to_other, what, bytes) != (ssize_t)bytes) _exit(20);
 }
 
-static void hear(void *what, size_t bytes)
+static void receive_from_other(void *what, size_t bytes)
 {
   for (char *at = what; bytes;) {
     ssize_t n = read(from_other, at, bytes);
@@ -35,16 +35,16 @@ static void hear(void *what, size_t bytes)
   }
 }
 
-static void step(void)
+static void release_other_process(void)
 {
   char c = 1;
-  tell(&c, 1);
+  send_to_other(&c, 1);
 }
 
-static void await(void)
+static void await_other_process(void)
 {
   char c;
-  hear(&c, 1);
+  receive_from_other(&c, 1);
 }
 
 static void become_other(const char *how, const char *preload)
@@ -103,19 +103,19 @@ static void export_to_other(unsigned round, bool freed_first)
   SAY(cudaIpcGetMemHandle(&h, p));
   SAY(cudaIpcGetMemHandle(&again, p));
   printf("one handle %d\n", !memcmp(&h, &again, sizeof h));
-  tell(&h, sizeof h);
-  await(); /* it has written */
+  send_to_other(&h, sizeof h);
+  await_other_process(); /* it has written */
   printf("exporter: wrong %u\n", trap_wrong(p, n, 200 + round, NULL));
   if (freed_first) SAY(cudaFree(p));
-  step();
-  await(); /* it has closed */
+  release_other_process();
+  await_other_process(); /* it has closed */
   if (!freed_first) SAY(cudaFree(p));
   SAY(cudaMalloc((void **)&q, sizes[round]));
   SAY(cudaMemset(q, 0, sizes[round]));
   SAY(cudaIpcGetMemHandle(&fresh, q));
   printf("another handle %d\n", memcmp(&h, &fresh, sizeof h) != 0);
-  step();
-  await(); /* it has found the old handle dead */
+  release_other_process();
+  await_other_process(); /* it has found the old handle dead */
   printf("exporter: wrong %u\n", trap_wrong(q, n, 0, NULL));
   SAY(cudaFree(q));
 }
@@ -127,7 +127,7 @@ static void import_from_other(unsigned round)
   unsigned *p = NULL, n = (unsigned)(sizes[round] / sizeof *p);
   unsigned *host = malloc(sizes[round]);
   void *gone = NULL;
-  hear(&h, sizeof h);
+  receive_from_other(&h, sizeof h);
   SAY(cudaIpcOpenMemHandle((void **)&p, h, cudaIpcMemLazyEnablePeerAccess));
   printf("importer: wrong %u\n", trap_wrong(p, n, 100 + round, NULL));
   SAY(cudaPointerGetAttributes(&a, p));
@@ -137,15 +137,15 @@ static void import_from_other(unsigned round)
     host[i] = 200 + round;
   SAY(cudaMemcpy(p, host, sizes[round], cudaMemcpyHostToDevice)); /* staged, where that is on */
   SAY(cudaDeviceSynchronize());
-  step();
-  await(); /* the exporter has looked, and perhaps freed */
+  release_other_process();
+  await_other_process(); /* the exporter has looked, and perhaps freed */
   SAY(cudaIpcCloseMemHandle(p));
   SAY(cudaIpcCloseMemHandle(p));
-  step();
-  await(); /* freed and allocated anew */
+  release_other_process();
+  await_other_process(); /* freed and allocated anew */
   SAY(cudaIpcOpenMemHandle(&gone, h, cudaIpcMemLazyEnablePeerAccess));
   SAY(cudaGetLastError());
-  step();
+  release_other_process();
   free(host);
 }
 
@@ -154,7 +154,7 @@ static void ipc_memory(void)
 {
   pid_t child = start_other();
   char what = 'm';
-  tell(&what, 1);
+  send_to_other(&what, 1);
   for (unsigned i = 0; i < 4; i++) {
     void *p;
     SAY(cudaMalloc(&p, sizes[i % ROUNDS]));
@@ -162,9 +162,9 @@ static void ipc_memory(void)
   }
   for (unsigned round = 0; round < 2 * ROUNDS; round++) {
     export_to_other(round % ROUNDS, round % 2);
-    step();
+    release_other_process();
     import_from_other(round % ROUNDS);
-    await();
+    await_other_process();
   }
   end_other(child);
 }
@@ -173,9 +173,9 @@ static void other_memory(void)
 {
   for (unsigned round = 0; round < 2 * ROUNDS; round++) {
     import_from_other(round % ROUNDS);
-    await();
+    await_other_process();
     export_to_other(round % ROUNDS, round % 2 == 0);
-    step();
+    release_other_process();
   }
 }
 
@@ -191,33 +191,33 @@ static void ipc_events(void)
   cudaEvent_t mine, theirs, plain;
   cudaStream_t s;
   unsigned *p;
-  tell(&what, 1);
+  send_to_other(&what, 1);
   SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   SAY(cudaEventCreateWithFlags(&mine, cudaEventDisableTiming | cudaEventInterprocess));
   SAY(cudaEventCreateWithFlags(&plain, cudaEventDisableTiming));
   SAY(cudaIpcGetEventHandle(&h, plain)); /* not made for it */
   SAY(cudaGetLastError());
   SAY(cudaIpcGetEventHandle(&h, mine));
-  tell(&h, sizeof h);
-  hear(&back, sizeof back);
+  send_to_other(&h, sizeof h);
+  receive_from_other(&back, sizeof back);
   SAY(cudaIpcOpenEventHandle(&theirs, back));
   for (unsigned round = 0; round < 3; round++) {
     SAY(cudaMalloc((void **)&p, 2 * MIB));
     SAY(cudaIpcGetMemHandle(&m, p));
     SAY(trap_launch_fill(s, p, MIB / 2, round, SLOW / 4));
     SAY(cudaEventRecord(mine, s));
-    tell(&m, sizeof m);
-    await(); /* its work is queued and its event recorded */
+    send_to_other(&m, sizeof m);
+    await_other_process(); /* its work is queued and its event recorded */
     SAY(cudaStreamWaitEvent(s, theirs, 0));
     SAY(trap_launch_fill(s, p, MIB / 2, 99, 0));
     SAY(cudaStreamSynchronize(s));
-    step();
-    await(); /* it has looked and closed */
+    release_other_process();
+    await_other_process(); /* it has looked and closed */
     SAY(cudaFree(p));
   }
   SAY(cudaEventDestroy(theirs));
   SAY(cudaEventDestroy(mine));
-  step();
+  release_other_process();
   end_other(child);
 }
 
@@ -228,27 +228,27 @@ static void other_events(void)
   cudaEvent_t theirs, done;
   cudaStream_t s;
   unsigned *p, *copy;
-  hear(&h, sizeof h);
+  receive_from_other(&h, sizeof h);
   SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   SAY(cudaIpcOpenEventHandle(&theirs, h));
   SAY(cudaEventCreateWithFlags(&done, cudaEventDisableTiming | cudaEventInterprocess));
   SAY(cudaIpcGetEventHandle(&mine, done));
-  tell(&mine, sizeof mine);
+  send_to_other(&mine, sizeof mine);
   for (unsigned round = 0; round < 3; round++) {
-    hear(&m, sizeof m);
+    receive_from_other(&m, sizeof m);
     SAY(cudaIpcOpenMemHandle((void **)&p, m, cudaIpcMemLazyEnablePeerAccess));
     SAY(cudaMalloc((void **)&copy, 2 * MIB));
     SAY(cudaStreamWaitEvent(s, theirs, 0));
     SAY(cudaMemcpyAsync(copy, p, 2 * MIB, cudaMemcpyDeviceToDevice, s));
     SAY(cudaEventRecord(done, s));
-    step();
-    await();
+    release_other_process();
+    await_other_process();
     printf("importer: wrong %u\n", trap_wrong(copy, MIB / 2, round, s));
     SAY(cudaFree(copy));
     SAY(cudaIpcCloseMemHandle(p));
-    step();
+    release_other_process();
   }
-  await();
+  await_other_process();
   SAY(cudaEventDestroy(theirs));
   SAY(cudaEventDestroy(done));
 }
@@ -256,7 +256,7 @@ static void other_events(void)
 int trap_other(void)
 {
   char what = 0;
-  hear(&what, 1);
+  receive_from_other(&what, 1);
   if (what == 'm')
     other_memory();
   else
@@ -644,7 +644,7 @@ static void misuse(worker *w, char *p, size_t bytes)
   (void)cudaGetLastError();
 }
 
-static void turn(worker *w, unsigned i, cudaStream_t s)
+static void run_shared_turn(worker *w, unsigned i, cudaStream_t s)
 {
   unsigned n = 1000u << (i + w->number) % 9, value = w->number << 16 | i;
   unsigned *p = NULL, *q = NULL, *pinned = NULL;
@@ -672,7 +672,7 @@ static void *work_on(void *argument)
   w->failed += cudaSetDevice((int)(w->number % 2)) != cudaSuccess;
   w->failed += cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking) != cudaSuccess;
   for (unsigned i = 0; i < TURNS; i++)
-    turn(w, i, s);
+    run_shared_turn(w, i, s);
   w->failed += cudaMalloc(&w->left, MIB) != cudaSuccess;
   w->failed += cudaStreamDestroy(s) != cudaSuccess;
   return NULL;

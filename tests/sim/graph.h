@@ -13,7 +13,7 @@ static UNUSED CUstream stream(void)
   return s;
 }
 
-static UNUSED CUgraph graph(void)
+static UNUSED CUgraph create_graph(void)
 {
   CUgraph g;
   ok(cuGraphCreate(&g, 0));
@@ -34,7 +34,7 @@ static UNUSED unsigned word_at(CUdeviceptr p)
   return word;
 }
 
-static UNUSED CUDA_MEMSET_NODE_PARAMS words(CUdeviceptr p, unsigned value, size_t count)
+static UNUSED CUDA_MEMSET_NODE_PARAMS memset_words_node(CUdeviceptr p, unsigned value, size_t count)
 {
   return (CUDA_MEMSET_NODE_PARAMS){
       .dst = p, .value = value, .elementSize = 4, .width = count, .height = 1};
@@ -43,12 +43,12 @@ static UNUSED CUDA_MEMSET_NODE_PARAMS words(CUdeviceptr p, unsigned value, size_
 static UNUSED CUgraphNode set_node(CUgraph g, CUgraphNode after, CUdeviceptr p, unsigned value)
 {
   CUgraphNode n;
-  CUDA_MEMSET_NODE_PARAMS params = words(p, value, 1);
+  CUDA_MEMSET_NODE_PARAMS params = memset_words_node(p, value, 1);
   ok(cuGraphAddMemsetNode(&n, g, &after, after ? 1 : 0, &params, primary(0)));
   return n;
 }
 
-static UNUSED void run(CUgraphExec e)
+static UNUSED void launch_and_wait(CUgraphExec e)
 {
   CUstream s = stream();
   ok(cuGraphLaunch(e, s));

@@ -35,7 +35,7 @@ static UNUSED CUcontext primary(CUdevice device)
   return c;
 }
 
-static UNUSED void start(void)
+static UNUSED void set_up_device0(void)
 {
   ok(cuInit(0));
   ok(cuCtxSetCurrent(primary(0)));

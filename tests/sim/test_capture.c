@@ -12,14 +12,14 @@ static CUstream stream(unsigned flags)
   return s;
 }
 
-static CUevent event(void)
+static CUevent create_untimed_event(void)
 {
   CUevent e;
   ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
   return e;
 }
 
-static CUstream begun(unsigned flags, CUstreamCaptureMode mode)
+static CUstream begin_capture_stream(unsigned flags, CUstreamCaptureMode mode)
 {
   CUstream s = stream(flags);
   ok(cuStreamBeginCapture_v2(s, mode));
@@ -44,7 +44,7 @@ static void is_spoiled(CUstream s)
   ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-static CUgraph ended(CUstream s)
+static CUgraph end_stream_capture(CUstream s)
 {
   CUgraph g = NULL;
   ok(cuStreamEndCapture(s, &g));
@@ -72,7 +72,7 @@ static size_t nodes_of(CUgraph g)
 
 /* ---- what is captured ------------------------------------------------------------------------ */
 
-static void count(void *data)
+static void increment_int(void *data)
 {
   ++*(int *)data;
 }
@@ -82,14 +82,14 @@ START_TEST(what_is_captured_happens_at_each_launch_and_not_before)
   static int calls;
   unsigned *host = pinned_bytes(400);
   CUdeviceptr a = device_bytes(400), b = device_bytes(400);
-  CUstream s = begun(CU_STREAM_NON_BLOCKING, GLOBAL);
+  CUstream s = begin_capture_stream(CU_STREAM_NON_BLOCKING, GLOBAL);
   memset(host, 0, 400);
   ok(cuMemsetD32Async(a, 5, 100, s));
   ok(cuMemcpyDtoDAsync_v2(b, a, 400, s));
   ok(cuMemcpyDtoHAsync_v2(host, b, 400, s));
-  ok(cuLaunchHostFunc(s, count, &calls));
+  ok(cuLaunchHostFunc(s, increment_int, &calls));
   ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-  CUgraph g = ended(s);
+  CUgraph g = end_stream_capture(s);
   ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_NONE);
   ok(cuStreamSynchronize(s));
   ck_assert_int_eq(calls, 0);
@@ -113,7 +113,7 @@ START_TEST(work_queued_before_a_capture_stays_out_of_it)
   ok(cuMemsetD32Async(a, 1, 1, s));
   ok(cuStreamBeginCapture_v2(s, GLOBAL));
   ok(cuMemsetD32Async(a, 2, 1, s));
-  CUgraph g = ended(s);
+  CUgraph g = end_stream_capture(s);
   ck_assert_uint_eq(nodes_of(g), 1);
   ok(weir_sim_release(s));
   ok(cuStreamSynchronize(s));
@@ -126,8 +126,8 @@ END_TEST
 START_TEST(other_streams_join_by_events_and_must_come_back)
 {
   CUdeviceptr a = device_bytes(8);
-  CUstream s = begun(0, GLOBAL), other = stream(CU_STREAM_NON_BLOCKING);
-  CUevent fork = event(), join = event();
+  CUstream s = begin_capture_stream(0, GLOBAL), other = stream(CU_STREAM_NON_BLOCKING);
+  CUevent fork = create_untimed_event(), join = create_untimed_event();
   ok(cuMemsetD32Async(a, 1, 1, s));
   ok(cuEventRecord(fork, s));
   ok(cuStreamWaitEvent(other, fork, 0));
@@ -149,7 +149,7 @@ START_TEST(other_streams_join_by_events_and_must_come_back)
   fails(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
   fails(cuGraphDestroyNode(after[0]), CUDA_ERROR_INVALID_VALUE);
   ok(cuMemsetD32Async(a, 4, 2, s));
-  CUgraph g = ended(s);
+  CUgraph g = end_stream_capture(s);
   ck_assert(g == graph);
   ck_assert_int_eq(status_of(other), CU_STREAM_CAPTURE_STATUS_NONE);
   size_t edges = 0;
@@ -162,8 +162,8 @@ END_TEST
 START_TEST(a_fork_that_is_not_joined_fails_the_capture)
 {
   CUdeviceptr a = device_bytes(8);
-  CUstream s = begun(0, GLOBAL), other = stream(0);
-  CUevent fork = event();
+  CUstream s = begin_capture_stream(0, GLOBAL), other = stream(0);
+  CUevent fork = create_untimed_event();
   ok(cuEventRecord(fork, s));
   ok(cuStreamWaitEvent(other, fork, 0));
   ok(cuMemsetD32Async(a, 1, 1, other));
@@ -178,11 +178,11 @@ END_TEST
 
 START_TEST(external_events_become_nodes)
 {
-  CUstream s = begun(0, GLOBAL), other = stream(CU_STREAM_NON_BLOCKING);
-  CUevent go = event(), done = event();
+  CUstream s = begin_capture_stream(0, GLOBAL), other = stream(CU_STREAM_NON_BLOCKING);
+  CUevent go = create_untimed_event(), done = create_untimed_event();
   ok(cuStreamWaitEvent(s, go, CU_EVENT_WAIT_EXTERNAL));
   ok(cuEventRecordWithFlags(done, s, CU_EVENT_RECORD_EXTERNAL));
-  CUgraph g = ended(s);
+  CUgraph g = end_stream_capture(s);
   CUgraphNode list[2];
   size_t n = 2;
   CUgraphNodeType type;
@@ -206,14 +206,14 @@ END_TEST
 START_TEST(a_launch_that_is_captured_is_a_child_graph)
 {
   CUdeviceptr a = device_bytes(4);
-  CUstream s = begun(0, GLOBAL);
+  CUstream s = begin_capture_stream(0, GLOBAL);
   ok(cuMemsetD32Async(a, 7, 1, s));
-  CUgraph inner = ended(s);
+  CUgraph inner = end_stream_capture(s);
   CUgraphExec e;
   ok(cuGraphInstantiateWithFlags(&e, inner, 0));
   ok(cuStreamBeginCapture_v2(s, GLOBAL));
   ok(cuGraphLaunch(e, s));
-  CUgraph outer = ended(s), child;
+  CUgraph outer = end_stream_capture(s), child;
   CUgraphNode node;
   size_t n = 1;
   ok(cuGraphGetNodes(outer, &node, &n));
@@ -266,7 +266,7 @@ START_TEST(a_capture_begins_and_ends_in_one_stream_and_thread)
   ok(cuStreamBeginCapture_v2(s, GLOBAL));
   fails(cuStreamBeginCapture_v2(s, GLOBAL), CUDA_ERROR_ILLEGAL_STATE);
   fails(cuStreamEndCapture(s, NULL), CUDA_ERROR_INVALID_VALUE);
-  CUevent e = event();
+  CUevent e = create_untimed_event();
   ok(cuEventRecord(e, s));
   ok(cuStreamWaitEvent(other, e, 0));
   fails(cuStreamEndCapture(other, &g), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
@@ -283,11 +283,11 @@ static CUresult end_capture(void *s)
 START_TEST(only_a_relaxed_capture_ends_in_another_thread)
 {
   struct call c;
-  CUstream s = begun(0, THREAD_LOCAL);
+  CUstream s = begin_capture_stream(0, THREAD_LOCAL);
   call_start(&c, end_capture, s);
   fails(call_end(&c), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-  ended(s);
-  s = begun(0, RELAXED);
+  end_stream_capture(s);
+  s = begin_capture_stream(0, RELAXED);
   call_start(&c, end_capture, s);
   ok(call_end(&c));
 }
@@ -295,7 +295,7 @@ END_TEST
 
 START_TEST(a_captured_stream_cannot_be_waited_for)
 {
-  CUstream s = begun(0, RELAXED);
+  CUstream s = begin_capture_stream(0, RELAXED);
   fails(cuStreamSynchronize(s), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   is_spoiled(s);
   ok(cuStreamBeginCapture_v2(s, RELAXED));
@@ -306,7 +306,7 @@ START_TEST(a_captured_stream_cannot_be_waited_for)
   is_spoiled(s);
   ok(cuStreamBeginCapture_v2(s, RELAXED));
   CUcontext context;
-  CUevent e = event();
+  CUevent e = create_untimed_event();
   ok(cuCtxGetCurrent(&context));
   fails(cuCtxRecordEvent(context, e), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   is_spoiled(s);
@@ -320,7 +320,7 @@ END_TEST
 START_TEST(the_legacy_stream_rests_while_a_blocking_stream_is_captured)
 {
   CUdeviceptr a = device_bytes(4);
-  CUstream s = begun(0, RELAXED);
+  CUstream s = begin_capture_stream(0, RELAXED);
   CUstreamCaptureStatus status;
   fails(cuStreamIsCapturing(NULL, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
@@ -331,23 +331,23 @@ START_TEST(the_legacy_stream_rests_while_a_blocking_stream_is_captured)
   fails(cuMemcpyDtoH_v2(&word, a, 4), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   is_spoiled(s);
   ok(cuStreamBeginCapture_v2(s, RELAXED));
-  fails(cuEventRecord(event(), NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  fails(cuEventRecord(create_untimed_event(), NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   is_spoiled(s);
-  s = begun(CU_STREAM_NON_BLOCKING, RELAXED);
+  s = begin_capture_stream(CU_STREAM_NON_BLOCKING, RELAXED);
   ok(cuMemsetD8Async(a, 0, 4, NULL));
   ok(cuMemcpyDtoH_v2(&word, a, 4));
-  ended(s);
+  end_stream_capture(s);
 }
 END_TEST
 
 START_TEST(unsafe_calls_are_barred_by_the_modes)
 {
   CUdeviceptr p, kept = device_bytes(4);
-  CUevent e = event();
+  CUevent e = create_untimed_event();
   CUstreamCaptureMode mode = RELAXED;
   const CUstreamCaptureMode strict[] = {GLOBAL, THREAD_LOCAL};
   for (int i = 0; i < 2; i++) {
-    CUstream s = begun(CU_STREAM_NON_BLOCKING, strict[i]);
+    CUstream s = begin_capture_stream(CU_STREAM_NON_BLOCKING, strict[i]);
     fails(cuMemAlloc_v2(&p, 4), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     is_spoiled(s);
     ok(cuStreamBeginCapture_v2(s, strict[i]));
@@ -368,11 +368,11 @@ START_TEST(unsafe_calls_are_barred_by_the_modes)
     ok(cuMemFree_v2(p));
     ok(cuThreadExchangeStreamCaptureMode(&mode));
     ck_assert_int_eq(mode, RELAXED);
-    ended(s);
+    end_stream_capture(s);
   }
-  CUstream s = begun(CU_STREAM_NON_BLOCKING, RELAXED);
+  CUstream s = begin_capture_stream(CU_STREAM_NON_BLOCKING, RELAXED);
   ok(cuMemAlloc_v2(&p, 4));
-  ended(s);
+  end_stream_capture(s);
 }
 END_TEST
 
@@ -392,21 +392,22 @@ static CUresult allocate_in(CUstreamCaptureMode mode)
 
 START_TEST(another_threads_capture_bars_if_both_are_global)
 {
-  CUstream s = begun(CU_STREAM_NON_BLOCKING, GLOBAL);
+  CUstream s = begin_capture_stream(CU_STREAM_NON_BLOCKING, GLOBAL);
   ok(allocate_in(THREAD_LOCAL));
   ok(allocate_in(RELAXED));
   fails(allocate_in(GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   is_spoiled(s);
   ok(cuStreamBeginCapture_v2(s, THREAD_LOCAL));
   ok(allocate_in(GLOBAL));
-  ended(s);
+  end_stream_capture(s);
 }
 END_TEST
 
 START_TEST(events_do_not_cross_the_border_of_a_capture)
 {
   CUstream s = stream(0), other = stream(CU_STREAM_NON_BLOCKING);
-  CUevent outside = event(), inside = event(), never = event();
+  CUevent outside = create_untimed_event(), inside = create_untimed_event(),
+          never = create_untimed_event();
   ok(cuEventRecord(outside, other));
   ok(cuStreamBeginCapture_v2(s, RELAXED));
   ok(cuStreamWaitEvent(s, never, 0));
@@ -422,7 +423,7 @@ START_TEST(events_do_not_cross_the_border_of_a_capture)
   is_spoiled(s);
   ok(cuStreamBeginCapture_v2(s, RELAXED));
   ok(cuEventRecord(inside, s));
-  ended(s);
+  end_stream_capture(s);
   fails(cuStreamWaitEvent(other, inside, 0), CUDA_ERROR_CAPTURED_EVENT);
   ok(cuEventRecord(inside, other)); /* an event as any other again */
   ok(cuEventSynchronize(inside));
@@ -431,8 +432,8 @@ END_TEST
 
 START_TEST(two_captures_do_not_merge)
 {
-  CUstream a = begun(0, RELAXED), b = begun(0, RELAXED);
-  CUevent e = event();
+  CUstream a = begin_capture_stream(0, RELAXED), b = begin_capture_stream(0, RELAXED);
+  CUevent e = create_untimed_event();
   ok(cuEventRecord(e, a));
   fails(cuStreamWaitEvent(b, e, 0), CUDA_ERROR_STREAM_CAPTURE_MERGE);
   is_spoiled(a);
@@ -447,7 +448,7 @@ static void called(CUstream s, CUresult error, void *data)
 
 START_TEST(what_no_node_can_be_spoils_the_capture)
 {
-  CUstream s = begun(0, RELAXED);
+  CUstream s = begin_capture_stream(0, RELAXED);
   fails(cuStreamAddCallback(s, called, NULL, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   is_spoiled(s);
   CUdeviceptr p;
@@ -461,8 +462,8 @@ END_TEST
 START_TEST(a_stream_that_ends_takes_along_what_it_began)
 {
   CUdeviceptr a = device_bytes(4);
-  CUstream s = begun(0, GLOBAL), third = stream(0);
-  CUevent e = event();
+  CUstream s = begin_capture_stream(0, GLOBAL), third = stream(0);
+  CUevent e = create_untimed_event();
   ok(cuEventRecord(e, s));
   ok(cuStreamWaitEvent(third, e, 0));
   ok(cuStreamDestroy_v2(s));
@@ -476,8 +477,8 @@ END_TEST
 START_TEST(a_joined_stream_may_end_before_the_capture)
 {
   CUdeviceptr a = device_bytes(8);
-  CUstream s = begun(0, GLOBAL), side = stream(CU_STREAM_NON_BLOCKING);
-  CUevent fork = event(), join = event();
+  CUstream s = begin_capture_stream(0, GLOBAL), side = stream(CU_STREAM_NON_BLOCKING);
+  CUevent fork = create_untimed_event(), join = create_untimed_event();
   ok(cuEventRecord(fork, s));
   ok(cuStreamWaitEvent(side, fork, 0));
   ok(cuMemsetD32Async(a, 7, 1, side));
@@ -486,7 +487,7 @@ START_TEST(a_joined_stream_may_end_before_the_capture)
   ok(cuStreamDestroy_v2(side));
   ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
   ok(cuMemcpyDtoDAsync_v2(a + 4, a, 4, s));
-  run_once(ended(s));
+  run_once(end_stream_capture(s));
   unsigned word = 0;
   ok(cuMemcpyDtoH_v2(&word, a + 4, 4));
   ck_assert_uint_eq(word, 7);
@@ -496,9 +497,9 @@ END_TEST
 START_TEST(what_a_destroyed_stream_left_has_to_be_joined)
 {
   CUdeviceptr a = device_bytes(8);
-  CUevent fork = event(), join = event();
+  CUevent fork = create_untimed_event(), join = create_untimed_event();
   for (int joins = 0; joins < 2; joins++) {
-    CUstream s = begun(0, GLOBAL), side = stream(0);
+    CUstream s = begin_capture_stream(0, GLOBAL), side = stream(0);
     ok(cuEventRecord(fork, s));
     ok(cuStreamWaitEvent(side, fork, 0));
     ok(cuMemsetD32Async(a, 7, 1, side));
@@ -514,10 +515,10 @@ END_TEST
 
 START_TEST(a_wrong_call_does_not_spoil_a_capture)
 {
-  CUstream s = begun(0, GLOBAL);
+  CUstream s = begin_capture_stream(0, GLOBAL);
   fails(cuMemsetD8Async(1, 0, 1, s), CUDA_ERROR_INVALID_VALUE);
   ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-  CUgraph g = ended(s);
+  CUgraph g = end_stream_capture(s);
   ck_assert_uint_eq(nodes_of(g), 0);
   run_once(g);
 }
@@ -525,7 +526,7 @@ END_TEST
 
 START_TEST(allocations_in_a_capture_are_the_graphs)
 {
-  CUstream s = begun(0, GLOBAL);
+  CUstream s = begin_capture_stream(0, GLOBAL);
   CUdeviceptr p = 0;
   unsigned word = 0;
   ok(cuMemAllocAsync(&p, 400, s));
@@ -533,7 +534,7 @@ START_TEST(allocations_in_a_capture_are_the_graphs)
   ok(cuMemcpyDtoHAsync_v2(&word, p + 396, 4, s));
   ok(cuMemFreeAsync(p, s));
   fails(cuMemFreeAsync(p, s), CUDA_ERROR_INVALID_VALUE);
-  CUgraph g = ended(s);
+  CUgraph g = end_stream_capture(s);
   fails(cuMemcpyDtoH_v2(&word, p, 4), CUDA_ERROR_INVALID_VALUE);
   run_once(g);
   ck_assert_uint_eq(word, 9);
@@ -565,5 +566,5 @@ int main(void)
                                 a_wrong_call_does_not_spoil_a_capture,
                                 allocations_in_a_capture_are_the_graphs,
                                 NULL};
-  return run_tests("sim_capture", tests, start);
+  return run_tests("sim_capture", tests, set_up_device0);
 }

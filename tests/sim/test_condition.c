@@ -23,7 +23,7 @@ static CUmodule code;
 
 static void start_with_code(void)
 {
-  start();
+  set_up_device0();
   ok(cuModuleLoadData(&code, ".version 8.0\n.target sm_80\n.address_size 64\n"
                              ".visible .entry settle(.param .u64 h, .param .u32 v) { ret; }\n"
                              ".visible .entry climb(.param .u64 h, .param .u64 p, .param .u32 n) "
@@ -31,7 +31,7 @@ static void start_with_code(void)
                              ".visible .entry lost(.param .u64 h) { ret; }\n"));
 }
 
-static CUgraph graph(void)
+static CUgraph create_graph(void)
 {
   CUgraph g;
   ok(cuGraphCreate(&g, 0));
@@ -99,7 +99,7 @@ static CUgraphExec instance(CUgraph g)
   return e;
 }
 
-static unsigned run(CUgraphExec e, CUdeviceptr word)
+static unsigned launch_and_read_word(CUgraphExec e, CUdeviceptr word)
 {
   CUstream s;
   unsigned value = 0;
@@ -110,7 +110,7 @@ static unsigned run(CUgraphExec e, CUdeviceptr word)
   return value;
 }
 
-static CUdeviceptr zero(void)
+static CUdeviceptr zeroed_device_word(void)
 {
   CUdeviceptr p = device_bytes(4);
   ok(cuMemsetD32_v2(p, 0, 1));
@@ -121,16 +121,16 @@ static CUdeviceptr zero(void)
 START_TEST(one_of_two_bodies_runs_by_the_value)
 {
   for (unsigned initial = 0; initial < 2; initial++) {
-    CUgraph g = graph();
-    CUdeviceptr p = zero();
+    CUgraph g = create_graph();
+    CUdeviceptr p = zeroed_device_word();
     CUgraphConditionalHandle h = handle(g, initial);
     CUgraph *bodies = conditional(g, NULL, h, CU_GRAPH_COND_TYPE_IF, 2);
     set_word(bodies[0], p, 10);
     set_word(bodies[1], p, 20);
     CUgraphExec e = instance(g);
-    ck_assert_uint_eq(run(e, p), initial ? 10 : 20);
+    ck_assert_uint_eq(launch_and_read_word(e, p), initial ? 10 : 20);
     ok(cuGraphDestroy(g)); /* the instance has what it needs */
-    ck_assert_uint_eq(run(e, p), initial ? 10 : 20);
+    ck_assert_uint_eq(launch_and_read_word(e, p), initial ? 10 : 20);
     ok(cuGraphExecDestroy(e));
   }
 }
@@ -138,8 +138,8 @@ END_TEST
 
 START_TEST(a_kernel_before_it_decides_and_the_default_comes_back)
 {
-  CUgraph g = graph();
-  CUdeviceptr p = zero();
+  CUgraph g = create_graph();
+  CUdeviceptr p = zeroed_device_word();
   CUgraphConditionalHandle h = handle(g, 1);
   unsigned value = 2;
   void *arguments[] = {&h, &value};
@@ -148,9 +148,9 @@ START_TEST(a_kernel_before_it_decides_and_the_default_comes_back)
   for (unsigned i = 0; i < 3; i++)
     set_word(bodies[i], p, 100 + i);
   CUgraphExec e = instance(g);
-  ck_assert_uint_eq(run(e, p), 102);
+  ck_assert_uint_eq(launch_and_read_word(e, p), 102);
   ok(cuGraphNodeSetEnabled(e, k, 0));
-  ck_assert_uint_eq(run(e, p), 101);
+  ck_assert_uint_eq(launch_and_read_word(e, p), 101);
   ok(cuGraphNodeSetEnabled(e, k, 1));
   ok(cuMemsetD32_v2(p, 0, 1));
   value = 3; /* no such body */
@@ -158,14 +158,14 @@ START_TEST(a_kernel_before_it_decides_and_the_default_comes_back)
   ok(cuGraphKernelNodeGetParams_v2(k, &params));
   params.kernelParams = arguments;
   ok(cuGraphExecKernelNodeSetParams_v2(e, k, &params));
-  ck_assert_uint_eq(run(e, p), 0);
+  ck_assert_uint_eq(launch_and_read_word(e, p), 0);
 }
 END_TEST
 
 START_TEST(a_body_runs_while_its_kernel_says_so_and_bodies_nest)
 {
-  CUgraph g = graph();
-  CUdeviceptr p = zero(), q = zero();
+  CUgraph g = create_graph();
+  CUdeviceptr p = zeroed_device_word(), q = zeroed_device_word();
   unsigned most = 5;
   CUgraphConditionalHandle h = handle(g, 1), inner = handle(g, 0);
   CUgraph body = *conditional(g, NULL, h, CU_GRAPH_COND_TYPE_WHILE, 1);
@@ -183,25 +183,25 @@ START_TEST(a_body_runs_while_its_kernel_says_so_and_bodies_nest)
   ok(cuStreamEndCapture(s, &captured));
   ck_assert_ptr_eq(captured, within);
   CUgraphExec e = instance(g);
-  ck_assert_uint_eq(run(e, p), 5);
-  ck_assert_uint_eq(run(e, q), 6); /* a second launch: true once more */
+  ck_assert_uint_eq(launch_and_read_word(e, p), 5);
+  ck_assert_uint_eq(launch_and_read_word(e, q), 6); /* a second launch: true once more */
 }
 END_TEST
 
 START_TEST(an_update_takes_the_other_graphs_bodies_and_default)
 {
-  CUgraph g = graph(), other = graph();
-  CUdeviceptr p = zero();
+  CUgraph g = create_graph(), other = create_graph();
+  CUdeviceptr p = zeroed_device_word();
   set_word(*conditional(g, NULL, handle(g, 1), CU_GRAPH_COND_TYPE_IF, 1), p, 1);
   CUgraph *bodies = conditional(other, NULL, handle(other, 0), CU_GRAPH_COND_TYPE_IF, 1);
   set_word(bodies[0], p, 2);
   CUgraphExec e = instance(g);
-  ck_assert_uint_eq(run(e, p), 1);
+  ck_assert_uint_eq(launch_and_read_word(e, p), 1);
   CUgraphExecUpdateResultInfo info;
   ok(cuGraphExecUpdate_v2(e, other, &info));
   ok(cuMemsetD32_v2(p, 0, 1));
-  ck_assert_uint_eq(run(e, p), 0); /* its default is false */
-  CUgraph two = graph();
+  ck_assert_uint_eq(launch_and_read_word(e, p), 0); /* its default is false */
+  CUgraph two = create_graph();
   conditional(two, NULL, handle(two, 0), CU_GRAPH_COND_TYPE_IF, 2);
   fails(cuGraphExecUpdate_v2(e, two, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 }
@@ -209,7 +209,7 @@ END_TEST
 
 START_TEST(what_cannot_be_a_condition_is_refused)
 {
-  CUgraph g = graph(), other = graph();
+  CUgraph g = create_graph(), other = create_graph();
   CUgraphConditionalHandle h;
   CUcontext c = primary(0);
   fails(cuGraphConditionalHandleCreate(NULL, g, c, 0, 0), CUDA_ERROR_INVALID_VALUE);
@@ -238,14 +238,14 @@ END_TEST
 /* On a GPU `lost` would end it; without a twin nobody does. */
 START_TEST(a_loop_that_lost_its_end_ends)
 {
-  CUgraph g = graph();
-  CUdeviceptr p = zero();
+  CUgraph g = create_graph();
+  CUdeviceptr p = zeroed_device_word();
   CUgraphConditionalHandle h = handle(g, 1);
   CUgraph body = *conditional(g, NULL, h, CU_GRAPH_COND_TYPE_WHILE, 1);
   void *arguments[] = {&h};
   kernel(body, NULL, "lost", arguments);
   set_word(body, p, 8);
-  ck_assert_uint_eq(run(instance(g), p), 8);
+  ck_assert_uint_eq(launch_and_read_word(instance(g), p), 8);
 }
 END_TEST
 

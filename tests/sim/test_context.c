@@ -319,5 +319,5 @@ int main(void)
                                 an_ordinary_injected_error_does_not_stick,
                                 the_part_of_the_cache_that_persists_is_limited,
                                 NULL};
-  return run_tests("sim_context", tests, start);
+  return run_tests("sim_context", tests, set_up_device0);
 }

@@ -97,7 +97,7 @@ END_TEST
 
 /* ---- by environment: in a child that has not initialised ------------------------------------- */
 
-static int child(void (*body)(void))
+static int run_in_child(void (*body)(void))
 {
   pid_t pid = fork();
   if (!pid) {
@@ -114,7 +114,7 @@ static char counts[64];
 static void count_a_little(void)
 {
   setenv("WEIR_SIM_COUNTS", counts, 1);
-  start();
+  set_up_device0();
   CUdeviceptr p = device_bytes(100);
   for (int i = 0; i < 5; i++)
     ok(cuMemsetD8_v2(p, 0, 100));
@@ -153,7 +153,7 @@ static void small_memory(void)
   setenv("WEIR_SIM_MEMORY", "32M", 1);
   setenv("WEIR_SIM_FAIL", "cuInit:1=999", 1);
   if (cuInit(0) != CUDA_ERROR_UNKNOWN) _exit(1);
-  start();
+  set_up_device0();
   size_t total;
   CUdeviceptr p;
   if (cuMemGetInfo_v2(NULL, &total) || total != 32 << 20) _exit(2);
@@ -163,7 +163,7 @@ static void small_memory(void)
 
 START_TEST(memory_and_faults_come_from_the_environment)
 {
-  ck_assert_int_eq(child(small_memory), 0);
+  ck_assert_int_eq(run_in_child(small_memory), 0);
 }
 END_TEST
 
@@ -245,5 +245,5 @@ int main(void)
       copies_of_one_direction_share_the_link, NULL};
   const TTest *const without[] = {threads_that_have_ended_are_counted, counts_are_written_at_exit,
                                   memory_and_faults_come_from_the_environment, NULL};
-  return run_groups("sim_control", with_context, start, without);
+  return run_groups("sim_control", with_context, set_up_device0, without);
 }

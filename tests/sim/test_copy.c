@@ -52,7 +52,7 @@ START_TEST(asynchronous_and_per_thread_forms_carry_the_bytes)
 }
 END_TEST
 
-static CUDA_MEMCPY2D flat(void)
+static CUDA_MEMCPY2D empty_copy_2d(void)
 {
   CUDA_MEMCPY2D c;
   memset(&c, 0, sizeof c);
@@ -64,7 +64,7 @@ START_TEST(two_dimensional_copies_move_a_window)
   enum { W = 40, H = 9, PITCH = 64 };
   CUdeviceptr p = device_bytes(512 * 20);
   pattern(a, PITCH * 30, 4);
-  CUDA_MEMCPY2D c = flat();
+  CUDA_MEMCPY2D c = empty_copy_2d();
   c.srcMemoryType = CU_MEMORYTYPE_HOST;
   c.srcHost = a;
   c.srcPitch = PITCH;
@@ -82,7 +82,7 @@ START_TEST(two_dimensional_copies_move_a_window)
     ok(cuMemcpyDtoH_v2(b, p + (CUdeviceptr)((y + 2) * 512 + 7), W));
     ck_assert_mem_eq(b, a + (y + 3) * PITCH + 5, W);
   }
-  CUDA_MEMCPY2D back = flat();
+  CUDA_MEMCPY2D back = empty_copy_2d();
   back.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
   back.srcDevice = p;
   back.srcPitch = 512;
@@ -166,7 +166,7 @@ START_TEST(arrays_are_copied_by_offset_and_by_window)
   ok(cuMemcpyDtoA_v2(line, 0, p, 360));
   ok(cuMemcpyAtoH_v2(b, line, 0, 360));
   ck_assert_mem_eq(a, b, 360);
-  CUDA_MEMCPY2D c = flat();
+  CUDA_MEMCPY2D c = empty_copy_2d();
   c.srcMemoryType = CU_MEMORYTYPE_HOST;
   c.srcHost = a;
   c.srcPitch = 40;
@@ -177,7 +177,7 @@ START_TEST(arrays_are_copied_by_offset_and_by_window)
   ok(cuMemcpy2D_v2(&c));
   c.Height = 7;
   fails(cuMemcpy2D_v2(&c), CUDA_ERROR_INVALID_VALUE);
-  CUDA_MEMCPY2D back = flat();
+  CUDA_MEMCPY2D back = empty_copy_2d();
   back.srcMemoryType = CU_MEMORYTYPE_ARRAY;
   back.srcArray = plane;
   back.srcXInBytes = 8;
@@ -244,7 +244,7 @@ START_TEST(copies_outside_an_allocation_are_refused)
   ok(cuMemcpyHtoD_v2(p, a, 0));
   ok(cuMemFree_v2(p));
   fails(cuMemcpyHtoD_v2(p, a, 1), CUDA_ERROR_INVALID_VALUE);
-  CUDA_MEMCPY2D c = flat();
+  CUDA_MEMCPY2D c = empty_copy_2d();
   c.srcMemoryType = CU_MEMORYTYPE_HOST;
   c.srcHost = a;
   c.srcPitch = 10;
@@ -628,5 +628,5 @@ int main(void)
                                 a_batch_copies_all_in_the_streams_order,
                                 a_batch_of_boxes_has_pitches_and_arrays,
                                 NULL};
-  return run_tests("sim_copy", tests, start);
+  return run_tests("sim_copy", tests, set_up_device0);
 }

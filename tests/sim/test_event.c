@@ -8,7 +8,7 @@ static CUstream stream(void)
   return s;
 }
 
-static CUevent event(unsigned flags)
+static CUevent create_event_with(unsigned flags)
 {
   CUevent e;
   ok(cuEventCreate(&e, flags));
@@ -22,7 +22,7 @@ static CUresult wait_for(void *e)
 
 START_TEST(an_event_never_recorded_is_done)
 {
-  CUevent e = event(0);
+  CUevent e = create_event_with(0);
   ok(cuEventQuery(e));
   ok(cuEventSynchronize(e));
   CUstream s = stream();
@@ -34,7 +34,7 @@ END_TEST
 START_TEST(an_event_is_done_when_its_stream_is_there)
 {
   CUstream s = stream();
-  CUevent e = event(0);
+  CUevent e = create_event_with(0);
   struct call waits;
   ok(weir_sim_hold(s));
   ok(cuEventRecord(e, s));
@@ -50,7 +50,7 @@ END_TEST
 START_TEST(an_event_of_a_context_is_done_when_all_its_streams_are_there)
 {
   CUstream s = stream(), t = stream(), later = stream();
-  CUevent e = event(CU_EVENT_DISABLE_TIMING);
+  CUevent e = create_event_with(CU_EVENT_DISABLE_TIMING);
   CUcontext context;
   struct call waits;
   ok(cuCtxGetCurrent(&context));
@@ -76,7 +76,7 @@ END_TEST
 START_TEST(recording_again_forgets_the_first)
 {
   CUstream s = stream(), t = stream(), waiter = stream();
-  CUevent e = event(0);
+  CUevent e = create_event_with(0);
   ok(weir_sim_hold(s));
   ok(cuEventRecord(e, s));
   ok(cuStreamWaitEvent(waiter, e, 0)); /* of the first recording, for good */
@@ -94,7 +94,7 @@ START_TEST(a_stream_waits_for_an_event_of_another_device)
   ok(cuMemsetD8_v2(p, 0, 1000));
   ok(cuCtxSynchronize());
   CUstream s = stream();
-  CUevent e = event(CU_EVENT_DISABLE_TIMING);
+  CUevent e = create_event_with(CU_EVENT_DISABLE_TIMING);
   ok(weir_sim_hold(s));
   ok(cuMemsetD8Async(p, 7, 1000, s));
   ok(cuEventRecord(e, s));
@@ -115,7 +115,8 @@ END_TEST
 START_TEST(elapsed_time_wants_two_recorded_timed_done_events)
 {
   CUstream s = stream();
-  CUevent a = event(0), b = event(0), untimed = event(CU_EVENT_DISABLE_TIMING);
+  CUevent a = create_event_with(0), b = create_event_with(0),
+          untimed = create_event_with(CU_EVENT_DISABLE_TIMING);
   float ms;
   fails(cuEventElapsedTime_v2(&ms, a, b), CUDA_ERROR_INVALID_HANDLE);
   ok(cuEventRecord(a, s));
@@ -138,7 +139,7 @@ END_TEST
 START_TEST(a_slow_link_is_seen_by_the_events)
 {
   CUstream s = stream();
-  CUevent a = event(0), b = event(0);
+  CUevent a = create_event_with(0), b = create_event_with(0);
   CUdeviceptr p = device_bytes(1 << 20);
   void *h = pinned_bytes(1 << 20);
   ok(weir_sim_set_link("h2d:1G:2ms"));
@@ -158,7 +159,7 @@ START_TEST(bad_events_are_refused)
   fails(cuEventCreate(&e, 0x100), CUDA_ERROR_INVALID_VALUE);
   fails(cuEventCreate(&e, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
   fails(cuEventCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
-  e = event(0);
+  e = create_event_with(0);
   CUstream s = stream();
   ok(cuEventDestroy_v2(e));
   fails(cuEventDestroy_v2(e), CUDA_ERROR_INVALID_HANDLE);
@@ -168,7 +169,7 @@ START_TEST(bad_events_are_refused)
   fails(cuEventSynchronize((CUevent)s), CUDA_ERROR_INVALID_HANDLE);
   CUevent other;
   ok(cuCtxSetCurrent(primary(1)));
-  other = event(0);
+  other = create_event_with(0);
   fails(cuEventRecord(other, s), CUDA_ERROR_INVALID_HANDLE); /* a stream of another context */
 }
 END_TEST
@@ -176,7 +177,7 @@ END_TEST
 START_TEST(an_event_may_die_before_it_is_done)
 {
   CUstream s = stream(), t = stream();
-  CUevent e = event(0);
+  CUevent e = create_event_with(0);
   ok(weir_sim_hold(s));
   ok(cuEventRecord(e, s));
   ok(cuStreamWaitEvent(t, e, 0));
@@ -190,7 +191,7 @@ END_TEST
 START_TEST(an_event_outlives_its_stream)
 {
   CUstream s = stream();
-  CUevent e = event(0);
+  CUevent e = create_event_with(0);
   ok(cuEventRecord(e, s));
   ok(cuStreamDestroy_v2(s));
   ok(cuEventSynchronize(e));
@@ -211,5 +212,5 @@ int main(void)
                                 an_event_may_die_before_it_is_done,
                                 an_event_outlives_its_stream,
                                 NULL};
-  return run_tests("sim_event", tests, start);
+  return run_tests("sim_event", tests, set_up_device0);
 }

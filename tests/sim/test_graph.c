@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-static CUDA_MEMCPY3D line(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+static CUDA_MEMCPY3D line_copy_node(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
   return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
                          .srcDevice = from,
@@ -47,17 +47,17 @@ START_TEST(a_kernel_node_keeps_its_arguments_and_takes_new_ones)
                                     .blockDimY = 1,
                                     .blockDimZ = 1,
                                     .kernelParams = arguments};
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   CUgraphNode n;
   ok(cuMemsetD32_v2(p, 0, 1));
   ok(cuCtxSynchronize());
   ok(cuGraphAddKernelNode_v2(&n, g, NULL, 0, &params));
   by = 100; /* copied when the node was made */
   CUgraphExec e = instance(g);
-  run(e);
+  launch_and_wait(e);
   ck_assert_uint_eq(word_at(p), 6);
   ok(cuGraphExecKernelNodeSetParams_v2(e, n, &params));
-  run(e);
+  launch_and_wait(e);
   ck_assert_uint_eq(word_at(p), 206);
   CUDA_KERNEL_NODE_PARAMS got;
   ok(cuGraphKernelNodeGetParams_v2(n, &got));
@@ -71,7 +71,7 @@ START_TEST(a_kernel_node_keeps_its_arguments_and_takes_new_ones)
   ok(cuGraphKernelNodeGetAttribute(n, CU_LAUNCH_ATTRIBUTE_PRIORITY, &back));
   ck_assert_int_eq(back.priority, -2);
   ok(cuGraphNodeSetEnabled(e, n, 0));
-  run(e);
+  launch_and_wait(e);
   ck_assert_uint_eq(word_at(p), 206);
 }
 END_TEST
@@ -81,14 +81,14 @@ END_TEST
 START_TEST(edges_say_what_runs_first)
 {
   CUdeviceptr p = device_bytes(8);
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   CUgraphNode last = set_node(g, NULL, p, 1), first = set_node(g, NULL, p, 2), copy;
-  CUDA_MEMCPY3D to = line(p + 4, p, 4);
+  CUDA_MEMCPY3D to = line_copy_node(p + 4, p, 4);
   ok(cuGraphAddMemcpyNode(&copy, g, NULL, 0, &to, primary(0)));
   CUgraphNode from[] = {first, copy}, into[] = {copy, last};
   ok(cuGraphAddDependencies(g, from, into, 2));
   fails(cuGraphAddDependencies(g, from, into, 1), CUDA_ERROR_INVALID_VALUE);
-  run(instance(g));
+  launch_and_wait(instance(g));
   ck_assert_uint_eq(word_at(p), 1);
   ck_assert_uint_eq(word_at(p + 4), 2);
   CUgraphNode list[4], roots[4];
@@ -121,7 +121,7 @@ END_TEST
 START_TEST(a_cycle_is_not_instantiated)
 {
   CUdeviceptr p = device_bytes(4);
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   CUgraphNode a = set_node(g, NULL, p, 1), b = set_node(g, a, p, 2), bad = NULL;
   ok(cuGraphAddDependencies(g, &b, &a, 1));
   CUgraphExec e;
@@ -141,15 +141,15 @@ END_TEST
 START_TEST(bad_nodes_and_handles_are_refused)
 {
   CUdeviceptr p = device_bytes(4);
-  CUgraph g = graph(), other = graph();
+  CUgraph g = create_graph(), other = create_graph();
   CUgraphNode n = set_node(g, NULL, p, 1), m;
   CUgraphNode twice[] = {n, n};
   fails(cuGraphAddEmptyNode(&m, g, twice, 2), CUDA_ERROR_INVALID_VALUE);
   fails(cuGraphAddEmptyNode(&m, other, &n, 1), CUDA_ERROR_INVALID_VALUE);
   fails(cuGraphAddEmptyNode(&m, (CUgraph)&g, NULL, 0), CUDA_ERROR_INVALID_VALUE);
-  CUDA_MEMSET_NODE_PARAMS params = words(p, 0, 4);
+  CUDA_MEMSET_NODE_PARAMS params = memset_words_node(p, 0, 4);
   fails(cuGraphAddMemsetNode(&m, g, NULL, 0, &params, primary(0)), CUDA_ERROR_INVALID_VALUE);
-  CUDA_MEMCPY3D outside = line(p, p + 4, 4);
+  CUDA_MEMCPY3D outside = line_copy_node(p, p + 4, 4);
   fails(cuGraphAddMemcpyNode(&m, g, NULL, 0, &outside, primary(0)), CUDA_ERROR_INVALID_VALUE);
   CUDA_HOST_NODE_PARAMS host = {0};
   fails(cuGraphAddHostNode(&m, g, NULL, 0, &host), CUDA_ERROR_INVALID_VALUE);
@@ -168,7 +168,7 @@ END_TEST
 START_TEST(a_clone_is_a_graph_of_its_own)
 {
   CUdeviceptr p = device_bytes(8);
-  CUgraph g = graph(), inner = graph(), copy, child;
+  CUgraph g = create_graph(), inner = create_graph(), copy, child;
   CUgraphNode a = set_node(g, NULL, p, 1), b, found;
   set_node(inner, NULL, p + 4, 5);
   ok(cuGraphAddChildGraphNode(&b, g, &a, 1, inner));
@@ -176,13 +176,13 @@ START_TEST(a_clone_is_a_graph_of_its_own)
   ok(cuGraphClone(&copy, g));
   ok(cuGraphNodeFindInClone(&found, a, copy));
   ck_assert(found != a);
-  CUDA_MEMSET_NODE_PARAMS params = words(p, 2, 1);
+  CUDA_MEMSET_NODE_PARAMS params = memset_words_node(p, 2, 1);
   ok(cuGraphMemsetNodeSetParams(found, &params));
   ok(cuGraphChildGraphNodeGetGraph(b, &child));
   fails(cuGraphDestroy(child), CUDA_ERROR_INVALID_VALUE);
   ok(cuGraphDestroy(g));
   fails(cuGraphNodeFindInClone(&found, a, copy), CUDA_ERROR_INVALID_VALUE);
-  run(instance(copy));
+  launch_and_wait(instance(copy));
   ck_assert_uint_eq(word_at(p), 2);
   ck_assert_uint_eq(word_at(p + 4), 5);
 }
@@ -194,12 +194,12 @@ START_TEST(launches_of_one_instance_run_one_after_the_other)
 {
   CUdeviceptr p = device_bytes(8);
   CUstream a = stream(), b = stream();
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   CUgraphNode n = set_node(g, NULL, p, 1);
   CUgraphExec e = instance(g);
   ok(weir_sim_hold(a));
   ok(cuGraphLaunch(e, a));
-  CUDA_MEMSET_NODE_PARAMS params = words(p, 2, 1);
+  CUDA_MEMSET_NODE_PARAMS params = memset_words_node(p, 2, 1);
   ok(cuGraphExecMemsetNodeSetParams(e, n, &params, primary(0)));
   ok(cuGraphLaunch(e, b)); /* after the first, though its stream is free */
   fails(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
@@ -215,8 +215,8 @@ START_TEST(a_graph_takes_its_place_in_the_stream)
 {
   CUdeviceptr p = device_bytes(8);
   CUstream s = stream();
-  CUgraph g = graph();
-  CUDA_MEMCPY3D copy = line(p + 4, p, 4);
+  CUgraph g = create_graph();
+  CUDA_MEMCPY3D copy = line_copy_node(p + 4, p, 4);
   CUgraphNode n;
   ok(cuGraphAddMemcpyNode(&n, g, NULL, 0, &copy, primary(0)));
   CUgraphExec e = instance(g);
@@ -232,7 +232,7 @@ START_TEST(a_graph_takes_its_place_in_the_stream)
 }
 END_TEST
 
-static void note(void *data)
+static void note_refused_alloc(void *data)
 {
   int *calls = data;
   CUdeviceptr p;
@@ -246,9 +246,9 @@ START_TEST(host_and_event_nodes_run_in_their_place)
   CUevent go, done;
   ok(cuEventCreate(&go, CU_EVENT_DISABLE_TIMING));
   ok(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   CUgraphNode a, b, c;
-  CUDA_HOST_NODE_PARAMS host = {note, &calls};
+  CUDA_HOST_NODE_PARAMS host = {note_refused_alloc, &calls};
   ok(cuGraphAddEventWaitNode(&a, g, NULL, 0, go));
   ok(cuGraphAddHostNode(&b, g, &a, 1, &host));
   ok(cuGraphAddEventRecordNode(&c, g, &b, 1, done));
@@ -272,7 +272,7 @@ END_TEST
 START_TEST(memory_freed_since_is_an_illegal_address)
 {
   CUdeviceptr p = device_bytes(4 << 20);
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   set_node(g, NULL, p, 1);
   CUgraphExec e = instance(g);
   ok(cuMemFree_v2(p));
@@ -285,7 +285,8 @@ END_TEST
 START_TEST(an_instance_is_updated_from_a_graph_of_the_same_shape)
 {
   CUdeviceptr p = device_bytes(8);
-  CUgraph g = graph(), same = graph(), other = graph(), longer = graph();
+  CUgraph g = create_graph(), same = create_graph(), other = create_graph(),
+          longer = create_graph();
   set_node(g, set_node(g, NULL, p, 1), p + 4, 2);
   set_node(same, set_node(same, NULL, p, 3), p + 4, 4);
   CUgraphNode n, m;
@@ -296,7 +297,7 @@ START_TEST(an_instance_is_updated_from_a_graph_of_the_same_shape)
   CUgraphExecUpdateResultInfo info;
   ok(cuGraphExecUpdate_v2(e, same, &info));
   ck_assert_int_eq(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
-  run(e);
+  launch_and_wait(e);
   ck_assert_uint_eq(word_at(p), 3);
   ck_assert_uint_eq(word_at(p + 4), 4);
   fails(cuGraphExecUpdate_v2(e, other, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
@@ -314,9 +315,9 @@ START_TEST(a_user_object_ends_with_its_last_reference)
 {
   static int calls;
   CUuserObject o;
-  CUgraph g = graph(), copy;
-  fails(cuUserObjectCreate(&o, &calls, note, 1, 0), CUDA_ERROR_INVALID_VALUE);
-  ok(cuUserObjectCreate(&o, &calls, note, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  CUgraph g = create_graph(), copy;
+  fails(cuUserObjectCreate(&o, &calls, note_refused_alloc, 1, 0), CUDA_ERROR_INVALID_VALUE);
+  ok(cuUserObjectCreate(&o, &calls, note_refused_alloc, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   ok(cuGraphRetainUserObject(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
   ok(cuGraphClone(&copy, g));
   CUgraphExec e = instance(g);
@@ -337,7 +338,7 @@ END_TEST
 START_TEST(a_graph_is_drawn_with_its_kernels_names)
 {
   CUdeviceptr p = device_bytes(4);
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   set_node(g, set_node(g, NULL, p, 1), p, 2);
   char path[] = "/tmp/weir-graph-XXXXXX";
   int file = mkstemp(path);
@@ -365,5 +366,5 @@ int main(void)
                                 a_user_object_ends_with_its_last_reference,
                                 a_graph_is_drawn_with_its_kernels_names,
                                 NULL};
-  return run_tests("sim_graph", tests, start);
+  return run_tests("sim_graph", tests, set_up_device0);
 }

@@ -19,7 +19,7 @@ static cuuint64_t graph_bytes(CUgraphMem_attribute a)
 
 START_TEST(an_allocation_lives_from_its_launch_to_its_free)
 {
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   CUgraphNode a;
   CUDA_MEM_ALLOC_NODE_PARAMS params = alloc_params(100);
   ok(cuGraphAddMemAllocNode(&a, g, NULL, 0, &params));
@@ -32,7 +32,7 @@ START_TEST(an_allocation_lives_from_its_launch_to_its_free)
   fails(cuGraphClone(&clone, g), CUDA_ERROR_NOT_SUPPORTED);
   fails(cuGraphDestroyNode(a), CUDA_ERROR_NOT_SUPPORTED);
   fails(cuMemFree_v2(params.dptr), CUDA_ERROR_INVALID_VALUE);
-  run(e);
+  launch_and_wait(e);
   ck_assert_uint_eq(word_at(params.dptr), 7);
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), GRANULE);
   CUstream s = stream();
@@ -60,7 +60,7 @@ END_TEST
  */
 START_TEST(memory_of_graphs_is_used_until_it_is_trimmed)
 {
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   CUgraphNode a, f;
   CUDA_MEM_ALLOC_NODE_PARAMS params = alloc_params(GRANULE);
   ok(cuGraphAddMemAllocNode(&a, g, NULL, 0, &params));
@@ -76,16 +76,16 @@ START_TEST(memory_of_graphs_is_used_until_it_is_trimmed)
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), GRANULE);
   ok(cuDeviceGraphMemTrim(0));
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
-  run(e);
+  launch_and_wait(e);
   ok(cuGraphExecDestroy(e));
   ok(cuGraphDestroy(g));
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), GRANULE);
-  g = graph(); /* the pages of a graph that is gone serve the next */
+  g = create_graph(); /* the pages of a graph that is gone serve the next */
   ok(cuGraphAddMemAllocNode(&a, g, NULL, 0, &params));
   ok(cuGraphAddMemFreeNode(&f, g, &a, 1, params.dptr));
   e = instance(g);
-  run(e);
+  launch_and_wait(e);
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), GRANULE);
   ok(cuGraphExecDestroy(e));
   ok(cuGraphDestroy(g));
@@ -96,7 +96,7 @@ END_TEST
 
 START_TEST(an_allocation_is_freed_once_by_its_graph_or_another)
 {
-  CUgraph g = graph(), other = graph();
+  CUgraph g = create_graph(), other = create_graph();
   CUgraphNode a, f;
   CUDA_MEM_ALLOC_NODE_PARAMS params = alloc_params(3 << 20);
   ok(cuGraphAddMemAllocNode(&a, g, NULL, 0, &params));
@@ -105,10 +105,10 @@ START_TEST(an_allocation_is_freed_once_by_its_graph_or_another)
   fails(cuGraphAddMemFreeNode(&f, other, NULL, 0, params.dptr), CUDA_ERROR_INVALID_VALUE);
   fails(cuGraphAddMemFreeNode(&f, g, &a, 1, device_bytes(4)), CUDA_ERROR_INVALID_VALUE);
   CUgraphExec e = instance(g);
-  run(e);
-  run(e);
+  launch_and_wait(e);
+  launch_and_wait(e);
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 2 * GRANULE);
-  CUgraph third = graph();
+  CUgraph third = create_graph();
   CUDA_MEM_ALLOC_NODE_PARAMS kept = alloc_params(4);
   ok(cuGraphAddMemAllocNode(&a, third, NULL, 0, &kept));
   ok(cuGraphAddMemFreeNode(&f, other, NULL, 0, kept.dptr));
@@ -131,7 +131,7 @@ END_TEST
 
 START_TEST(a_launch_without_room_for_its_memory_fails)
 {
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   CUgraphNode a;
   CUDA_MEM_ALLOC_NODE_PARAMS params = alloc_params(20 * GRANULE);
   ok(cuGraphAddMemAllocNode(&a, g, NULL, 0, &params));
@@ -181,7 +181,7 @@ static CUgraphNode copy_word(CUgraph g, CUgraphNode after, unsigned *to, CUdevic
 
 START_TEST(an_allocation_after_a_free_in_its_graph_has_its_addresses)
 {
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   CUdeviceptr a, b, c, d, e, f;
   unsigned seen[2] = {0, 0};
   CUgraphNode first = alloc_node(g, NULL, 3 * GRANULE, &a);
@@ -201,7 +201,7 @@ START_TEST(an_allocation_after_a_free_in_its_graph_has_its_addresses)
   fails(cuGraphAddMemFreeNode(&again, g, &freed, 1, a), CUDA_ERROR_INVALID_VALUE);
   alloc_node(g, freed, 3 * GRANULE, &f);
   ck_assert_uint_eq(f, a);
-  run(instance(g));
+  launch_and_wait(instance(g));
   ck_assert_uint_eq(seen[0], 4);
   ck_assert_uint_eq(seen[1], 5);
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 10 * GRANULE);
@@ -223,7 +223,7 @@ START_TEST(a_captured_loop_of_allocations_has_one_address)
     ck_assert_uint_eq(p[i], p[0]);
   }
   ok(cuStreamEndCapture(s, &g));
-  run(instance(g));
+  launch_and_wait(instance(g));
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), GRANULE);
 }
 END_TEST
@@ -240,7 +240,7 @@ struct user {
 
 static void make_user(struct user *u, unsigned number, bool frees)
 {
-  CUgraph g = graph();
+  CUgraph g = create_graph();
   CUgraphNode n = alloc_node(g, NULL, PAGES * GRANULE, &u->p);
   CUdeviceptr last = u->p + PAGES * GRANULE - 4;
   u->number = number;
@@ -382,7 +382,7 @@ END_TEST
 START_TEST(graphs_of_different_sizes_share_what_they_can)
 {
   CUdeviceptr p;
-  CUgraph large = graph(), small = graph();
+  CUgraph large = create_graph(), small = create_graph();
   CUgraphNode n = alloc_node(large, NULL, 5 * GRANULE, &p);
   free_node(large, n, p);
   n = alloc_node(small, NULL, 2 * GRANULE, &p);
@@ -424,5 +424,5 @@ int main(void)
                                 graphs_of_different_sizes_share_what_they_can,
                                 an_upload_gives_a_graph_its_pages,
                                 NULL};
-  return run_tests("sim_graph_memory", tests, start);
+  return run_tests("sim_graph_memory", tests, set_up_device0);
 }

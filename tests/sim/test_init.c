@@ -133,8 +133,8 @@ END_TEST
 
 /* ---- cuGetProcAddress ---- */
 
-static void *look(const char *name, int version, cuuint64_t flags,
-                  CUdriverProcAddressQueryResult want)
+static void *check_entry_point(const char *name, int version, cuuint64_t flags,
+                               CUdriverProcAddressQueryResult want)
 {
   void *p = (void *)1;
   CUdriverProcAddressQueryResult status = 99;
@@ -148,7 +148,7 @@ static void *look(const char *name, int version, cuuint64_t flags,
 }
 
 #define FOUND(name, version, flags, function)                                                      \
-  ck_assert_ptr_eq(look(name, version, flags, CU_GET_PROC_ADDRESS_SUCCESS),                        \
+  ck_assert_ptr_eq(check_entry_point(name, version, flags, CU_GET_PROC_ADDRESS_SUCCESS),           \
                    (void *)(uintptr_t)&function)
 
 START_TEST(the_highest_abi_not_above_the_version)
@@ -157,7 +157,7 @@ START_TEST(the_highest_abi_not_above_the_version)
   FOUND("cuMemAlloc", 13000, 0, cuMemAlloc_v2);
   FOUND("cuMemAlloc", 3010, 0, cuMemAlloc);
   FOUND("cuMemAlloc", 2000, 0, cuMemAlloc);
-  look("cuMemAlloc", 1000, 0, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+  check_entry_point("cuMemAlloc", 1000, 0, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
   FOUND("cuMemPrefetchAsync", 8000, 0, cuMemPrefetchAsync);
   FOUND("cuMemPrefetchAsync", 12020, 0, cuMemPrefetchAsync_v2);
   FOUND("cuCtxSynchronize", 12090, 0, cuCtxSynchronize);
@@ -166,9 +166,9 @@ START_TEST(the_highest_abi_not_above_the_version)
   FOUND("cuGetProcAddress", 12000, 0, cuGetProcAddress_v2);
   FOUND("cuMemcpyBatchAsync", 12080, 0, cuMemcpyBatchAsync);
   FOUND("cuMemcpyBatchAsync", 13000, 0, cuMemcpyBatchAsync_v2);
-  look("cuNoSuchThing", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
-  look("cuMemAlloc_v2", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
-  look("", 0, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  check_entry_point("cuNoSuchThing", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  check_entry_point("cuMemAlloc_v2", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  check_entry_point("", 0, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }
 END_TEST
 
@@ -260,7 +260,7 @@ END_TEST
 
 START_TEST(what_is_not_done_says_so)
 {
-  start();
+  set_up_device0();
   CUmemGenericAllocationHandle h;
   fails(cuMulticastCreate(&h, NULL), CUDA_ERROR_NOT_SUPPORTED);
   fails(cuMemRangeGetAttribute(&h, 0, 0, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
@@ -290,7 +290,7 @@ END_TEST
 
 START_TEST(the_private_tables_are_refused_with_a_sentence)
 {
-  start();
+  set_up_device0();
   int out[2];
   ck_assert_int_eq(pipe(out), 0);
   int old = dup(STDERR_FILENO);
@@ -317,7 +317,7 @@ END_TEST
 
 START_TEST(a_child_of_an_initialised_process_is_told_so)
 {
-  start();
+  set_up_device0();
   CUdeviceptr p = device_bytes(100);
   CUstream s;
   ok(cuStreamCreate(&s, 0));
@@ -349,7 +349,7 @@ START_TEST(a_child_forked_before_cuInit_can_initialise)
   pid_t child = fork();
   if (!child) {
     CUdeviceptr p;
-    start();
+    set_up_device0();
     _exit(cuMemAlloc_v2(&p, 100) || cuMemsetD8_v2(p, 1, 100) || cuCtxSynchronize());
   }
   int status;
@@ -369,7 +369,7 @@ START_TEST(exit_with_work_that_never_ends_is_an_ordinary_exit)
 {
   pid_t child = fork();
   if (!child) {
-    start();
+    set_up_device0();
     CUstream s;
     ok(cuStreamCreate(&s, 0));
     CUdeviceptr p = device_bytes(1 << 20);

@@ -27,12 +27,12 @@ static pid_t other(int (*work)(int in, int out))
   return child;
 }
 
-static void tell(int out, const void *what, size_t bytes)
+static void write_whole_message(int out, const void *what, size_t bytes)
 {
   ck_assert_int_eq((int)write(out, what, bytes), (int)bytes);
 }
 
-static bool hear(int in, void *what, size_t bytes)
+static bool read_whole_message(int in, void *what, size_t bytes)
 {
   return read(in, what, bytes) == (ssize_t)bytes;
 }
@@ -58,7 +58,7 @@ static int uses_memory(int in, int out)
   CUipcMemHandle h;
   CUdeviceptr p, again;
   unsigned word = 0;
-  if (start_other() || !hear(in, &h, sizeof h)) return 1;
+  if (start_other() || !read_whole_message(in, &h, sizeof h)) return 1;
   if (cuIpcOpenMemHandle_v2(&p, h, 0) != CUDA_ERROR_INVALID_VALUE) return 2;
   if (cuIpcOpenMemHandle_v2(&p, h, LAZY)) return 3;
   if (cuIpcOpenMemHandle_v2(&again, h, LAZY) || again != p) return 4;
@@ -69,15 +69,15 @@ static int uses_memory(int in, int out)
   if (cuIpcGetMemHandle(&h, p) != CUDA_ERROR_INVALID_VALUE) return 9;
   if (cuIpcCloseMemHandle(p) || cuMemcpyDtoH_v2(&word, p, 4)) return 10;
   if (cuIpcCloseMemHandle(p) || cuIpcCloseMemHandle(p) != CUDA_ERROR_INVALID_VALUE) return 11;
-  tell(out, &word, 4);
-  if (!hear(in, &h, sizeof h)) return 12;
+  write_whole_message(out, &word, 4);
+  if (!read_whole_message(in, &h, sizeof h)) return 12;
   return cuIpcOpenMemHandle_v2(&p, h, LAZY) == CUDA_ERROR_INVALID_HANDLE ? 0 : 13;
 }
 
 START_TEST(memory_is_one_in_two_processes_until_it_is_freed)
 {
   pid_t child = other(uses_memory);
-  start();
+  set_up_device0();
   CUdeviceptr before = device_bytes(100), p = device_bytes(400);
   CUipcMemHandle h, second;
   ok(cuMemsetD32_v2(p, 5, 100));
@@ -89,9 +89,9 @@ START_TEST(memory_is_one_in_two_processes_until_it_is_freed)
   fails(cuIpcGetMemHandle(NULL, p), CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr mine;
   fails(cuIpcOpenMemHandle_v2(&mine, h, LAZY), CUDA_ERROR_INVALID_CONTEXT); /* its own */
-  tell(to_other[1], &h, sizeof h);
+  write_whole_message(to_other[1], &h, sizeof h);
   unsigned word = 0;
-  ck_assert(hear(from_other[0], &word, 4));
+  ck_assert(read_whole_message(from_other[0], &word, 4));
   ck_assert_uint_eq(word, 6);
   ok(cuMemcpyDtoH_v2(&word, p, 4));
   ck_assert_uint_eq(word, 6);
@@ -99,7 +99,7 @@ START_TEST(memory_is_one_in_two_processes_until_it_is_freed)
   CUdeviceptr same = device_bytes(400);
   ok(cuIpcGetMemHandle(&second, same));
   if (same == p) ck_assert_mem_ne(&h, &second, sizeof h);
-  tell(to_other[1], &h, sizeof h);
+  write_whole_message(to_other[1], &h, sizeof h);
   ended_well(child);
   ok(cuMemFree_v2(before));
 }
@@ -122,7 +122,7 @@ static int uses_pool(int in, int out)
   CUdeviceptr p, q;
   CUstream s;
   unsigned word = 0;
-  if (start_other() || cuStreamCreate(&s, 0) || !hear(in, &e, sizeof e)) return 1;
+  if (start_other() || cuStreamCreate(&s, 0) || !read_whole_message(in, &e, sizeof e)) return 1;
   (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", e.pid, e.file);
   int file = open(path, O_RDONLY);
   if (file < 0) return 2;
@@ -140,14 +140,14 @@ static int uses_pool(int in, int out)
   if (cuStreamSynchronize(s)) return 11;
   if (cuMemPoolImportPointer(&q, pool, &e.data) || cuMemFree_v2(q)) return 12;
   if (cuMemPoolDestroy(pool)) return 13;
-  tell(out, &word, 4);
+  write_whole_message(out, &word, 4);
   return 0;
 }
 
 START_TEST(a_pools_memory_is_one_in_two_processes)
 {
   pid_t child = other(uses_pool);
-  start();
+  set_up_device0();
   CUmemoryPool pool, plain;
   CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                           .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
@@ -171,9 +171,9 @@ START_TEST(a_pools_memory_is_one_in_two_processes)
   ok(cuMemPoolExportPointer(&e.data, p));
   ok(cuMemsetD32_v2(p, 5, 100));
   ok(cuCtxSynchronize());
-  tell(to_other[1], &e, sizeof e);
+  write_whole_message(to_other[1], &e, sizeof e);
   unsigned word = 0;
-  ck_assert(hear(from_other[0], &word, 4));
+  ck_assert(read_whole_message(from_other[0], &word, 4));
   ended_well(child);
   ok(cuMemcpyDtoH_v2(&word, p + 4, 4));
   ck_assert_uint_eq(word, 6);
@@ -188,7 +188,7 @@ END_TEST
 
 START_TEST(only_plain_allocations_are_exported)
 {
-  start();
+  set_up_device0();
   CUipcMemHandle h;
   CUdeviceptr p;
   unsigned can = 9;
@@ -217,20 +217,21 @@ static int exports_and_ends(int in, int out)
   if (start_other() || cuMemAlloc_v2(&p, 400) || cuIpcGetMemHandle(&h, p)) return 1;
   if (cuEventCreate(&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING)) return 2;
   if (cuIpcGetEventHandle(&g, e)) return 3;
-  tell(out, &h, sizeof h);
-  tell(out, &g, sizeof g);
+  write_whole_message(out, &h, sizeof h);
+  write_whole_message(out, &g, sizeof g);
   return 0;
 }
 
 START_TEST(handles_of_a_process_that_ended_are_dead)
 {
   pid_t child = other(exports_and_ends);
-  start();
+  set_up_device0();
   CUipcMemHandle h;
   CUipcEventHandle g;
   CUdeviceptr p;
   CUevent e;
-  ck_assert(hear(from_other[0], &h, sizeof h) && hear(from_other[0], &g, sizeof g));
+  ck_assert(read_whole_message(from_other[0], &h, sizeof h) &&
+            read_whole_message(from_other[0], &g, sizeof g));
   ended_well(child);
   fails(cuIpcOpenMemHandle_v2(&p, h, LAZY), CUDA_ERROR_MAP_FAILED);
   fails(cuIpcOpenEventHandle(&e, g), CUDA_ERROR_MAP_FAILED);
@@ -244,18 +245,18 @@ static int exports_and_waits(int in, int out)
   char byte;
   if (start_other() || cuMemAlloc_v2(&p, 4 << 20) || cuIpcGetMemHandle(&h, p)) return 1;
   if (cuMemsetD8_v2(p, 3, 4 << 20) || cuCtxSynchronize()) return 2;
-  tell(out, &h, sizeof h);
-  return hear(in, &byte, 1) ? 0 : 3;
+  write_whole_message(out, &h, sizeof h);
+  return read_whole_message(in, &byte, 1) ? 0 : 3;
 }
 
 START_TEST(a_context_that_ends_closes_what_it_opened)
 {
   pid_t child = other(exports_and_waits);
-  start();
+  set_up_device0();
   CUipcMemHandle h;
   CUdeviceptr p;
   CUcontext c;
-  ck_assert(hear(from_other[0], &h, sizeof h));
+  ck_assert(read_whole_message(from_other[0], &h, sizeof h));
   ok(cuCtxCreate_v2(&c, 0, 0));
   ok(cuIpcOpenMemHandle_v2(&p, h, LAZY));
   unsigned char byte = 0;
@@ -266,7 +267,7 @@ START_TEST(a_context_that_ends_closes_what_it_opened)
   fails(cuIpcCloseMemHandle(p), CUDA_ERROR_INVALID_VALUE);
   ok(cuIpcOpenMemHandle_v2(&p, h, LAZY));
   ok(cuIpcCloseMemHandle(p));
-  tell(to_other[1], "x", 1);
+  write_whole_message(to_other[1], "x", 1);
   ended_well(child);
 }
 END_TEST
@@ -280,15 +281,16 @@ static int uses_event(int in, int out)
   CUevent e;
   CUstream s;
   char byte;
-  if (start_other() || !hear(in, &h, sizeof h) || cuIpcOpenEventHandle(&e, h)) return 1;
+  if (start_other() || !read_whole_message(in, &h, sizeof h) || cuIpcOpenEventHandle(&e, h))
+    return 1;
   if (cuStreamCreate(&s, CU_STREAM_NON_BLOCKING) || cuEventQuery(e) != CUDA_ERROR_NOT_READY)
     return 2;
   if (cuStreamWaitEvent(s, e, 0) || cuStreamQuery(s) != CUDA_ERROR_NOT_READY) return 3;
-  tell(out, "w", 1);
+  write_whole_message(out, "w", 1);
   if (cuStreamSynchronize(s) || cuEventQuery(e)) return 4;
   if (weir_sim_hold(s) || cuEventRecord(e, s)) return 5;
-  tell(out, "r", 1);
-  if (!hear(in, &byte, 1) || weir_sim_release(s) || cuStreamSynchronize(s)) return 6;
+  write_whole_message(out, "r", 1);
+  if (!read_whole_message(in, &byte, 1) || weir_sim_release(s) || cuStreamSynchronize(s)) return 6;
   float ms;
   if (cuEventElapsedTime_v2(&ms, e, e) != CUDA_ERROR_INVALID_HANDLE) return 7;
   return cuEventDestroy_v2(e) ? 8 : 0;
@@ -297,7 +299,7 @@ static int uses_event(int in, int out)
 START_TEST(an_event_orders_streams_of_two_processes)
 {
   pid_t child = other(uses_event);
-  start();
+  set_up_device0();
   CUevent e;
   CUstream s;
   CUipcEventHandle h;
@@ -311,14 +313,14 @@ START_TEST(an_event_orders_streams_of_two_processes)
   ok(weir_sim_hold(s));
   ok(cuEventRecord(e, s));
   fails(cuEventQuery(e), CUDA_ERROR_NOT_READY);
-  tell(to_other[1], &h, sizeof h);
-  ck_assert(hear(from_other[0], &byte, 1));
+  write_whole_message(to_other[1], &h, sizeof h);
+  ck_assert(read_whole_message(from_other[0], &byte, 1));
   ok(weir_sim_release(s));
-  ck_assert(hear(from_other[0], &byte, 1));
+  ck_assert(read_whole_message(from_other[0], &byte, 1));
   fails(cuEventQuery(e), CUDA_ERROR_NOT_READY); /* the other's recording */
   ok(cuStreamWaitEvent(s, e, 0));
   fails(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
-  tell(to_other[1], "x", 1);
+  write_whole_message(to_other[1], "x", 1);
   ok(cuStreamSynchronize(s));
   ok(cuEventSynchronize(e));
   ended_well(child);
@@ -330,9 +332,10 @@ static int records_and_is_killed(int in, int out)
 {
   CUipcEventHandle h;
   CUevent e;
-  if (start_other() || !hear(in, &h, sizeof h) || cuIpcOpenEventHandle(&e, h)) return 1;
+  if (start_other() || !read_whole_message(in, &h, sizeof h) || cuIpcOpenEventHandle(&e, h))
+    return 1;
   if (weir_sim_hold(NULL) || cuEventRecord(e, NULL)) return 2;
-  tell(out, "r", 1);
+  write_whole_message(out, "r", 1);
   (void)raise(SIGKILL);
   return 3;
 }
@@ -340,14 +343,14 @@ static int records_and_is_killed(int in, int out)
 START_TEST(nobody_waits_for_a_process_that_was_killed)
 {
   pid_t child = other(records_and_is_killed);
-  start();
+  set_up_device0();
   CUevent e;
   CUipcEventHandle h;
   char byte;
   ok(cuEventCreate(&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
   ok(cuIpcGetEventHandle(&h, e));
-  tell(to_other[1], &h, sizeof h);
-  ck_assert(hear(from_other[0], &byte, 1));
+  write_whole_message(to_other[1], &h, sizeof h);
+  ck_assert(read_whole_message(from_other[0], &byte, 1));
   ck_assert_int_eq(waitpid(child, NULL, 0), child);
   ok(cuEventSynchronize(e));
 }
@@ -355,7 +358,7 @@ END_TEST
 
 START_TEST(only_interprocess_events_are_exported)
 {
-  start();
+  set_up_device0();
   CUevent e;
   CUipcEventHandle h;
   fails(cuEventCreate(&e, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);

@@ -286,5 +286,5 @@ int main(void)
                                 freeing_waits_for_the_device,
                                 old_entry_points_for_32_bit_addresses_say_they_are_not_supported,
                                 NULL};
-  return run_tests("sim_memory", tests, start);
+  return run_tests("sim_memory", tests, set_up_device0);
 }

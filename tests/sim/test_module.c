@@ -19,7 +19,7 @@ static const uint32_t axpy_sizes[] = {4, 4, 8, 8};
 EXPORT const struct weir_twin weir_twin_axpy = {1, 4, axpy_sizes, axpy, "axpy", NULL, 0};
 
 /* Marks every thread of a 3-D grid once; sums block indices in shared memory. */
-static void mark(void *const *arg, const struct weir_twin_thread *t)
+static void mark_grid_threads(void *const *arg, const struct weir_twin_thread *t)
 {
   uint32_t *out = *(uint32_t **)arg[0], *sum = t->shared;
   size_t block =
@@ -29,7 +29,8 @@ static void mark(void *const *arg, const struct weir_twin_thread *t)
   out[block * t->block[0] * t->block[1] * t->block[2] + thread] += ++*sum;
 }
 static const uint32_t mark_sizes[] = {8};
-EXPORT const struct weir_twin weir_twin_mark = {1, 1, mark_sizes, mark, "mark", NULL, 0};
+EXPORT const struct weir_twin weir_twin_mark = {1,      1,    mark_sizes, mark_grid_threads,
+                                                "mark", NULL, 0};
 
 static void crash(void *const *arg, const struct weir_twin_thread *t)
 {
@@ -72,7 +73,7 @@ static const char ptx[] = "// made by hand\n"
                           ".visible .entry twinless()\n{ ret; }\n"
                           ".func helper() { ret; }\n";
 
-static CUmodule load(void)
+static CUmodule load_ptx_module(void)
 {
   CUmodule m;
   ok(cuModuleLoadData(&m, ptx));
@@ -82,7 +83,7 @@ static CUmodule load(void)
 static CUfunction function(const char *name)
 {
   CUfunction f;
-  ok(cuModuleGetFunction(&f, load(), name));
+  ok(cuModuleGetFunction(&f, load_ptx_module(), name));
   return f;
 }
 
@@ -108,7 +109,7 @@ END_TEST
 
 START_TEST(functions_are_found_by_whole_names)
 {
-  CUmodule m = load();
+  CUmodule m = load_ptx_module();
   CUfunction f, g;
   const char *name;
   ok(cuModuleGetFunction(&f, m, "twinless"));
@@ -224,7 +225,7 @@ END_TEST
 
 START_TEST(variables_have_storage_of_their_module)
 {
-  CUmodule m = load(), n = load();
+  CUmodule m = load_ptx_module(), n = load_ptx_module();
   CUdeviceptr p, q, again;
   size_t bytes;
   ok(cuModuleGetGlobal_v2(&p, &bytes, m, "table"));
@@ -248,7 +249,7 @@ END_TEST
 START_TEST(a_variable_can_be_defined_from_outside)
 {
   int initial[3] = {1, 2, 3}, got[3];
-  CUmodule m = load(), n = load();
+  CUmodule m = load_ptx_module(), n = load_ptx_module();
   CUdeviceptr p;
   size_t bytes;
   ok(weir_sim_define_global(m, "mine", sizeof initial, initial));
@@ -549,7 +550,7 @@ static int child_after_a_launch(void (*before)(void), void (*after)(void))
   pid_t pid = fork();
   if (!pid) {
     if (before) before();
-    start();
+    set_up_device0();
     uint32_t zero = 0;
     CUdeviceptr p = device_bytes(4);
     ok(cuMemcpyHtoD_v2(p, &zero, 4));
@@ -707,5 +708,5 @@ int main(void)
   };
   const TTest *const bare[] = {a_blocking_launch_returns_its_own_error,
                                the_programs_own_faults_stay_its_own, NULL};
-  return run_groups("sim_module", tests, start, bare);
+  return run_groups("sim_module", tests, set_up_device0, bare);
 }

@@ -8,7 +8,7 @@ static CUstream stream(void)
   return s;
 }
 
-static CUmemoryPool pool(void)
+static CUmemoryPool create_device_pool(void)
 {
   CUmemoryPool p;
   CUmemPoolProps props;
@@ -120,7 +120,7 @@ END_TEST
 START_TEST(a_pool_keeps_up_to_its_threshold)
 {
   CUstream s = stream();
-  CUmemoryPool p = pool();
+  CUmemoryPool p = create_device_pool();
   cuuint64_t threshold = 100 << 20, zero = 0;
   CUdeviceptr a, b;
   ok(cuMemPoolSetAttribute(p, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
@@ -152,7 +152,7 @@ END_TEST
 START_TEST(what_a_pool_keeps_is_given_back_before_memory_runs_out)
 {
   CUstream s = stream();
-  CUmemoryPool p = pool();
+  CUmemoryPool p = create_device_pool();
   cuuint64_t all = UINT64_MAX;
   CUdeviceptr a;
   ok(weir_sim_set_memory(0, 8 << 20));
@@ -167,7 +167,7 @@ END_TEST
 
 START_TEST(a_device_has_a_default_pool_and_a_current_one)
 {
-  CUmemoryPool d, c, mine = pool();
+  CUmemoryPool d, c, mine = create_device_pool();
   ok(cuDeviceGetDefaultMemPool(&d, 0));
   ok(cuDeviceGetMemPool(&c, 0));
   ck_assert_ptr_eq(d, c);
@@ -332,5 +332,5 @@ int main(void)
                                 a_pool_of_the_host_is_memory_of_the_host,
                                 a_pool_holds_no_more_than_its_maximum,
                                 NULL};
-  return run_tests("sim_pool", tests, start);
+  return run_tests("sim_pool", tests, set_up_device0);
 }

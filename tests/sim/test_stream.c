@@ -435,5 +435,5 @@ int main(void)
                                 a_stream_waits_for_a_value_another_writes,
                                 a_batch_of_memory_operations_runs_in_its_order,
                                 NULL};
-  return run_tests("sim_stream", tests, start);
+  return run_tests("sim_stream", tests, set_up_device0);
 }

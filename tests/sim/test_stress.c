@@ -39,12 +39,12 @@ struct walker {
   int called;
 };
 
-static unsigned next(struct walker *w)
+static unsigned next_walker_random(struct walker *w)
 {
   return w->seed = w->seed * 1103515245u + 12345u, w->seed >> 8;
 }
 
-static void note(void *calls)
+static void count_host_call(void *calls)
 {
   atomic_fetch_add((_Atomic int *)calls, 1);
 }
@@ -64,11 +64,11 @@ static CUdeviceptr map_memory(int device)
   return p;
 }
 
-static struct slot *live(struct walker *w)
+static struct slot *allocated_slot(struct walker *w)
 {
-  struct slot *s = &w->slot[next(w) % SLOTS];
+  struct slot *s = &w->slot[next_walker_random(w) % SLOTS];
   if (s->memory) return s;
-  s->kind = next(w) % 3;
+  s->kind = next_walker_random(w) % 3;
   if (s->kind == POOLED)
     ok(cuMemAllocAsync(&s->memory, BYTES, w->stream));
   else if (s->kind == PLAIN)
@@ -96,14 +96,14 @@ static void end_slot(struct walker *w, struct slot *s)
 
 /* A capture in this stream and one that joins it, and some launches of what came of it. What is
  * written comes through memory of the graph, whose pages other threads' graphs share. */
-static void graph(struct walker *w, struct slot *s, unsigned char value)
+static void capture_and_launch(struct walker *w, struct slot *s, unsigned char value)
 {
   CUgraph g;
   CUgraphExec e;
   CUstream joins;
   CUdeviceptr own;
   void *arguments[] = {&s->memory};
-  int times = (int)(next(w) % 3);
+  int times = (int)(next_walker_random(w) % 3);
   ok(cuStreamCreate(&joins, CU_STREAM_NON_BLOCKING));
   ok(cuStreamBeginCapture_v2(w->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   ok(cuMemAllocAsync(&own, BYTES, w->stream));
@@ -114,7 +114,7 @@ static void graph(struct walker *w, struct slot *s, unsigned char value)
   ok(cuStreamWaitEvent(joins, w->event, 0));
   ok(cuLaunchKernel(w->function, BYTES / 100, 1, 1, 100, 1, 1, 0, joins, arguments, NULL));
   ok(cuEventRecord(w->event, joins));
-  ok(cuLaunchHostFunc(w->stream, note, &w->calls));
+  ok(cuLaunchHostFunc(w->stream, count_host_call, &w->calls));
   ok(cuStreamWaitEvent(w->stream, w->event, 0));
   ok(cuStreamEndCapture(w->stream, &g));
   ok(cuGraphInstantiateWithFlags(&e, g, 0));
@@ -134,12 +134,12 @@ static void compare(struct walker *w, struct slot *s)
   ck_assert_mem_eq(got, s->model, BYTES);
 }
 
-static void step(struct walker *w)
+static void step_walker(struct walker *w)
 {
-  struct slot *s = live(w), *t;
-  size_t at = next(w) % BYTES, n = next(w) % (BYTES - at) + 1;
-  unsigned char value = (unsigned char)next(w);
-  switch (next(w) % 11) {
+  struct slot *s = allocated_slot(w), *t;
+  size_t at = next_walker_random(w) % BYTES, n = next_walker_random(w) % (BYTES - at) + 1;
+  unsigned char value = (unsigned char)next_walker_random(w);
+  switch (next_walker_random(w) % 11) {
   case 0:
     ok(cuMemsetD8Async(s->memory + at, value, n, w->stream));
     memset(s->model + at, value, n);
@@ -153,7 +153,7 @@ static void step(struct walker *w)
     break;
   }
   case 2:
-    t = live(w);
+    t = allocated_slot(w);
     if (t == s) break;
     ok(cuMemcpyDtoDAsync_v2(t->memory + at, s->memory + at, n, w->stream));
     memcpy(t->model + at, s->model + at, n);
@@ -168,11 +168,11 @@ static void step(struct walker *w)
   case 4: /* over to a stream made after the event */
     ok(cuEventRecord(w->event, w->stream));
     ok(cuStreamDestroy_v2(w->stream));
-    ok(cuStreamCreate(&w->stream, next(w) % 2 ? CU_STREAM_NON_BLOCKING : 0));
+    ok(cuStreamCreate(&w->stream, next_walker_random(w) % 2 ? CU_STREAM_NON_BLOCKING : 0));
     ok(cuStreamWaitEvent(w->stream, w->event, 0));
     break;
   case 5:
-    ok(cuLaunchHostFunc(w->stream, note, &w->calls));
+    ok(cuLaunchHostFunc(w->stream, count_host_call, &w->calls));
     w->called++;
     break;
   case 6:
@@ -187,7 +187,7 @@ static void step(struct walker *w)
     ck_assert_mem_eq(w->pinned, s->model, BYTES);
     break;
   case 9:
-    graph(w, s, value);
+    capture_and_launch(w, s, value);
     break;
   default: {
     CUresult q = cuStreamQuery(w->stream);
@@ -196,7 +196,7 @@ static void step(struct walker *w)
   }
 }
 
-static void *walk(void *p)
+static void *run_walker(void *p)
 {
   struct walker *w = p;
   CUmodule m;
@@ -207,7 +207,7 @@ static void *walk(void *p)
   ok(cuEventCreate(&w->event, CU_EVENT_DISABLE_TIMING));
   w->pinned = pinned_bytes(BYTES);
   for (int i = 0; i < w->steps; i++)
-    step(w);
+    step_walker(w);
   for (int i = 0; i < SLOTS; i++)
     if (w->slot[i].memory) compare(w, &w->slot[i]);
   ok(cuStreamSynchronize(w->stream));
@@ -229,7 +229,7 @@ static void walks(int threads, int steps, unsigned seed)
     w[i].seed = seed + (unsigned)i * 7919u;
     w[i].steps = steps;
     w[i].device = i % 2;
-    ck_assert_int_eq(pthread_create(&thread[i], NULL, walk, &w[i]), 0);
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, run_walker, &w[i]), 0);
   }
   for (int i = 0; i < threads; i++)
     pthread_join(thread[i], NULL);
@@ -291,7 +291,7 @@ START_TEST(contexts_come_and_go_under_other_threads)
 {
   pthread_t thread;
   struct walker w = {.seed = 5, .steps = 500, .device = 1};
-  pthread_create(&thread, NULL, walk, &w);
+  pthread_create(&thread, NULL, run_walker, &w);
   for (int i = 0; i < 30; i++) {
     CUcontext c;
     CUstream s;
@@ -312,5 +312,5 @@ int main(void)
   const TTest *const tests[] = {one_thread_long, many_threads,
                                 legacy_and_per_thread_default_streams_of_many_threads,
                                 contexts_come_and_go_under_other_threads, NULL};
-  return run_tests("sim_stress", tests, start);
+  return run_tests("sim_stress", tests, set_up_device0);
 }

@@ -47,7 +47,7 @@ static CUtexObject texture(const CUDA_RESOURCE_DESC *r, CUaddress_mode mode, CUf
   return t;
 }
 
-static float at(CUtexObject t, unsigned ways, float x, float y, float z, int layer)
+static float sample_texture_at(CUtexObject t, unsigned ways, float x, float y, float z, int layer)
 {
   const float place[3] = {x, y, z};
   float out[4];
@@ -105,13 +105,13 @@ START_TEST(coordinates_outside_follow_the_address_mode)
         .addressMode = {mode, mode, mode}, .flags = NORMALIZED, .borderColor = {7, 0, 0, 0}};
     CUtexObject t;
     ok(cuTexObjectCreate(&t, &r, &how, NULL));
-    same(at(t, 1, normalized[i].x, 0, 0, 0), normalized[i].value);
+    same(sample_texture_at(t, 1, normalized[i].x, 0, 0, 0), normalized[i].value);
   }
   CUtexObject t = texture(&r, CU_TR_ADDRESS_MODE_WRAP, CU_TR_FILTER_MODE_POINT, 0);
-  same(at(t, 1, 5.0f, 0, 0, 0), 40); /* not normalised: wrap becomes clamp */
-  same(at(t, 1, 1.99f, 0, 0, 0), 20);
-  same(at(t, 1, NAN, 0, 0, 0), 10);
-  same(at(t, 1, 1e30f, 0, 0, 0), 40);
+  same(sample_texture_at(t, 1, 5.0f, 0, 0, 0), 40); /* not normalised: wrap becomes clamp */
+  same(sample_texture_at(t, 1, 1.99f, 0, 0, 0), 20);
+  same(sample_texture_at(t, 1, NAN, 0, 0, 0), 10);
+  same(sample_texture_at(t, 1, 1e30f, 0, 0, 0), 40);
 }
 END_TEST
 
@@ -122,17 +122,17 @@ START_TEST(linear_filtering_is_between_centres_in_steps_of_a_256th)
   fill_array(a, plane, 8, 2, 1);
   CUDA_RESOURCE_DESC r = on_array(a);
   CUtexObject t = texture(&r, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0);
-  same(at(t, 2, 0.5f, 0.5f, 0, 0), 0);
-  same(at(t, 2, 1.5f, 1.5f, 0, 0), 300);
-  same(at(t, 2, 1.0f, 1.0f, 0, 0), 150);
-  same(at(t, 2, 0.75f, 0.5f, 0, 0), 25);
-  same(at(t, 2, 0.5f + 1.0f / 1024, 0.5f, 0, 0), 0); /* less than half a step */
-  same(at(t, 2, -9, 9, 0, 0), 200);
+  same(sample_texture_at(t, 2, 0.5f, 0.5f, 0, 0), 0);
+  same(sample_texture_at(t, 2, 1.5f, 1.5f, 0, 0), 300);
+  same(sample_texture_at(t, 2, 1.0f, 1.0f, 0, 0), 150);
+  same(sample_texture_at(t, 2, 0.75f, 0.5f, 0, 0), 25);
+  same(sample_texture_at(t, 2, 0.5f + 1.0f / 1024, 0.5f, 0, 0), 0); /* less than half a step */
+  same(sample_texture_at(t, 2, -9, 9, 0, 0), 200);
   t = texture(&r, CU_TR_ADDRESS_MODE_BORDER, CU_TR_FILTER_MODE_LINEAR, 0);
-  same(at(t, 2, 2.0f, 1.5f, 0, 0), 150); /* half of it is border: 0 */
+  same(sample_texture_at(t, 2, 2.0f, 1.5f, 0, 0), 150); /* half of it is border: 0 */
   t = texture(&r, CU_TR_ADDRESS_MODE_WRAP, CU_TR_FILTER_MODE_LINEAR, NORMALIZED);
-  same(at(t, 2, 0.0f, 0.25f, 0, 0), 50);
-  same(at(t, 2, 0.5f, 0.5f, 0, 0), 150);
+  same(sample_texture_at(t, 2, 0.0f, 0.25f, 0, 0), 50);
+  same(sample_texture_at(t, 2, 0.5f, 0.5f, 0, 0), 150);
 }
 END_TEST
 
@@ -187,7 +187,7 @@ START_TEST(pitched_memory_layers_slices_and_faces_are_found)
   r.res.pitch2D.numChannels = 1;
   r.res.pitch2D.width = r.res.pitch2D.height = 2;
   r.res.pitch2D.pitchInBytes = pitch;
-  same(at(texture(&r, 1, 0, 0), 2, 1.5f, 1.5f, 0, 0), 5);
+  same(sample_texture_at(texture(&r, 1, 0, 0), 2, 1.5f, 1.5f, 0, 0), 5);
   CUtexObject t;
   CUDA_TEXTURE_DESC how = {.flags = 0};
   r.res.pitch2D.pitchInBytes = pitch + 4;
@@ -199,11 +199,12 @@ START_TEST(pitched_memory_layers_slices_and_faces_are_found)
   fill_array(layers, values, 8, 2, 6);
   fill_array(cube, values, 8, 2, 6);
   r = on_array(slices);
-  same(at(texture(&r, 1, 0, 0), 3, 1, 0, 4, 0), 17);
-  same(at(texture(&r, 1, 1, 0), 3, 0.5f, 0.5f, 1.0f, 0), 2); /* between slices 0 and 1 */
+  same(sample_texture_at(texture(&r, 1, 0, 0), 3, 1, 0, 4, 0), 17);
+  same(sample_texture_at(texture(&r, 1, 1, 0), 3, 0.5f, 0.5f, 1.0f, 0),
+       2); /* between slices 0 and 1 */
   r = on_array(layers);
-  same(at(texture(&r, 1, 1, 0), 2, 1.0f, 1.0f, 0, 3), 13.5f);
-  same(at(texture(&r, 1, 0, 0), 2, 0, 0, 0, 99), 20); /* the last layer */
+  same(sample_texture_at(texture(&r, 1, 1, 0), 2, 1.0f, 1.0f, 0, 3), 13.5f);
+  same(sample_texture_at(texture(&r, 1, 0, 0), 2, 0, 0, 0, 99), 20); /* the last layer */
   r = on_array(cube);
   t = texture(&r, 1, 0, NORMALIZED);
   static const float ways[6][3] = {{1, .1f, .1f},  {-1, .1f, .1f}, {.1f, 1, .1f},
@@ -313,5 +314,5 @@ int main(void)
                                 an_object_tells_what_it_was_made_of,
                                 a_surface_is_written_by_bytes_and_its_edge_is_kept,
                                 NULL};
-  return run_tests("sim_texture", tests, start);
+  return run_tests("sim_texture", tests, set_up_device0);
 }

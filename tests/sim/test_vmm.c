@@ -457,7 +457,7 @@ START_TEST(an_exported_memory_is_the_same_in_another_process)
   ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
   pid_t child = fork(); /* before this process initialises */
   if (!child) _exit(importer(pair[1]));
-  start();
+  set_up_device0();
   CUmemAllocationProp prop = on_device(2);
   prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   CUmemGenericAllocationHandle h, again;
@@ -490,7 +490,7 @@ START_TEST(without_a_file_for_it_there_is_memory_but_no_mapping)
 {
   struct rlimit small = {1 << 20, 1 << 20};
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-  start();
+  set_up_device0();
   int can = 9;
   ok(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
   ck_assert_int_eq(can, 0);
@@ -605,5 +605,5 @@ int main(void)
                                 NULL};
   const TTest *const bare[] = {an_exported_memory_is_the_same_in_another_process,
                                without_a_file_for_it_there_is_memory_but_no_mapping, NULL};
-  return run_groups("sim_vmm", tests, start, bare);
+  return run_groups("sim_vmm", tests, set_up_device0, bare);
 }

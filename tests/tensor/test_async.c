@@ -25,7 +25,7 @@ static void all_are(const weir_tensor *t, float value)
     ck_assert_msg(x[i] == value, "element %d is %g, not %g", i, (double)x[i], (double)value);
 }
 
-static void start(void)
+static void hold_side_stream(void)
 {
   devices(2);
   side = hold_stream(&held, cuda0);
@@ -39,7 +39,7 @@ static void let_go(void)
 
 START_TEST(to_a_device_from_page_locked_memory_is_only_enqueued)
 {
-  start();
+  hold_side_stream();
   WEIR_TENSOR host = pinned(3);
   WEIR_TENSOR t = NULL;
   WEIR_WITH_STREAM(side) weir_ok(weir_cuda(&t, host, cuda0, true));
@@ -51,7 +51,7 @@ END_TEST
 
 START_TEST(to_page_locked_memory_from_a_device_is_only_enqueued)
 {
-  start();
+  hold_side_stream();
   WEIR_TENSOR t = NULL;
   WEIR_TENSOR host = pinned(0);
   WEIR_TENSOR made = NULL;
@@ -120,7 +120,7 @@ static void copy_in_a_thread(waiting *w, const char *call)
 
 START_TEST(a_copy_that_may_block_is_complete_when_it_returns)
 {
-  start();
+  hold_side_stream();
   WEIR_TENSOR host = pinned(2);
   WEIR_TENSOR back = pinned(0);
   WEIR_TENSOR t = NULL;
@@ -136,7 +136,7 @@ END_TEST
 
 START_TEST(pageable_memory_falls_back_to_waiting)
 {
-  start();
+  hold_side_stream();
   WEIR_TENSOR host = counting(weir_shape(N), WEIR_FLOAT32, cpu);
   WEIR_TENSOR t = NULL;
   WEIR_TENSOR other = pinned(1);
@@ -151,7 +151,7 @@ END_TEST
 
 START_TEST(a_page_locked_block_is_not_reused_before_its_copy_is_done)
 {
-  start();
+  hold_side_stream();
   WEIR_TENSOR t = NULL;
   WEIR_TENSOR early = NULL;
   weir_tensor *host = pinned(7);
@@ -170,7 +170,7 @@ END_TEST
 
 START_TEST(a_page_locked_block_that_is_written_is_not_reused_before)
 {
-  start();
+  hold_side_stream();
   WEIR_TENSOR one = pinned(1);
   WEIR_TENSOR t = NULL;
   weir_ok(weir_cuda(&t, one, cuda0, false));
@@ -187,7 +187,7 @@ END_TEST
 
 START_TEST(a_block_of_the_device_is_kept_for_the_streams_that_were_named)
 {
-  start();
+  hold_side_stream();
   WEIR_TENSOR one = pinned(1);
   WEIR_TENSOR copy = NULL;
   weir_tensor *t;
@@ -255,7 +255,7 @@ END_TEST
 
 START_TEST(a_copy_on_a_device_returns_while_it_is_pending)
 {
-  start();
+  hold_side_stream();
   WEIR_TENSOR host = pinned(8);
   WEIR_TENSOR t = NULL;
   WEIR_TENSOR c = NULL;
@@ -270,7 +270,7 @@ END_TEST
 /* From cuda:0 to cuda:1: behind what is in the source's stream and before what comes there. */
 START_TEST(a_copy_between_devices_is_ordered_in_both_streams)
 {
-  start();
+  hold_side_stream();
   WEIR_TENSOR one = pinned(1);
   WEIR_TENSOR two = pinned(2);
   WEIR_TENSOR zero = pinned(0);
@@ -322,7 +322,7 @@ END_TEST
 
 START_TEST(a_cast_of_page_locked_memory_is_made_on_the_device)
 {
-  start();
+  hold_side_stream();
   WEIR_TENSOR host = pinned(3);
   WEIR_TENSOR t = NULL;
   weir_options o = {.dtype = WEIR_FLOAT16, .device = cuda0, .non_blocking = true};

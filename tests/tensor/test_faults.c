@@ -24,7 +24,7 @@ char *__wrap_strndup(const char *text, size_t most);
 void __wrap_free(void *memory);
 #pragma GCC visibility pop
 
-static bool fails(void)
+static bool allocation_fails(void)
 {
   bool now = fail_at && !--fail_at;
   met |= now;
@@ -33,14 +33,14 @@ static bool fails(void)
 
 void *__wrap_malloc(size_t bytes)
 {
-  void *out = fails() ? NULL : __real_malloc(bytes);
+  void *out = allocation_fails() ? NULL : __real_malloc(bytes);
   live += out != NULL;
   return out;
 }
 
 int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
 {
-  if (fails()) return ENOMEM;
+  if (allocation_fails()) return ENOMEM;
   int bad = __real_posix_memalign(out, alignment, bytes);
   live += !bad;
   return bad;
@@ -48,7 +48,7 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
 
 char *__wrap_strndup(const char *text, size_t most)
 {
-  char *out = fails() ? NULL : __real_strndup(text, most);
+  char *out = allocation_fails() ? NULL : __real_strndup(text, most);
   live += out != NULL;
   return out;
 }
@@ -156,7 +156,7 @@ static weir_status everything(operands *o)
 
 static operands o;
 
-static void start(void)
+static void make_fault_tensors(void)
 {
   devices(2);
   slot_list_most = 0; /* every tensor is an allocation */
@@ -179,7 +179,7 @@ static void operands_are_whole(void)
     EXPECT(all[i], 0, 1, 2, 3, 4, 5);
 }
 
-static uint64_t held(void)
+static uint64_t allocated_on_all_devices(void)
 {
   weir_pinned_stats pinned;
   weir_ok(weir_pinned_get_stats(&pinned));
@@ -189,9 +189,9 @@ static uint64_t held(void)
 
 START_TEST(every_host_allocation_fails_once)
 {
-  start();
+  make_fault_tensors();
   weir_ok(weir_tensor_set_name(o.host, NULL));
-  uint64_t bytes = held();
+  uint64_t bytes = allocated_on_all_devices();
   int64_t blocks = live;
   unsigned n = 0;
   do {
@@ -202,7 +202,7 @@ START_TEST(every_host_allocation_fails_once)
     ck_assert(!wrong);
     if (st) ck_assert_msg(st == WEIR_ENOMEM && met, "%u: %s", n, weir_error_message());
     operands_are_whole();
-    ck_assert_uint_eq(held(), bytes);
+    ck_assert_uint_eq(allocated_on_all_devices(), bytes);
     weir_ok(weir_tensor_set_name(o.host, NULL));
     ck_assert_int_le(live, blocks);
   } while (met);
@@ -221,9 +221,9 @@ START_TEST(every_call_of_the_driver_fails_once)
 {
   char list[64];
   const char *name = calls[_i];
-  start();
+  make_fault_tensors();
   if (!rig_simulated()) return;
-  uint64_t bytes = held();
+  uint64_t bytes = allocated_on_all_devices();
   bool reached = true;
   for (unsigned n = 1; reached && n < 200; n++) {
     weir_ok(weir_memory_empty_cache(cuda0));
@@ -240,7 +240,7 @@ START_TEST(every_call_of_the_driver_fails_once)
     ck_assert(!wrong && (!st || reached));
     weir_ok(everything(&o));
     operands_are_whole();
-    ck_assert_uint_eq(held(), bytes);
+    ck_assert_uint_eq(allocated_on_all_devices(), bytes);
   }
 }
 END_TEST

@@ -7,7 +7,7 @@
 
 enum { N = 1000 };
 
-static bool says(const char *text)
+static bool error_message_has(const char *text)
 {
   return strstr(weir_error_message(), text) != NULL;
 }
@@ -56,8 +56,9 @@ START_TEST(a_late_error_names_the_operations_that_may_have_caused_it)
   weir_status st = weir_sqrt(&root, good);
   weir_status waited = weir_synchronize(cuda0);
   ck_assert_int_eq(waited, WEIR_ECUDA);
-  ck_assert_msg(says("(700)") && says("asynchronous error, first seen at ") &&
-                    says("work enqueued since the last sync: add, mul"),
+  ck_assert_msg(error_message_has("(700)") &&
+                    error_message_has("asynchronous error, first seen at ") &&
+                    error_message_has("work enqueued since the last sync: add, mul"),
                 "%d: %s", (int)st, weir_error_message());
 }
 END_TEST
@@ -84,7 +85,8 @@ static void names_what_was_before(int who)
   (void)snprintf(expected, sizeof expected,
                  "first seen at %s; work enqueued since the last sync: mul", where[who]);
   ck_assert_int_eq(st, WEIR_ECUDA);
-  ck_assert_msg(says("(700)") && says(expected), "%s", weir_error_message());
+  ck_assert_msg(error_message_has("(700)") && error_message_has(expected), "%s",
+                weir_error_message());
 }
 
 START_TEST(a_value_or_a_copy_for_the_host_names_the_operations_before_it)
@@ -184,8 +186,8 @@ START_TEST(launch_blocking_makes_it_the_operations_own)
   weir_ok(weir_add(&sum, good, good));
   ck_assert_int_eq(weir_mul(&product, good, bad), WEIR_ECUDA);
   ck_assert_ptr_null(product);
-  ck_assert_msg(strncmp(weir_error_message(), "mul: ", 5) == 0 && says("(700)") &&
-                    says("(launch blocking: the error is of this operation)"),
+  ck_assert_msg(strncmp(weir_error_message(), "mul: ", 5) == 0 && error_message_has("(700)") &&
+                    error_message_has("(launch blocking: the error is of this operation)"),
                 "%s", weir_error_message());
 }
 END_TEST

@@ -12,7 +12,7 @@ static void prints(const weir_tensor *t, const char *want)
   free(got);
 }
 
-static weir_tensor *of(weir_dtype dtype, weir_shape shape, const double *values)
+static weir_tensor *tensor_of_shape(weir_dtype dtype, weir_shape shape, const double *values)
 {
   weir_tensor *t;
   weir_options o = {.dtype = dtype};
@@ -23,7 +23,7 @@ static weir_tensor *of(weir_dtype dtype, weir_shape shape, const double *values)
 static void prints_values(const char *want, weir_dtype dtype, weir_shape shape,
                           const double *values)
 {
-  WEIR_TENSOR t = of(dtype, shape, values);
+  WEIR_TENSOR t = tensor_of_shape(dtype, shape, values);
   prints(t, want);
 }
 #define PRINTS(want, dtype, ...)                                                                   \
@@ -136,8 +136,8 @@ END_TEST
 
 START_TEST(options_are_obeyed)
 {
-  WEIR_TENSOR a = of(WEIR_FLOAT32, weir_shape(2), (const double[]){1.23456, 2});
-  WEIR_TENSOR big = of(WEIR_FLOAT32, weir_shape(2), (const double[]){1e9, 1.5});
+  WEIR_TENSOR a = tensor_of_shape(WEIR_FLOAT32, weir_shape(2), (const double[]){1.23456, 2});
+  WEIR_TENSOR big = tensor_of_shape(WEIR_FLOAT32, weir_shape(2), (const double[]){1e9, 1.5});
   WEIR_TENSOR ten = counting(weir_shape(10), WEIR_INT64, cpu);
   WEIR_TENSOR twelve = counting(weir_shape(3, 4), WEIR_INT64, cpu);
   weir_ok(weir_set_print_options(&(weir_print_options){2, 1000, 3, 80, 0}));
@@ -176,8 +176,8 @@ END_TEST
 START_TEST(the_longest_numbers_have_room)
 {
   weir_ok(weir_set_print_options(&(weir_print_options){100, 1000, 3, 80, -1}));
-  WEIR_TENSOR t = of(WEIR_FLOAT64, weir_shape(1), (const double[]){-1.5e308});
-  WEIR_TENSOR u = of(WEIR_FLOAT64, weir_shape(1), (const double[]){-0x1.8p-1});
+  WEIR_TENSOR t = tensor_of_shape(WEIR_FLOAT64, weir_shape(1), (const double[]){-1.5e308});
+  WEIR_TENSOR u = tensor_of_shape(WEIR_FLOAT64, weir_shape(1), (const double[]){-0x1.8p-1});
   char *text;
   weir_ok(weir_tensor_to_string(&text, t));
   ck_assert_uint_gt(strlen(text), 308);

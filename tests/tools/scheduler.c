@@ -57,7 +57,7 @@ static struct {
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-static task *find(pid_t pid)
+static task *find_traced_task(pid_t pid)
 {
   for (unsigned i = 0; i < now.count; i++)
     if (now.tasks[i].pid == pid) return &now.tasks[i];
@@ -80,7 +80,7 @@ static unsigned alive(enum side side)
   return n;
 }
 
-static bool held(enum side side)
+static bool side_is_held(enum side side)
 {
   switch (now.phase) {
   case TO_PROGRAM:
@@ -106,7 +106,7 @@ static void let_go(task *t, int signal)
 static void let_all_go(void)
 {
   for (unsigned i = 0; i < now.count; i++)
-    if (now.tasks[i].stopped && now.tasks[i].known && !held(now.tasks[i].side))
+    if (now.tasks[i].stopped && now.tasks[i].known && !side_is_held(now.tasks[i].side))
       let_go(&now.tasks[i], 0);
 }
 
@@ -195,7 +195,7 @@ static const struct call {
 };
 
 /* The step's name, NULL: it is none. */
-static const char *step(pid_t pid, const struct __ptrace_syscall_info *info)
+static const char *step_of_syscall(pid_t pid, const struct __ptrace_syscall_info *info)
 {
   for (const struct call *c = calls; c < calls + sizeof calls / sizeof *calls; c++) {
     if ((uint64_t)c->number != info->entry.nr) continue;
@@ -218,7 +218,7 @@ static void cut_wait(pid_t pid, const struct __ptrace_syscall_info *info)
 #endif
 }
 
-static void note(const char *what)
+static void append_to_trail(const char *what)
 {
   size_t used = strlen(now.out->trail);
   (void)snprintf(now.out->trail + used, sizeof now.out->trail - used, " %s", what);
@@ -288,7 +288,7 @@ static bool at_step(task *t, const char *name)
   t->stopped = true;
   if (ends_phase(t)) {
     if (t->side == PROGRAM) now.at = t->pid;
-    note(name);
+    append_to_trail(name);
     enter_phase(now.phase + 1);
   } else if (now.phase == TO_COLLECTOR && now.waits >= WAITS_AT_MOST) {
     enter_phase(TO_PROGRAMS_END);
@@ -323,12 +323,12 @@ static void on_call(task *t)
   const char *name = NULL;
   long got = ptrace(PTRACE_GET_SYSCALL_INFO, t->pid, sizeof info, &info);
   if (got > 0 && info.op == PTRACE_SYSCALL_INFO_ENTRY && t->side != NOBODY) {
-    name = step(t->pid, &info);
+    name = step_of_syscall(t->pid, &info);
     if (name && t->side == COLLECTOR && now.phase != AT_END) cut_wait(t->pid, &info);
   }
   if (name && at_step(t, name)) return;
   t->stopped = true;
-  if (!held(t->side)) let_go(t, 0);
+  if (!side_is_held(t->side)) let_go(t, 0);
 }
 
 static void on_new_task(const task *parent, bool process)
@@ -336,11 +336,11 @@ static void on_new_task(const task *parent, bool process)
   unsigned long pid = 0;
   (void)ptrace(PTRACE_GETEVENTMSG, parent->pid, NULL, &pid);
   enum side side = parent->side;
-  task *t = find((pid_t)pid);
+  task *t = find_traced_task((pid_t)pid);
   t->known = true;
   t->side = side == COLLECTOR ? NOBODY : side;
   t->process = !process ? parent->process : side == PROGRAM ? ++now.processes : 0;
-  if (t->stopped && !held(t->side)) let_go(t, 0);
+  if (t->stopped && !side_is_held(t->side)) let_go(t, 0);
 }
 
 static void on_exec(task *t)
@@ -348,8 +348,8 @@ static void on_exec(task *t)
   unsigned long former = 0;
   if (!ptrace(PTRACE_GETEVENTMSG, t->pid, NULL, &former) && (pid_t)former != t->pid)
     forget((pid_t)former);
-  find(t->pid)->known = true;
-  t = find(t->pid);
+  find_traced_task(t->pid)->known = true;
+  t = find_traced_task(t->pid);
   look_whose(t);
   if (t->side == PROGRAM && !t->process) t->process = ++now.processes;
 }
@@ -357,7 +357,7 @@ static void on_exec(task *t)
 static void on_stop(pid_t pid, int status)
 {
   int signal = WSTOPSIG(status), event = status >> 16;
-  task *t = find(pid);
+  task *t = find_traced_task(pid);
   if (signal == (SIGTRAP | 0x80)) {
     on_call(t);
     return;
@@ -367,10 +367,10 @@ static void on_stop(pid_t pid, int status)
     on_new_task(t, event != PTRACE_EVENT_CLONE);
   else if (event == PTRACE_EVENT_EXEC)
     on_exec(t);
-  t = find(pid);
+  t = find_traced_task(pid);
   bool first = !t->started && signal == SIGSTOP;
   t->started = true;
-  if (t->known && !held(t->side)) let_go(t, event || first ? 0 : signal);
+  if (t->known && !side_is_held(t->side)) let_go(t, event || first ? 0 : signal);
 }
 
 static void follow(void)
@@ -383,7 +383,7 @@ static void follow(void)
       continue;
     }
     if (pid == now.first) now.out->status = status;
-    bool sided = find(pid)->side != NOBODY;
+    bool sided = find_traced_task(pid)->side != NOBODY;
     forget(pid);
     if (sided) look_for_end();
   }
@@ -422,7 +422,7 @@ static void become_first(const schedule *plan)
   _exit(127);
 }
 
-static bool begin(const schedule *plan)
+static bool start_traced_program(const schedule *plan)
 {
   int status;
   const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE |
@@ -438,8 +438,9 @@ static bool begin(const schedule *plan)
   ck_assert_int_eq(waitpid(now.first, &status, 0), now.first);
   if (!WIFSTOPPED(status)) return false;
   ck_assert_int_eq(ptrace(PTRACE_SETOPTIONS, now.first, NULL, options), 0);
-  *find(now.first) = (task){.pid = now.first, .side = NOBODY, .known = true, .started = true};
-  let_go(find(now.first), 0);
+  *find_traced_task(now.first) =
+      (task){.pid = now.first, .side = NOBODY, .known = true, .started = true};
+  let_go(find_traced_task(now.first), 0);
   return true;
 }
 
@@ -450,7 +451,7 @@ bool scheduler_run(const schedule *plan, walked *out)
   now.plan = plan;
   now.out = out;
   ticker_page *p = new_counters();
-  bool may = begin(plan);
+  bool may = start_traced_program(plan);
   if (may) follow();
   out->begun = atomic_load(&p->begun);
   out->done = atomic_load(&p->done);

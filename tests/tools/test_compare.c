@@ -186,7 +186,7 @@ END_TEST
 
 /* ---- report cache ---------------------------------------------------------------------------- */
 
-static void run(const char *environment, const char *mode, const char *trap)
+static void run_trap_in_mode(const char *environment, const char *mode, const char *trap)
 {
   sh_status(0,
             "XDG_CACHE_HOME=$PWD WEIR_SIM_MEMORY=1G %s $WEIR run --force -o t.db --sim=2 --mode=%s "
@@ -210,16 +210,16 @@ static void expect(const char *python)
 START_TEST(the_report_counts_what_the_trace_has)
 {
   char python[128];
-  run("", "strict", "sizes");
+  run_trap_in_mode("", "strict", "sizes");
   long long hits = ask("t.db", CACHED);
   (void)snprintf(python, sizeof python, "assert c[\"hits\"] == %lld > 0, c", hits);
   expect(python);
   expect("assert c[\"mode\"] == \"strict\" and c[\"waits_kept\"] > 0 == c[\"waits_avoided\"], c");
   expect("assert sum(x[\"count\"] for x in c[\"misses_by_reason\"]) == c[\"misses\"] > 0, c");
   ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process WHERE mode = 'strict'"), 1);
-  run("", "relaxed", "sizes");
+  run_trap_in_mode("", "relaxed", "sizes");
   expect("assert c[\"mode\"] == \"relaxed\" and c[\"waits_kept\"] == 0, c");
-  run("", "observe", "sizes");
+  run_trap_in_mode("", "observe", "sizes");
   expect("assert c[\"mode\"] == \"observe\" and c[\"hits\"] == c[\"misses\"] == 0, c");
 }
 END_TEST
@@ -227,7 +227,7 @@ END_TEST
 /* A wait is a part of its call: in ticks it would be longer on most machines. */
 START_TEST(the_wait_of_a_free_is_no_longer_than_the_free)
 {
-  run("", "strict", "reuse");
+  run_trap_in_mode("", "strict", "reuse");
   ck_assert_int_gt(ask("t.db", "SELECT count(*) FROM event WHERE kind = 2 AND b > 1000000"), 0);
   ck_assert_int_eq(
       ask("t.db", "SELECT count(*) FROM event WHERE kind = 2 AND b > \"end\" - start + 1"), 0);
@@ -236,7 +236,7 @@ END_TEST
 
 START_TEST(relaxed_frees_with_work_under_way_avoid_their_waits)
 {
-  run("", "relaxed", "reuse");
+  run_trap_in_mode("", "relaxed", "reuse");
   expect("assert c[\"waits_avoided\"] > 0, c");
   expect("assert n(\"misses_by_reason\", \"waiting\") > 0, c");
 }
@@ -244,17 +244,17 @@ END_TEST
 
 START_TEST(what_a_graph_may_use_is_told_with_its_frees)
 {
-  run("", "strict", "graph_after_free");
+  run_trap_in_mode("", "strict", "graph_after_free");
   expect("assert n(\"tainted\", \"graph\") > 0 and n(\"frees_left_to_driver\", \"graph\") > 0, c");
 }
 END_TEST
 
 START_TEST(memory_given_back_is_told_by_reason)
 {
-  run("WEIR_CACHE_LIMIT=1M", "strict", "sizes");
+  run_trap_in_mode("WEIR_CACHE_LIMIT=1M", "strict", "sizes");
   expect("assert n(\"given_back\", \"limit\") > 0, c");
   expect("assert c[\"device\"][\"cached_end_bytes\"] <= 1 << 20, c");
-  run("WEIR_SIM_MEMORY=128M", "strict", "out_of_memory");
+  run_trap_in_mode("WEIR_SIM_MEMORY=128M", "strict", "out_of_memory");
   expect("assert n(\"given_back\", \"out_of_memory\") > 0, c");
   /* a tenth of the device, whatever passed through */
   expect("assert 0 < c[\"device\"][\"cached_peak_bytes\"] <= 128 * (1 << 20) // 10, c");
@@ -263,14 +263,14 @@ END_TEST
 
 START_TEST(staging_is_told_and_who_measured_it)
 {
-  run("WEIR_STAGING=on", "strict", "pageable_copies");
+  run_trap_in_mode("WEIR_STAGING=on", "strict", "pageable_copies");
   expect("assert all(s[\"copies\"] > 0 and s[\"gain\"] is None for s in c[\"staging\"][:2]), c");
-  run("", "strict", "pageable_copies");
+  run_trap_in_mode("", "strict", "pageable_copies");
   expect("assert all(s[\"measured_by\"] == \"this program\" for s in c[\"staging\"][:2]), c");
-  run("", "strict", "pageable_copies");
+  run_trap_in_mode("", "strict", "pageable_copies");
   expect("assert all(s[\"measured_by\"] == \"an earlier program\" and s[\"gain\"] > 0"
          " for s in c[\"staging\"][:2]), c");
-  run("WEIR_STAGING=on", "strict", "peer_order");
+  run_trap_in_mode("WEIR_STAGING=on", "strict", "peer_order");
   expect("s = c[\"staging\"][2]; assert s[\"direction\"] == \"p2p\" and s[\"copies\"] == 20, c");
   const outcome *o = sh_status(0, "$WEIR report cache t.db");
   ck_assert_ptr_nonnull(strstr(o->out, "device → device: 20 staged (450 MiB), 0 by the driver"));
@@ -279,7 +279,7 @@ END_TEST
 
 START_TEST(the_text_says_it_in_words)
 {
-  run("", "strict", "graph_after_free");
+  run_trap_in_mode("", "strict", "graph_after_free");
   outcome *o = sh_status(0, "$WEIR report cache t.db");
   ck_assert_ptr_nonnull(strstr(o->out, "Caches, strict\n"));
   ck_assert_ptr_nonnull(strstr(o->out, "a graph may use it"));

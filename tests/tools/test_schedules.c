@@ -55,7 +55,7 @@ static uint64_t calls_held(void)
   return held;
 }
 
-static const char *words(const schedule *s)
+static const char *describe_schedule(const schedule *s)
 {
   static char text[256];
   static const char *const ends[] = {"all go on", "all are killed", "one is killed"};
@@ -70,7 +70,7 @@ static const char *words(const schedule *s)
 static walked try(const schedule *s)
 {
   walked w;
-  if (getenv("WEIR_SCHEDULES")) (void)fprintf(stderr, "%s\n", words(s));
+  if (getenv("WEIR_SCHEDULES")) (void)fprintf(stderr, "%s\n", describe_schedule(s));
   if (!scheduler_run(s, &w)) return w;
   unsigned left = folders_left(s->then != GO_ON);
   uint64_t held = calls_held();
@@ -79,7 +79,7 @@ static walked try(const schedule *s)
   (void)fprintf(
       stderr,
       "FAILED %s (%s ): %llu to %llu calls were made, the traces hold %llu; %u folders left\n",
-      words(s), w.trail, (unsigned long long)w.done, (unsigned long long)w.begun,
+      describe_schedule(s), w.trail, (unsigned long long)w.done, (unsigned long long)w.begun,
       (unsigned long long)held, left);
   return w;
 }
@@ -100,7 +100,7 @@ enum {
 
 static uint64_t seed;
 
-static unsigned below(unsigned n)
+static unsigned draw_below(unsigned n)
 {
   seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
   return (unsigned)((seed >> 33) % n);
@@ -124,19 +124,19 @@ static unsigned length_of(unsigned life, bool preloaded)
   return *length;
 }
 
-static schedule draw(void)
+static schedule draw_schedule(void)
 {
-  unsigned life = below(LIVES);
+  unsigned life = draw_below(LIVES);
   schedule s = {.steps = lives[life],
-                .preloaded = below(2),
-                .turns_before = below(2),
-                .turns_after = below(2)};
-  s.program_at = 1 + below(length_of(life, s.preloaded) + 1);
-  s.collector_at = below(COLLECTOR_STEPS);
+                .preloaded = draw_below(2),
+                .turns_before = draw_below(2),
+                .turns_after = draw_below(2)};
+  s.program_at = 1 + draw_below(length_of(life, s.preloaded) + 1);
+  s.collector_at = draw_below(COLLECTOR_STEPS);
   static const unsigned to[] = {0, UNTIL_END, 1};
-  s.program_to = to[below(3)];
-  if (s.program_to == 1) s.program_to += below(NEAR);
-  s.then = below(3);
+  s.program_to = to[draw_below(3)];
+  if (s.program_to == 1) s.program_to += draw_below(NEAR);
+  s.then = draw_below(3);
   return s;
 }
 
@@ -157,7 +157,7 @@ START_TEST(nothing_is_lost_and_nothing_left_however_the_steps_fall)
   if (!allowed()) return;
   seed = number_of("WEIR_SEED", 1);
   for (unsigned n = number_of("WEIR_SCHEDULES", AT_LEVEL(QUICK, ALL, LONGER)); n > 0; n--) {
-    schedule s = draw();
+    schedule s = draw_schedule();
     (void)try(&s);
   }
   if (getenv("WEIR_SCHEDULES"))

@@ -30,30 +30,30 @@ static void on_done(int signal)
   done = 1;
 }
 
-static void *need(void *p)
+static void *require_symbol(void *p)
 {
   if (p) return p;
   (void)fprintf(stderr, "victim: %s\n", dlerror());
   exit(99);
 }
 
-static int device; /* that call() uses */
+static int device; /* that allocate_and_free_once() uses */
 
 /* One cuMemAlloc and one cuMemFree. */
-static void call(void)
+static void allocate_and_free_once(void)
 {
   static void *contexts[8];
   void **context = &contexts[device];
   unsigned long long pointer;
-  void *cuda = need(dlopen("libcuda.so.1", RTLD_NOW));
-  int (*init)(unsigned) = (int (*)(unsigned))need(dlsym(cuda, "cuInit"));
+  void *cuda = require_symbol(dlopen("libcuda.so.1", RTLD_NOW));
+  int (*init)(unsigned) = (int (*)(unsigned))require_symbol(dlsym(cuda, "cuInit"));
   int (*retain)(void **, int) =
-      (int (*)(void **, int))need(dlsym(cuda, "cuDevicePrimaryCtxRetain"));
-  int (*current)(void *) = (int (*)(void *))need(dlsym(cuda, "cuCtxSetCurrent"));
+      (int (*)(void **, int))require_symbol(dlsym(cuda, "cuDevicePrimaryCtxRetain"));
+  int (*current)(void *) = (int (*)(void *))require_symbol(dlsym(cuda, "cuCtxSetCurrent"));
   int (*alloc)(unsigned long long *, size_t) =
-      (int (*)(unsigned long long *, size_t))need(dlsym(cuda, "cuMemAlloc_v2"));
+      (int (*)(unsigned long long *, size_t))require_symbol(dlsym(cuda, "cuMemAlloc_v2"));
   int (*release)(unsigned long long) =
-      (int (*)(unsigned long long))need(dlsym(cuda, "cuMemFree_v2"));
+      (int (*)(unsigned long long))require_symbol(dlsym(cuda, "cuMemFree_v2"));
   if (init(0) || (!*context && retain(context, device)) || current(*context) ||
       alloc(&pointer, 4096) || release(pointer)) {
     (void)fprintf(stderr, "victim: a CUDA call failed\n");
@@ -61,7 +61,7 @@ static void call(void)
   }
 }
 
-static void cat(void)
+static void copy_input_to_output(void)
 {
   char text[4096];
   for (ssize_t n; (n = read(0, text, sizeof text)) > 0;)
@@ -69,7 +69,7 @@ static void cat(void)
 }
 
 /* Until somebody has opened the fifo for writing and closed it again. */
-static void await(const char *fifo)
+static void await_fifo_closed(const char *fifo)
 {
   char c;
   int fd = open(fifo, O_RDONLY);
@@ -119,7 +119,7 @@ static void await_drained(void)
 }
 
 /* Says ready, counts SIGINTs until SIGUSR1 comes, and says how many there were. */
-static void count(void)
+static void count_interrupts(void)
 {
   sigset_t both, none;
   (void)sigemptyset(&both);
@@ -140,12 +140,12 @@ static void count(void)
   printf("interrupts=%d\n", (int)interrupts);
 }
 
-static void act(char **argv, int *at)
+static void perform_action(char **argv, int *at)
 {
   const char *what = argv[(*at)++];
-  if (!strcmp(what, "call")) return call();
-  if (!strcmp(what, "cat")) return cat();
-  if (!strcmp(what, "count")) return count();
+  if (!strcmp(what, "call")) return allocate_and_free_once();
+  if (!strcmp(what, "cat")) return copy_input_to_output();
+  if (!strcmp(what, "count")) return count_interrupts();
   if (!strcmp(what, "fork")) return fork_on(1);
   if (!strcmp(what, "daemon")) return fork_on(0);
   if (!strcmp(what, "fail_fork")) return fail_fork();
@@ -159,18 +159,18 @@ static void act(char **argv, int *at)
   if (!value) exit(94);
   if (!strcmp(what, "out")) (void)!write(1, value, strlen(value));
   if (!strcmp(what, "err")) (void)!write(2, value, strlen(value));
-  if (!strcmp(what, "await")) await(value);
+  if (!strcmp(what, "await")) await_fifo_closed(value);
   if (!strcmp(what, "on")) device = atoi(value) & 7;
   if (!strcmp(what, "raise")) (void)raise(atoi(value));
   if (!strcmp(what, "exit")) exit(atoi(value));
   if (!strcmp(what, "repeat"))
     for (int n = atoi(value); n > 0; n--)
-      call();
+      allocate_and_free_once();
 }
 
 int main(int argc, char **argv)
 {
   for (int at = 1; at < argc;)
-    act(argv, &at);
+    perform_action(argv, &at);
   return 0;
 }

@@ -17,7 +17,7 @@
 
 static ticker_page *page;
 
-static void call(int times)
+static void allocate_counted(int times)
 {
   while (times-- > 0) {
     void *p;
@@ -41,7 +41,7 @@ static void fork_child(void)
   int status;
   pid_t pid = fork();
   if (pid == 0) {
-    call(1);
+    allocate_counted(1);
     exit(0);
   }
   (void)waitpid(pid, &status, 0);
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     else if (!strcmp(argv[at], "orphan"))
       fork_on(0);
     else
-      call(atoi(argv[at]));
+      allocate_counted(atoi(argv[at]));
   }
   return 0;
 }

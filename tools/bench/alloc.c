@@ -30,7 +30,7 @@ typedef struct library {
 static fake device;
 static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 
-static double rank(double *values, size_t count, double share)
+static double value_at_rank(double *values, size_t count, double share)
 {
   qsort(values, count, sizeof *values, by_value);
   return values[(size_t)((double)(count - 1) * share)];
@@ -72,7 +72,7 @@ static library mimalloc(void)
   return m;
 }
 
-static unsigned long long next(unsigned long long *s)
+static unsigned long long next_random(unsigned long long *s)
 {
   *s ^= *s << 13;
   *s ^= *s >> 7;
@@ -111,11 +111,11 @@ static double measure_bursts(const library *const lib[2], burst *const run[2], v
   static double a[BURSTS], b[BURSTS];
   double *const each[2] = {a, b};
   time_bursts(each, lib, run, state, count);
-  double ns = rank(a, BURSTS, share);
-  return lib[1] ? ns / rank(b, BURSTS, share) : ns;
+  double ns = value_at_rank(a, BURSTS, share);
+  return lib[1] ? ns / value_at_rank(b, BURSTS, share) : ns;
 }
 
-static void pairs(const library *l, void *unused, int count)
+static void run_pairs(const library *l, void *unused, int count)
 {
   (void)unused;
   for (int k = 0; k < count; k++)
@@ -148,7 +148,7 @@ static void pinned_pairs(const library *l, void *unused, int count)
 static weir_stream *side;
 
 /* A program that changes its stream for a moment. */
-static void guards(const library *l, void *unused, int count)
+static void guard_pairs(const library *l, void *unused, int count)
 {
   (void)l;
   (void)unused;
@@ -176,7 +176,7 @@ static void *producer(void *unused)
   return unused;
 }
 
-static double remote(void)
+static double remote_frees(void)
 {
   static double each[ROUNDS];
   pthread_t thread;
@@ -192,7 +192,7 @@ static double remote(void)
     pthread_barrier_wait(&turn);
   }
   pthread_join(thread, NULL);
-  return rank(each, ROUNDS, 0.5);
+  return value_at_rank(each, ROUNDS, 0.5);
 }
 
 /* ---- many live ------------------------------------------------------------------------------- */
@@ -207,13 +207,13 @@ typedef struct crowd {
 
 static size_t some_bytes(unsigned long long *s, int sizes)
 {
-  unsigned long long x = next(s);
+  unsigned long long x = next_random(s);
   if (sizes) return 1024 * (1 + x % (unsigned)sizes);
   return 16 + (x >> 8) % (512u << (x % 8));
 }
 
 /* Blocks come in the order they would be used in: the working ones are spread among the others. */
-static void fill(const library *l, crowd *c)
+static void fill_crowd(const library *l, crowd *c)
 {
   size_t all = c->live + c->resting, every = all / c->live, k = 0, rest = c->live;
   c->at = calloc(all, sizeof *c->at);
@@ -225,7 +225,7 @@ static void fill(const library *l, crowd *c)
   }
 }
 
-static void empty(const library *l, crowd *c)
+static void free_crowd(const library *l, crowd *c)
 {
   for (size_t i = 0; i < c->live + c->resting; i++)
     l->put(c->at[i]);
@@ -236,25 +236,25 @@ static void exchange(const library *l, void *state, int count)
 {
   crowd *c = state;
   for (int k = 0; k < count; k++) {
-    void **p = &c->at[next(&c->seed) % c->live];
+    void **p = &c->at[next_random(&c->seed) % c->live];
     l->put(*p);
     *p = l->get(some_bytes(&c->seed, c->sizes));
   }
 }
 
-static double many(const library *const lib[2], crowd like, double share)
+static double measure_crowd(const library *const lib[2], crowd like, double share)
 {
   crowd each[2] = {like, like};
   void *const state[2] = {&each[0], &each[1]};
   for (int k = 0; k < 2 && lib[k]; k++) {
-    fill(lib[k], &each[k]);
+    fill_crowd(lib[k], &each[k]);
     for (size_t done = 0; done < like.live; done += BURST) /* until it is as mixed as it gets */
       exchange(lib[k], &each[k], 4 * BURST);
   }
   burst *const run[2] = {exchange, exchange};
   double value = measure_bursts(lib, run, state, BURST, share);
   for (int k = 0; k < 2 && lib[k]; k++)
-    empty(lib[k], &each[k]);
+    free_crowd(lib[k], &each[k]);
   return value;
 }
 
@@ -267,23 +267,23 @@ static double measure(int argc, char **argv)
   void *const none[2] = {NULL, NULL};
   crowd c = {.seed = 88172645463325252ull, .live = 100000};
   double number = argc > 2 ? strtod(argv[2], NULL) : 0;
-  burst *const run[2] = {ratio || !theirs ? our_pairs : pairs, pairs};
+  burst *const run[2] = {ratio || !theirs ? our_pairs : run_pairs, run_pairs};
   if (!strcmp(what, "hit")) return measure_bursts(lib, run, none, BURST, 0.5);
   if (!strcmp(what, "p99")) return measure_bursts(lib, run, none, 16, 0.99);
   if (!strcmp(what, "pinned"))
     return measure_bursts((const library *const[2]){&ours, NULL},
                           (burst *const[2]){pinned_pairs, NULL}, none, BURST, 0.5);
   if (!strcmp(what, "guard") && !weir_stream_new(&side, cuda0, 0))
-    return measure_bursts((const library *const[2]){&ours, NULL}, (burst *const[2]){guards, NULL},
-                          none, BURST, 0.5);
-  if (!strcmp(what, "remote")) return remote();
-  if (!strcmp(what, "random") && number > 0) return many(lib, c, number / 1000);
+    return measure_bursts((const library *const[2]){&ours, NULL},
+                          (burst *const[2]){guard_pairs, NULL}, none, BURST, 0.5);
+  if (!strcmp(what, "remote")) return remote_frees();
+  if (!strcmp(what, "random") && number > 0) return measure_crowd(lib, c, number / 1000);
   c.live = number > 0 ? (size_t)number : 0;
   c.sizes = 16;
-  if (!strcmp(what, "victims") && c.live) return many(lib, c, 0.5);
+  if (!strcmp(what, "victims") && c.live) return measure_crowd(lib, c, 0.5);
   c.resting = c.live;
   c.live = WORKING;
-  if (!strcmp(what, "churn") && c.resting) return many(lib, c, 0.5);
+  if (!strcmp(what, "churn") && c.resting) return measure_crowd(lib, c, 0.5);
   (void)fprintf(stderr,
                 "usage: alloc hit|p99|pinned|guard|remote|random PERMILLE|churn LIVE|victims LIVE "
                 "[mimalloc|ratio]\n");

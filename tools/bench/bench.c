@@ -131,24 +131,28 @@ void bench_give_up(measured *m, const char *why)
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static bool met(const row *r, const measured *m)
+static bool meets_target(const row *r, const measured *m)
 {
   return r->at_least ? m->value >= r->target : m->value <= r->target;
 }
 
-static const char *shown(double value)
+static const char *value_text(double value)
 {
   return value >= 1000 ? bench_text("%.0f", value) : bench_text("%.3g", value);
 }
 
 static void print_row(const row *r, const measured *m)
 {
-  const char *goal = bench_text("%s %s", r->at_least ? ">=" : "<=", shown(r->target));
-  const char *verdict = m->absent ? "-" : m->failed ? "FAILED" : met(r, m) ? "met" : "NOT MET";
+  const char *goal = bench_text("%s %s", r->at_least ? ">=" : "<=", value_text(r->target));
+  const char *verdict = m->absent            ? "-"
+                        : m->failed          ? "FAILED"
+                        : meets_target(r, m) ? "met"
+                                             : "NOT MET";
   printf("%-38s %-9s %10s %10s  %-7s", r->what, r->unit, goal,
-         m->failed || m->absent ? "-" : shown(m->value), verdict);
+         m->failed || m->absent ? "-" : value_text(m->value), verdict);
   if (m->without > 0)
-    printf("  %s -> %s (x %.3f)", shown(m->without), shown(m->with), m->with / m->without);
+    printf("  %s -> %s (x %.3f)", value_text(m->without), value_text(m->with),
+           m->with / m->without);
   printf("\n%40s%s\n", "", m->note);
   (void)fflush(stdout);
 }
@@ -163,19 +167,20 @@ static void print_json(FILE *f, const row *r, const measured *m, bool first)
   if (m->failed || m->absent)
     (void)fprintf(f, "\"measured\": null, \"met\": null, ");
   else
-    (void)fprintf(f, "\"measured\": %.6g, \"met\": %s, ", m->value, met(r, m) ? "true" : "false");
+    (void)fprintf(f, "\"measured\": %.6g, \"met\": %s, ", m->value,
+                  meets_target(r, m) ? "true" : "false");
   if (m->without > 0) (void)fprintf(f, "\"without\": %.6g, \"with\": %.6g, ", m->without, m->with);
   (void)fprintf(f, "\"how\": \"%s\"}", m->note);
 }
 
-static bool asked(const char *name, int count, char **names)
+static bool is_asked_for(const char *name, int count, char **names)
 {
   for (int i = 0; i < count; i++)
     if (!strcmp(names[i], name)) return true;
   return count == 0;
 }
 
-static int known(int count, char **names)
+static int names_known(int count, char **names)
 {
   const row *r;
   for (int i = 0; i < count; i++) {
@@ -217,7 +222,7 @@ static void measure_machine(double *add_ns, double *clock_ns)
   *clock_ns = bench_median(reads, ROUNDS);
 }
 
-static void say_machine(FILE *json)
+static void print_machine(FILE *json)
 {
   double add, clock;
   measure_machine(&add, &clock);
@@ -233,12 +238,12 @@ static int run_rows(FILE *json, int count, char **names)
   int failed = 0;
   const row *r;
   (void)fprintf(json, "{\"schema\": \"weir-bench/1\", ");
-  say_machine(json);
+  print_machine(json);
   printf("%-38s %-9s %10s %10s\n", "what", "unit", "target", "measured");
   (void)fprintf(json, "\"rows\": [");
   for (size_t n = 0; (r = row_at(n)); n++) {
     measured m = {0};
-    if (!asked(r->name, count, names)) continue;
+    if (!is_asked_for(r->name, count, names)) continue;
     r->measure(&m, r);
     if (!*m.note)
       (void)snprintf(m.note, sizeof m.note, "%s",
@@ -262,7 +267,7 @@ int main(int argc, char **argv)
     return 2;
   }
   bench_build = argv[1];
-  if (!known(argc - 3, argv + 3)) return 2;
+  if (!names_known(argc - 3, argv + 3)) return 2;
   bench_scratch = mkdtemp(scratch);
   FILE *json = fopen(argv[2], "w");
   if (!bench_scratch || !json) {

@@ -34,7 +34,7 @@ typedef int (*query_fn)(void *);
 static query_fn query;
 static void *event;
 
-static void *find(void *library, const char *name)
+static void *find_symbol(void *library, const char *name)
 {
   void *p = dlsym(library, name);
   if (p) return p;
@@ -49,11 +49,12 @@ static void set_up(void)
     (void)fprintf(stderr, "calls: %s\n", dlerror());
     exit(1);
   }
-  int (*init)(unsigned) = (int (*)(unsigned))find(cuda, "cuInit");
-  int (*retain)(void **, int) = (int (*)(void **, int))find(cuda, "cuDevicePrimaryCtxRetain");
-  int (*current)(void *) = (int (*)(void *))find(cuda, "cuCtxSetCurrent");
-  int (*create)(void **, unsigned) = (int (*)(void **, unsigned))find(cuda, "cuEventCreate");
-  query = (query_fn)find(cuda, "cuEventQuery");
+  int (*init)(unsigned) = (int (*)(unsigned))find_symbol(cuda, "cuInit");
+  int (*retain)(void **, int) =
+      (int (*)(void **, int))find_symbol(cuda, "cuDevicePrimaryCtxRetain");
+  int (*current)(void *) = (int (*)(void *))find_symbol(cuda, "cuCtxSetCurrent");
+  int (*create)(void **, unsigned) = (int (*)(void **, unsigned))find_symbol(cuda, "cuEventCreate");
+  query = (query_fn)find_symbol(cuda, "cuEventQuery");
   if (init(0) || retain(&context, 0) || current(context) || create(&event, 0)) exit(1);
 }
 
@@ -64,7 +65,7 @@ static void print_median(double *values, int count)
 
 /* ---- query ----------------------------------------------------------------------------------- */
 
-static int burst(int calls)
+static int query_burst(int calls)
 {
   int errors = 0;
   for (int i = 0; i < calls; i++)
@@ -72,9 +73,9 @@ static int burst(int calls)
   return errors;
 }
 
-__attribute__((noinline, noclone)) static int deep(int depth, int calls)
+__attribute__((noinline, noclone)) static int burst_at_depth(int depth, int calls)
 {
-  int errors = depth > 0 ? deep(depth - 1, calls) : burst(calls);
+  int errors = depth > 0 ? burst_at_depth(depth - 1, calls) : query_burst(calls);
   __asm__ volatile("" : "+r"(errors)); /* no tail call: each level is a frame */
   return errors;
 }
@@ -83,11 +84,11 @@ static int run_query(int bursts, int calls, int depth, int pause_us)
 {
   double *ns = calloc((size_t)bursts, sizeof *ns);
   struct timespec pause = {0, pause_us * 1000L};
-  int errors = deep(depth, calls); /* first use: ring, stack, caches */
+  int errors = burst_at_depth(depth, calls); /* first use: ring, stack, caches */
   for (int i = 0; ns && i < bursts; i++) {
     (void)nanosleep(&pause, NULL);
     double begin = now_ns();
-    errors += deep(depth, calls);
+    errors += burst_at_depth(depth, calls);
     ns[i] = (now_ns() - begin) / calls;
   }
   if (ns) print_median(ns, bursts);
@@ -98,9 +99,10 @@ static int run_query(int bursts, int calls, int depth, int pause_us)
 static int run_work(int bursts, int calls, int pause_us)
 {
   void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *stream = NULL;
-  int (*create)(void **, unsigned) = (int (*)(void **, unsigned))find(cuda, "cuStreamCreate");
+  int (*create)(void **, unsigned) =
+      (int (*)(void **, unsigned))find_symbol(cuda, "cuStreamCreate");
   int (*set)(uint64_t, unsigned char, size_t, void *) =
-      (int (*)(uint64_t, unsigned char, size_t, void *))find(cuda, "cuMemsetD8Async");
+      (int (*)(uint64_t, unsigned char, size_t, void *))find_symbol(cuda, "cuMemsetD8Async");
   double *ns = calloc((size_t)bursts, sizeof *ns);
   struct timespec pause = {0, pause_us * 1000L};
   int errors = create(&stream, 0);
@@ -118,14 +120,14 @@ static int run_work(int bursts, int calls, int pause_us)
 
 /* ---- program --------------------------------------------------------------------------------- */
 
-static uint64_t work(uint64_t x, long rounds)
+static uint64_t spin_rounds(uint64_t x, long rounds)
 {
   for (long i = 0; i < rounds; i++)
     x = x * UINT64_C(6364136223846793005) + 1;
   return x;
 }
 
-/* Rounds of work() that take `ns`; asked once, so that both runs do the same work: printed as an
+/* Rounds of spin_rounds() that take `ns`; asked once, so that both runs do the same work: printed as an
  * argument of the second. */
 static long rounds_for(double ns)
 {
@@ -134,7 +136,7 @@ static long rounds_for(double ns)
   volatile uint64_t sink = 1;
   for (int i = 0; i < 20; i++) {
     double begin = now_ns();
-    sink = work(sink, rounds);
+    sink = spin_rounds(sink, rounds);
     double took = now_ns() - begin;
     if (took < best) best = took;
   }
@@ -153,7 +155,7 @@ static int run_program(long calls, long rounds)
     double begin = now_ns();
     for (int k = 0; k < SLICE; k++) {
       errors += query(event) != 0;
-      sink = work(sink, rounds);
+      sink = spin_rounds(sink, rounds);
     }
     ns[i] = (now_ns() - begin) * slices / 1e9;
   }
@@ -189,9 +191,9 @@ static int (*copy_to)(uint64_t, const void *, size_t);
 static void find_memory(void)
 {
   void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
-  mem_alloc = (int (*)(uint64_t *, size_t))find(cuda, "cuMemAlloc_v2");
-  mem_free = (int (*)(uint64_t))find(cuda, "cuMemFree_v2");
-  copy_to = (int (*)(uint64_t, const void *, size_t))find(cuda, "cuMemcpyHtoD_v2");
+  mem_alloc = (int (*)(uint64_t *, size_t))find_symbol(cuda, "cuMemAlloc_v2");
+  mem_free = (int (*)(uint64_t))find_symbol(cuda, "cuMemFree_v2");
+  copy_to = (int (*)(uint64_t, const void *, size_t))find_symbol(cuda, "cuMemcpyHtoD_v2");
 }
 
 /* ns an allocation, or a free, of 64 KiB: bursts of ROUNDS times BLOCKS of each. */
@@ -225,7 +227,7 @@ static int run_memory(bool frees, int bursts, int pause_us)
 static double time_queries(int calls, int *errors)
 {
   double begin = now_ns();
-  *errors += burst(calls);
+  *errors += query_burst(calls);
   return now_ns() - begin;
 }
 
@@ -283,12 +285,15 @@ static int run_copy(int copies, size_t bytes)
 static int run_peer(int copies, size_t bytes)
 {
   void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context[2], *stream = NULL;
-  int (*retain)(void **, int) = (int (*)(void **, int))find(cuda, "cuDevicePrimaryCtxRetain");
-  int (*current)(void *) = (int (*)(void *))find(cuda, "cuCtxSetCurrent");
-  int (*create)(void **, unsigned) = (int (*)(void **, unsigned))find(cuda, "cuStreamCreate");
-  int (*finish)(void *) = (int (*)(void *))find(cuda, "cuStreamSynchronize");
+  int (*retain)(void **, int) =
+      (int (*)(void **, int))find_symbol(cuda, "cuDevicePrimaryCtxRetain");
+  int (*current)(void *) = (int (*)(void *))find_symbol(cuda, "cuCtxSetCurrent");
+  int (*create)(void **, unsigned) =
+      (int (*)(void **, unsigned))find_symbol(cuda, "cuStreamCreate");
+  int (*finish)(void *) = (int (*)(void *))find_symbol(cuda, "cuStreamSynchronize");
   int (*copy)(uint64_t, void *, uint64_t, void *, size_t, void *) =
-      (int (*)(uint64_t, void *, uint64_t, void *, size_t, void *))find(cuda, "cuMemcpyPeerAsync");
+      (int (*)(uint64_t, void *, uint64_t, void *, size_t, void *))find_symbol(cuda,
+                                                                               "cuMemcpyPeerAsync");
   double *rate = calloc((size_t)copies, sizeof *rate);
   uint64_t at[2] = {0, 0};
   int errors = 0;

@@ -60,7 +60,7 @@ static CUmemAllocationProp page = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 static const size_t page_bytes = 2 << 20;
 
-static void must(int result, const char *what)
+static void check_result(int result, const char *what)
 {
   if (!result) return;
   (void)fprintf(stderr, "gpu: %s: %d: %s\n", what, result, weir_error_message());
@@ -72,93 +72,94 @@ static void must(int result, const char *what)
 static void weir_pair(size_t bytes)
 {
   void *p;
-  must(weir_malloc(&p, bytes, gpu, NULL), "weir_malloc");
-  must(weir_free(p), "weir_free");
+  check_result(weir_malloc(&p, bytes, gpu, NULL), "weir_malloc");
+  check_result(weir_free(p), "weir_free");
 }
 
-static void hit(int i)
+static void cached_pair(int i)
 {
   (void)i;
   weir_pair(1024);
 }
 
-static void large(int i)
+static void large_pair(int i)
 {
   (void)i;
   weir_pair(32 << 20);
 }
 
-static void plain(int i)
+static void driver_pair(int i)
 {
   CUdeviceptr p;
   (void)i;
-  must((int)driver.cuMemAlloc_v2_(&p, 32 << 20), "cuMemAlloc");
-  must((int)driver.cuMemFree_v2_(p), "cuMemFree");
+  check_result((int)driver.cuMemAlloc_v2_(&p, 32 << 20), "cuMemAlloc");
+  check_result((int)driver.cuMemFree_v2_(p), "cuMemFree");
 }
 
-static void async(int i)
+static void async_pair(int i)
 {
   CUdeviceptr p;
   (void)i;
-  must((int)driver.cuMemAllocAsync_(&p, 1024, stream), "cuMemAllocAsync");
-  must((int)driver.cuMemFreeAsync_(p, stream), "cuMemFreeAsync");
+  check_result((int)driver.cuMemAllocAsync_(&p, 1024, stream), "cuMemAllocAsync");
+  check_result((int)driver.cuMemFreeAsync_(p, stream), "cuMemFreeAsync");
 }
 
 static void create_page(int i)
 {
-  must((int)driver.cuMemCreate_(&pages[i], page_bytes, &page, 0), "cuMemCreate");
+  check_result((int)driver.cuMemCreate_(&pages[i], page_bytes, &page, 0), "cuMemCreate");
 }
 
 static void map_page(int i)
 {
-  must((int)driver.cuMemMap_(space + (size_t)i * page_bytes, page_bytes, 0, pages[i], 0),
-       "cuMemMap");
+  check_result((int)driver.cuMemMap_(space + (size_t)i * page_bytes, page_bytes, 0, pages[i], 0),
+               "cuMemMap");
 }
 
 static void access_page(int i)
 {
   CUmemAccessDesc all = {.location = page.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  must((int)driver.cuMemSetAccess_(space + (size_t)i * page_bytes, page_bytes, &all, 1),
-       "cuMemSetAccess");
+  check_result((int)driver.cuMemSetAccess_(space + (size_t)i * page_bytes, page_bytes, &all, 1),
+               "cuMemSetAccess");
 }
 
 static void unmap_page(int i)
 {
-  must((int)driver.cuMemUnmap_(space + (size_t)i * page_bytes, page_bytes), "cuMemUnmap");
+  check_result((int)driver.cuMemUnmap_(space + (size_t)i * page_bytes, page_bytes), "cuMemUnmap");
 }
 
 static void release_page(int i)
 {
-  must((int)driver.cuMemRelease_(pages[i]), "cuMemRelease");
+  check_result((int)driver.cuMemRelease_(pages[i]), "cuMemRelease");
 }
 
-static void pinned(int i)
+static void pinned_pair(int i)
 {
   void *p;
   (void)i;
-  must(weir_pinned_malloc(&p, 64 << 10), "weir_pinned_malloc");
-  must(weir_pinned_free(p), "weir_pinned_free");
+  check_result(weir_pinned_malloc(&p, 64 << 10), "weir_pinned_malloc");
+  check_result(weir_pinned_free(p), "weir_pinned_free");
 }
 
 static void host_alloc(int i)
 {
   void *p;
   (void)i;
-  must((int)driver.cuMemHostAlloc_(&p, 64 << 10, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
-  must((int)driver.cuMemFreeHost_(p), "cuMemFreeHost");
+  check_result((int)driver.cuMemHostAlloc_(&p, 64 << 10, CU_MEMHOSTALLOC_PORTABLE),
+               "cuMemHostAlloc");
+  check_result((int)driver.cuMemFreeHost_(p), "cuMemFreeHost");
 }
 
-static void marker(int i)
+static void record_and_query(int i)
 {
   (void)i;
-  must((int)driver.cuEventRecord_(event, stream), "cuEventRecord");
+  check_result((int)driver.cuEventRecord_(event, stream), "cuEventRecord");
   CUresult r = driver.cuEventQuery_(event);
-  must(r == CUDA_ERROR_NOT_READY ? 0 : (int)r, "cuEventQuery");
+  check_result(r == CUDA_ERROR_NOT_READY ? 0 : (int)r, "cuEventQuery");
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-static double burst(void (*one)(int), int count)
+static double ns_a_call(void (*one)(int), int count)
 {
   double begin = now_ns();
   for (int i = 0; i < count; i++)
@@ -166,13 +167,13 @@ static double burst(void (*one)(int), int count)
   return (now_ns() - begin) / count;
 }
 
-static double pairs(void (*one)(int), bool slow)
+static double ns_a_pair(void (*one)(int), bool slow)
 {
   static double each[BURSTS];
   int bursts = slow ? SLOW_BURSTS : BURSTS;
-  (void)burst(one, SLOW_BURST); /* the first pays for what is kept afterwards */
+  (void)ns_a_call(one, SLOW_BURST); /* the first pays for what is kept afterwards */
   for (int b = 0; b < bursts; b++)
-    each[b] = burst(one, slow ? SLOW_BURST : BURST);
+    each[b] = ns_a_call(one, slow ? SLOW_BURST : BURST);
   return median_of(each, (size_t)bursts);
 }
 
@@ -183,7 +184,7 @@ static double step_of_page(void (*wanted)(int))
   double each[SLOW_BURSTS];
   for (int b = 0; b < SLOW_BURSTS; b++)
     for (size_t s = 0; s < sizeof way / sizeof *way; s++) {
-      double ns = burst(way[s], SLOW_BURST);
+      double ns = ns_a_call(way[s], SLOW_BURST);
       if (way[s] == wanted) each[b] = ns;
     }
   return median_of(each, SLOW_BURSTS);
@@ -193,22 +194,16 @@ static const struct what {
   const char *name;
   void (*one)(int);
   enum { FAST, SLOW, PAGE } how;
-} whats[] = {{"hit", hit, FAST},
-             {"large", large, FAST},
-             {"malloc", plain, SLOW},
-             {"async", async, FAST},
-             {"create", create_page, PAGE},
-             {"map", map_page, PAGE},
-             {"access", access_page, PAGE},
-             {"unmap", unmap_page, PAGE},
-             {"release", release_page, PAGE},
-             {"pinned", pinned, FAST},
-             {"hostalloc", host_alloc, SLOW},
-             {"marker", marker, FAST}};
+} whats[] = {{"hit", cached_pair, FAST},      {"large", large_pair, FAST},
+             {"malloc", driver_pair, SLOW},   {"async", async_pair, FAST},
+             {"create", create_page, PAGE},   {"map", map_page, PAGE},
+             {"access", access_page, PAGE},   {"unmap", unmap_page, PAGE},
+             {"release", release_page, PAGE}, {"pinned", pinned_pair, FAST},
+             {"hostalloc", host_alloc, SLOW}, {"marker", record_and_query, FAST}};
 
 static double measure(const struct what *w)
 {
-  return w->how == PAGE ? step_of_page(w->one) : pairs(w->one, w->how == SLOW);
+  return w->how == PAGE ? step_of_page(w->one) : ns_a_pair(w->one, w->how == SLOW);
 }
 
 static void set_up(void)
@@ -220,26 +215,26 @@ static void set_up(void)
   if (!library) exit(NO_GPU);
 #define FIND(name, type)                                                                           \
   *(void **)&driver.name##_ = dlsym(library, #name);                                               \
-  must(!driver.name##_, #name);
+  check_result(!driver.name##_, #name);
   CALLS(FIND)
 #undef FIND
-  must((int)driver.cuDevicePrimaryCtxRetain_(&context, 0), "cuDevicePrimaryCtxRetain");
-  must((int)driver.cuCtxSetCurrent_(context), "cuCtxSetCurrent");
-  must((int)driver.cuStreamCreate_(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  must((int)driver.cuEventCreate_(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-  must((int)driver.cuDeviceGetDefaultMemPool_(&keeps, 0), "cuDeviceGetDefaultMemPool");
-  must((int)driver.cuMemPoolSetAttribute_(keeps, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all),
-       "cuMemPoolSetAttribute");
-  must((int)driver.cuMemAddressReserve_(&space, SLOW_BURST * page_bytes, 0, 0, 0),
-       "cuMemAddressReserve");
+  check_result((int)driver.cuDevicePrimaryCtxRetain_(&context, 0), "cuDevicePrimaryCtxRetain");
+  check_result((int)driver.cuCtxSetCurrent_(context), "cuCtxSetCurrent");
+  check_result((int)driver.cuStreamCreate_(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  check_result((int)driver.cuEventCreate_(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  check_result((int)driver.cuDeviceGetDefaultMemPool_(&keeps, 0), "cuDeviceGetDefaultMemPool");
+  check_result((int)driver.cuMemPoolSetAttribute_(keeps, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all),
+               "cuMemPoolSetAttribute");
+  check_result((int)driver.cuMemAddressReserve_(&space, SLOW_BURST * page_bytes, 0, 0, 0),
+               "cuMemAddressReserve");
 }
 
-static void print(const char *name)
+static void print_values(const char *name)
 {
   weir_cuda_device_properties p;
   bool all = !strcmp(name, "all");
   if (!strcmp(name, "name")) {
-    must(weir_cuda_get_device_properties(&p, 0), "properties");
+    check_result(weir_cuda_get_device_properties(&p, 0), "properties");
     printf("%s\n", p.name);
     return;
   }
@@ -257,6 +252,6 @@ int main(int argc, char **argv)
   }
   set_up();
   for (int i = 1; i < argc; i++)
-    print(argv[i]);
+    print_values(argv[i]);
   return 0;
 }

@@ -29,13 +29,13 @@ static const weir_device gpu = WEIR_CUDA_INIT(0), cpu = {.type = WEIR_DEVICE_CPU
 static int64_t scale = 1;  /* sizes are divided by it */
 static weir_tensor *x, *y; /* operands of what is measured */
 
-static void must(weir_status st, const char *what)
+static void check_status(weir_status st, const char *what)
 {
   if (!st) return;
   (void)fprintf(stderr, "gpu_tensor: %s: %s\n", what, weir_error_message());
   exit(1);
 }
-#define MUST(call) must((call), #call)
+#define MUST(call) check_status((call), #call)
 
 static int64_t scaled(int64_t n)
 {
@@ -84,13 +84,13 @@ static double host_ns(void (*one)(void), int count)
   return median_of(each, BURSTS);
 }
 
-static void drop(void)
+static void drop_operands(void)
 {
   weir_tensor_drop(&x);
   weir_tensor_drop(&y);
 }
 
-static weir_tensor *made(weir_dtype dtype, weir_shape shape)
+static weir_tensor *random_tensor(weir_dtype dtype, weir_shape shape)
 {
   weir_tensor *t;
   MUST(weir_randn(&t, shape, &(weir_options){.dtype = dtype, .device = gpu}));
@@ -126,7 +126,7 @@ static double copies(weir_device to, weir_device from, bool pinned)
     MUST(weir_synchronize(gpu));
     each[b] = bytes / (now_ns() - begin);
   }
-  drop();
+  drop_operands();
   return median_of(each, BURSTS);
 }
 
@@ -154,7 +154,7 @@ static double d2d(void)
 {
   x = bytes_on(gpu, false), y = bytes_on(gpu, false);
   double moved = 2 * (double)weir_tensor_numel(x) / device_ns(copy_it, 20);
-  drop();
+  drop_operands();
   return moved;
 }
 
@@ -183,7 +183,7 @@ static void empty_new(void)
   MUST(weir_memory_empty_cache(gpu));
 }
 
-static double hit(void)
+static double measure_hit(void)
 {
   return host_ns(empty_small, 10000);
 }
@@ -193,24 +193,24 @@ static double large_hit(void)
   return host_ns(empty_large, 10000);
 }
 
-static double miss(void)
+static double measure_miss(void)
 {
   return host_ns(empty_new, 20);
 }
 
 /* ---- elementwise, reductions ----------------------------------------------------------------- */
 
-static weir_status last(weir_tensor **out, const weir_tensor *a)
+static weir_status sum_last_dim(weir_tensor **out, const weir_tensor *a)
 {
   return weir_sum_dim(out, a, 1, false);
 }
 
-static weir_status twice(weir_tensor **out, const weir_tensor *a)
+static weir_status times_two(weir_tensor **out, const weir_tensor *a)
 {
   return weir_mul_scalar(out, a, weir_float(2));
 }
 
-static weir_status halved(weir_tensor **out, const weir_tensor *a)
+static weir_status half_of(weir_tensor **out, const weir_tensor *a)
 {
   return weir_to_dtype(out, a, WEIR_FLOAT16);
 }
@@ -221,40 +221,40 @@ static weir_status (*of_two)(weir_tensor **out, const weir_tensor *a, const weir
 static void run_one(void)
 {
   weir_tensor *t;
-  must(of_one(&t, x), "an operation");
+  check_status(of_one(&t, x), "an operation");
   weir_tensor_release(t);
 }
 
 static void run_two(void)
 {
   weir_tensor *t;
-  must(of_two(&t, x, y), "an operation");
+  check_status(of_two(&t, x, y), "an operation");
   weir_tensor_release(t);
 }
 
 /* GB/s; `each`: bytes moved for an element. */
 static double moved_by_one(weir_status (*op)(weir_tensor **, const weir_tensor *), int each)
 {
-  x = made(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
+  x = random_tensor(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
   of_one = op;
   double rate = each * (double)weir_tensor_numel(x) / device_ns(run_one, 50);
-  drop();
+  drop_operands();
   return rate;
 }
 
-static double add(void)
+static double measure_add(void)
 {
-  x = made(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
-  y = made(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
+  x = random_tensor(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
+  y = random_tensor(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
   of_two = weir_add;
   double rate = 12 * (double)weir_tensor_numel(x) / device_ns(run_two, 50);
-  drop();
+  drop_operands();
   return rate;
 }
 
 static double mul2(void)
 {
-  return moved_by_one(twice, 8);
+  return moved_by_one(times_two, 8);
 }
 
 static double relu(void)
@@ -264,17 +264,17 @@ static double relu(void)
 
 static double cast(void)
 {
-  return moved_by_one(halved, 6);
+  return moved_by_one(half_of, 6);
 }
 
-static double sum(void)
+static double measure_sum(void)
 {
   return moved_by_one(weir_sum, 4);
 }
 
 static double sum_rows(void)
 {
-  return moved_by_one(last, 4);
+  return moved_by_one(sum_last_dim, 4);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -298,13 +298,13 @@ static weir_blas choose(weir_blas blas)
 /* ns of a product (m, k) by (k, n). */
 static double product_ns(weir_dtype dtype, weir_blas blas, const int64_t *mnk, int count)
 {
-  x = made(dtype, weir_shape(mnk[0], mnk[2]));
-  y = made(dtype, weir_shape(mnk[2], mnk[1]));
+  x = random_tensor(dtype, weir_shape(mnk[0], mnk[2]));
+  y = random_tensor(dtype, weir_shape(mnk[2], mnk[1]));
   MUST(weir_set_blas(choose(blas)));
   of_two = weir_matmul;
   double ns = device_ns(run_two, count);
   MUST(weir_set_blas(WEIR_BLAS_AUTO));
-  drop();
+  drop_operands();
   return ns;
 }
 
@@ -316,7 +316,7 @@ static double square(weir_dtype dtype, weir_blas blas, int64_t side, int count)
   return 2e-3 * (double)side * (double)side * (double)side / product_ns(dtype, blas, mnk, count);
 }
 
-static double gemm(void)
+static double measure_gemm(void)
 {
   return square(WEIR_FLOAT32, WEIR_BLAS_AUTO, 4096, 10);
 }
@@ -389,12 +389,12 @@ static weir_status convolve(weir_tensor **out, const weir_tensor *a, const weir_
 /* TFLOP/s. */
 static double conv(void)
 {
-  x = made(WEIR_FLOAT32, weir_shape(scaled(32), 64, 56, 56));
-  y = made(WEIR_FLOAT32, weir_shape(64, 64, 3, 3));
+  x = random_tensor(WEIR_FLOAT32, weir_shape(scaled(32), 64, 56, 56));
+  y = random_tensor(WEIR_FLOAT32, weir_shape(64, 64, 3, 3));
   of_two = convolve;
   double flop = 2.0 * (double)weir_tensor_size(x, 0) * 64 * 54 * 54 * 64 * 9;
   double rate = flop / device_ns(run_two, 10) * 1e-3;
-  drop();
+  drop_operands();
   return rate;
 }
 
@@ -402,10 +402,10 @@ static double conv(void)
 
 static double dispatch(void)
 {
-  x = made(WEIR_FLOAT32, weir_shape(1)), y = made(WEIR_FLOAT32, weir_shape(1));
+  x = random_tensor(WEIR_FLOAT32, weir_shape(1)), y = random_tensor(WEIR_FLOAT32, weir_shape(1));
   of_two = weir_add;
   double ns = host_ns(run_two, 500);
-  drop();
+  drop_operands();
   return ns;
 }
 
@@ -462,16 +462,16 @@ static const struct what {
              {"h2d-pageable", h2d_pageable, "GB/s"},
              {"d2h-pageable", d2h_pageable, "GB/s"},
              {"d2d", d2d, "GB/s"},
-             {"hit", hit, "ns"},
+             {"hit", measure_hit, "ns"},
              {"large-hit", large_hit, "ns"},
-             {"miss", miss, "ns"},
-             {"add", add, "GB/s"},
+             {"miss", measure_miss, "ns"},
+             {"add", measure_add, "GB/s"},
              {"mul2", mul2, "GB/s"},
              {"relu", relu, "GB/s"},
              {"cast", cast, "GB/s"},
-             {"sum", sum, "GB/s"},
+             {"sum", measure_sum, "GB/s"},
              {"sum-rows", sum_rows, "GB/s"},
-             {"gemm-float32", gemm, "TFLOP/s"},
+             {"gemm-float32", measure_gemm, "TFLOP/s"},
              {"gemm-float32-builtin", gemm_builtin, "TFLOP/s"},
              {"gemm-tf32", gemm_tf32, "TFLOP/s"},
              {"gemm-float16", gemm_float16, "TFLOP/s"},
@@ -486,7 +486,7 @@ static const struct what {
              {"dispatch", dispatch, "ns"},
              {"launch", launch, "ns"}};
 
-static void print(const char *name)
+static void print_values(const char *name)
 {
   bool all = !strcmp(name, "all"), found = all;
   for (size_t i = 0; i < sizeof whats / sizeof *whats; i++) {
@@ -513,6 +513,6 @@ int main(int argc, char **argv)
     first = 3;
   }
   for (int i = first; i < argc; i++)
-    print(argv[i]);
+    print_values(argv[i]);
   return 0;
 }

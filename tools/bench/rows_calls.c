@@ -56,7 +56,7 @@ static bool compare(measured *m, const char *stacks, const char *const *args, do
   return true;
 }
 
-static void added(measured *m, const row *r)
+static void measure_added(measured *m, const row *r)
 {
   (void)compare(m, "off", r->args, &m->value);
 }
@@ -68,7 +68,7 @@ static void added_with_stacks(measured *m, const row *r)
 
 /* What an allocation with its free takes more than two calls: what is remembered of the block, and
  * which context it is in. */
-static void pair(measured *m, const row *r)
+static void measure_alloc_pair(measured *m, const row *r)
 {
   const char *const args[] = {"pair", "120", "3000", r->args[0], NULL};
   if (compare(m, "off", args, &m->value))
@@ -217,29 +217,29 @@ static void forks(measured *m, const row *r)
 }
 
 const row rows_calls[] = {
-    AT_MOST("call", "observed call, no stack, in bursts", "ns added", 40, added,
+    AT_MOST("call", "observed call, no stack, in bursts", "ns added", 40, measure_added,
             "ns a cuEventQuery, bursts of 2000, 9 pairs", "query", "100", "2000", "0", "20000"),
     /* with the collector at work at the same time, on a core of its own where there is one */
-    AT_MOST("call-sustained", "observed call, no stack, 1 M at once", "ns added", 40, added,
+    AT_MOST("call-sustained", "observed call, no stack, 1 M at once", "ns added", 40, measure_added,
             "ns a cuEventQuery, 3 times 1 M, collector beside, 9 pairs", "query", "3", "1000000",
             "0", "0"),
     /* 32 frames: main, run_query, deep x 28 and what is below main */
     AT_MOST("stack", "observed call, 32-frame cached stack", "ns added", 400, added_with_stacks,
             "the same from 32 frames down, 9 pairs", "query", "100", "2000", "28", "20000"),
-    AT_MOST("pair-4k", "malloc + free beside two calls, 4 KiB", "ns added", 120, pair, NULL,
-            "4096"),
-    AT_MOST("pair-1m", "malloc + free beside two calls, 1 MiB", "ns added", 120, pair, NULL,
-            "1048576"),
-    AT_MOST("pair-64m", "malloc + free beside two calls, 64 MiB", "ns added", 120, pair, NULL,
-            "67108864"),
-    AT_MOST("pair-1g", "malloc + free beside two calls, 1 GiB", "ns added", 120, pair, NULL,
-            "1073741824"),
+    AT_MOST("pair-4k", "malloc + free beside two calls, 4 KiB", "ns added", 120, measure_alloc_pair,
+            NULL, "4096"),
+    AT_MOST("pair-1m", "malloc + free beside two calls, 1 MiB", "ns added", 120, measure_alloc_pair,
+            NULL, "1048576"),
+    AT_MOST("pair-64m", "malloc + free beside two calls, 64 MiB", "ns added", 120,
+            measure_alloc_pair, NULL, "67108864"),
+    AT_MOST("pair-1g", "malloc + free beside two calls, 1 GiB", "ns added", 120, measure_alloc_pair,
+            NULL, "1073741824"),
     AT_MOST("program", "whole program, 100 k calls/s", "% added", 1, program,
             "s for 100 k calls, 10 us of work after each, stacks on, collector beside, 9 pairs",
             NULL),
     AT_MOST("forks", "a fork, 1 at once, over 2 x bare", "ms", 0.2, forks, NULL, "1"),
     AT_MOST("forks-64", "a fork, 64 at once, over 2 x bare", "ms", 0.2, forks, NULL, "64"),
-    AT_MOST("dlsym", "dlsym of a name that isn't ours", "ns added", 20, added,
+    AT_MOST("dlsym", "dlsym of a name that isn't ours", "ns added", 20, measure_added,
             "ns a dlsym of qsort, printf, cuserid, getpid, 9 pairs", "dlsym", "200", "5000"),
     AT_MOST("reroute-alloc", "rerouted hit: malloc", "ns", 60, rerouted, NULL, "alloc", "relaxed"),
     AT_MOST("reroute-free", "rerouted hit: free, relaxed", "ns", 80, rerouted, NULL, "free",

@@ -5,7 +5,7 @@
 
 enum { CHILDREN = 5, STARTS = 9 };
 
-static void child(measured *m, const row *r)
+static void measure_child(measured *m, const row *r)
 {
   const char *const argv[] = {bench_text("%s/bench/tensor", bench_build), r->args[0], NULL};
   (void)bench_children(m, CHILDREN, argv);
@@ -24,7 +24,7 @@ static bool has_openblas(measured *m)
 
 static void beside_openblas(measured *m, const row *r)
 {
-  if (has_openblas(m)) child(m, r);
+  if (has_openblas(m)) measure_child(m, r);
 }
 
 /* With the program's own start, of which that is most. */
@@ -50,13 +50,13 @@ static void size(measured *m, const row *r)
 }
 
 const row rows_tensor[] = {
-    AT_MOST("tensor-add", "add of one element, cpu", "ns", 100, child,
+    AT_MOST("tensor-add", "add of one element, cpu", "ns", 100, measure_child,
             "weir_add of one float32 and its release, bursts of 200", "add"),
-    AT_MOST("tensor-view", "a view", "ns", 50, child, "weir_view and its release, bursts of 200",
-            "view"),
-    AT_LEAST("tensor-copy", "copy_ of 64 MiB / memcpy", "x", 0.9, child,
+    AT_MOST("tensor-view", "a view", "ns", 50, measure_child,
+            "weir_view and its release, bursts of 200", "view"),
+    AT_LEAST("tensor-copy", "copy_ of 64 MiB / memcpy", "x", 0.9, measure_child,
              "64 MiB of float32, one thread, in turn", "copy"),
-    AT_LEAST("tensor-stream", "add of 64 MiB / a loop in C", "x", 0.9, child,
+    AT_LEAST("tensor-stream", "add of 64 MiB / a loop in C", "x", 0.9, measure_child,
              "a += b of 64 MiB, the same loop in C, one thread, in turn", "stream"),
     AT_LEAST("tensor-blas", "matmul / OpenBLAS called directly", "x", 0.95, beside_openblas,
              "weir_matmul, float32, 128 to 1024, the worst; one thread", "blas"),

@@ -23,7 +23,7 @@ enum { KILLS = 20, SITES = 200, SPOOL_EVENTS = 1000000 };
 
 /* ---- SIGKILL --------------------------------------------------------------------------------- */
 
-static long long ask(const char *trace, const char *query)
+static long long query_number(const char *trace, const char *query)
 {
   sqlite3 *db = NULL;
   sqlite3_stmt *s = NULL;
@@ -71,7 +71,7 @@ static long long kill_once(int round)
   (void)fclose(f);
   if (waitpid(pid, &status, 0) != pid) return -1;
   long long committed = (long long)read_count(count, 1);
-  long long seen = ask(
+  long long seen = query_number(
       trace,
       "SELECT count(*) FROM event JOIN api ON api.id = event.api WHERE api.name = 'cuEventQuery'");
   if (seen < 0) return -1;
@@ -116,7 +116,7 @@ typedef struct mix {
 } mix;
 
 /* The n-th event of the mix, into a slot. */
-static void fill(trace_event *e, uint64_t n, const mix *x)
+static void make_event(trace_event *e, uint64_t n, const mix *x)
 {
   uint64_t step = n / 10, pointer = UINT64_C(0x10000000000) + step % 4096 * 65536;
   static const uint8_t kinds[10] = {WEIR_EV_ALLOC, WEIR_EV_COPY,   WEIR_EV_LAUNCH, WEIR_EV_LAUNCH,
@@ -164,7 +164,7 @@ static int write_spool(const char *folder, uint64_t events)
   for (uint64_t n = 0; n < events; n++) {
     trace_event *e = spool_writer_slots(&w, 1);
     if (!e) return 1;
-    fill(e, n, &x);
+    make_event(e, n, &x);
     spool_writer_commit(&w, 1);
   }
   spool_writer_release(&w);

@@ -27,7 +27,7 @@ static void (*sgemm)(int, int, int, int, int, int, float, const float *, int, co
                      float, float *, int);
 
 /* ns of `count` calls, undisturbed where that can be had in a few tries. */
-static double burst(work f, int count)
+static double ns_of_burst(work f, int count)
 {
   double best = 0;
   for (int tries = 0; tries < 8; tries++) {
@@ -45,16 +45,16 @@ static double median_ns(work f, int count)
 {
   double each[BURSTS];
   for (int i = 0; i < BURSTS; i++)
-    each[i] = burst(f, count) / count;
+    each[i] = ns_of_burst(f, count) / count;
   return median_of(each, BURSTS);
 }
 
 /* Speed of f / speed of g. */
-static double quotient(work f, work g, int count, int bursts)
+static double speed_ratio(work f, work g, int count, int bursts)
 {
   double each[BURSTS];
   for (int i = 0; i < bursts; i++) {
-    double ours = burst(f, count), theirs = burst(g, count);
+    double ours = ns_of_burst(f, count), theirs = ns_of_burst(g, count);
     each[i] = theirs / ours;
   }
   return median_of(each, (size_t)bursts);
@@ -109,7 +109,7 @@ static void gemm_theirs(void)
   sgemm(101, 111, 111, n, n, n, 1, raw_a, n, raw_b, n, 0, raw_c, n);
 }
 
-static void make(int64_t rows, int64_t columns)
+static void make_operands(int64_t rows, int64_t columns)
 {
   weir_tensor **const of[] = {&a, &b, &c};
   float **const raw[] = {&raw_a, &raw_b, &raw_c};
@@ -121,7 +121,7 @@ static void make(int64_t rows, int64_t columns)
 }
 
 /* An OpenBLAS that does not know the processor would be an easy match. */
-static double products(weir_blas which)
+static double run_products(weir_blas which)
 {
   static const int sizes[] = {128, 256, 512, 1024};
   double worst = 1e9;
@@ -139,8 +139,8 @@ static double products(weir_blas which)
   (void)weir_set_blas(which);
   for (int i = 0; i < 4; i++) {
     n = sizes[i];
-    make(n, n);
-    double q = quotient(gemm_ours, gemm_theirs, (int)(5e7 / ((double)n * n * n)) + 1, 15);
+    make_operands(n, n);
+    double q = speed_ratio(gemm_ours, gemm_theirs, (int)(5e7 / ((double)n * n * n)) + 1, 15);
     if (q < worst) worst = q;
   }
   return worst;
@@ -150,13 +150,13 @@ static double measure(const char *what)
 {
   if (strcmp(what, "first") != 0) (void)weir_set_num_threads(1);
   if (!strcmp(what, "copy") || !strcmp(what, "stream")) {
-    make(1, LARGE);
+    make_operands(1, LARGE);
     bool copy = *what == 'c';
-    return quotient(copy ? copy_ours : add_ours, copy ? copy_theirs : add_theirs, 1, BURSTS);
+    return speed_ratio(copy ? copy_ours : add_ours, copy ? copy_theirs : add_theirs, 1, BURSTS);
   }
-  if (!strcmp(what, "blas")) return products(WEIR_BLAS_VENDOR);
-  if (!strcmp(what, "builtin")) return products(WEIR_BLAS_BUILTIN);
-  make(1, 1);
+  if (!strcmp(what, "blas")) return run_products(WEIR_BLAS_VENDOR);
+  if (!strcmp(what, "builtin")) return run_products(WEIR_BLAS_BUILTIN);
+  make_operands(1, 1);
   if (!strcmp(what, "add")) return median_ns(add_one, 200);
   if (!strcmp(what, "view")) return median_ns(view_one, 200);
   add_one();

@@ -48,7 +48,7 @@ static float *matrix(int n)
   return m;
 }
 
-static void fill(float *m, int n, int seed)
+static void fill_matrix(float *m, int n, int seed)
 {
   for (int i = 0; i < n * n; i++)
     m[i] = (float)((i * 7 + seed) % 5 - 2);
@@ -68,7 +68,7 @@ static void set_up(struct work *w, CUmodule module, int n)
   CHECK(cuEventCreate(&w->end, CU_EVENT_DEFAULT));
 }
 
-static void run(struct work *w, int n, const float *a, const float *b, float *c, float *sums)
+static void run_round(struct work *w, int n, const float *a, const float *b, float *c, float *sums)
 {
   size_t row = (size_t)n * sizeof(float);
   int pitch = (int)(w->pitch / sizeof(float));
@@ -150,10 +150,10 @@ int main(int argc, char **argv)
   CHECK(cuModuleLoadData(&module, kernel_image));
   CHECK(cuMemHostAlloc((void **)&sums, (size_t)n * sizeof *sums, 0));
 
-  fill(a, n, 1);
-  fill(b, n, 3);
+  fill_matrix(a, n, 1);
+  fill_matrix(b, n, 3);
   set_up(&work, module, n);
-  run(&work, n, a, b, c, sums);
+  run_round(&work, n, a, b, c, sums);
   CHECK(cuEventElapsedTime(&ms, work.begin, work.end));
   wrong = count_wrong(n, a, b, c, sums);
   for (int i = 0; i < n; i++)

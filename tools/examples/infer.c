@@ -34,7 +34,7 @@ static weir_status make_model(weir_module **out)
   return weir_module_add(*out, "conv2", conv);
 }
 
-static weir_status infer(weir_device device)
+static weir_status infer_images(weir_device device)
 {
   WEIR_MODULE model = NULL;
   WEIR_TENSOR images = NULL;
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
   bool disable_cuda = argc > 1 && !strcmp(argv[1], "--disable-cuda");
   weir_device device = weir_device_select(disable_cuda);
   (void)fprintf(stderr, "on the %s\n", device.type == WEIR_DEVICE_CUDA ? "GPU" : "CPU");
-  if (!infer(device)) return 0;
+  if (!infer_images(device)) return 0;
   (void)fprintf(stderr, "infer: %s\n", weir_error_message());
   return 1;
 }

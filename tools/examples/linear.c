@@ -34,7 +34,7 @@ static weir_status compare(double *out, weir_module *model, const weir_tensor *x
   return WEIR_OK;
 }
 
-static weir_status move(weir_device device, const char *path)
+static weir_status move_model(weir_device device, const char *path)
 {
   WEIR_MODULE model = NULL;
   WEIR_MODULE other = NULL;
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
   char path[] = "/tmp/linear-XXXXXX";
   int file = mkstemp(path);
   if (file < 0 || close(file)) return 1;
-  weir_status st = move(weir_device_select(disable_cuda), path);
+  weir_status st = move_model(weir_device_select(disable_cuda), path);
   if (st) (void)fprintf(stderr, "linear: %s\n", weir_error_message());
   (void)remove(path);
   return st != WEIR_OK;

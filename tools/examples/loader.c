@@ -19,7 +19,7 @@ static int64_t length(void *user)
 }
 
 /* Image i is full of i, its label i % 10. A program would read and decode a file here. */
-static weir_status get(weir_batch *out, void *user, int64_t i)
+static weir_status get_image(weir_batch *out, void *user, int64_t i)
 {
   (void)user;
   TRY(weir_full(&out->tensor[0], weir_shape(PIXELS), weir_float((double)i), NULL));
@@ -30,7 +30,7 @@ static weir_status get(weir_batch *out, void *user, int64_t i)
 }
 
 /* Adds the mean of each image and the labels of a batch to the sums. */
-static weir_status use(const weir_batch *b, weir_tensor *images, weir_tensor *labels)
+static weir_status add_to_sums(const weir_batch *b, weir_tensor *images, weir_tensor *labels)
 {
   WEIR_TENSOR means = NULL;
   WEIR_TENSOR image = NULL;
@@ -42,7 +42,7 @@ static weir_status use(const weir_batch *b, weir_tensor *images, weir_tensor *la
   return weir_add_(labels, label);
 }
 
-static weir_status epoch(weir_loader *loader, weir_device device)
+static weir_status run_epoch(weir_loader *loader, weir_device device)
 {
   WEIR_TENSOR images = NULL;
   WEIR_TENSOR labels = NULL;
@@ -55,7 +55,7 @@ static weir_status epoch(weir_loader *loader, weir_device device)
                  &(weir_options){.dtype = WEIR_INT64, .device = device}));
   weir_status st = weir_loader_begin(&it, loader);
   for (; !st && !(st = weir_loader_next(&b, it)) && b.count; batches++) {
-    st = use(&b, images, labels); /* enqueued; the next batch is on its way meanwhile */
+    st = add_to_sums(&b, images, labels); /* enqueued; the next batch is on its way meanwhile */
     weir_batch_drop(&b);
   }
   weir_loader_end(it);
@@ -70,13 +70,13 @@ static weir_status epoch(weir_loader *loader, weir_device device)
 int main(int argc, char **argv)
 {
   weir_device device = weir_device_select(argc > 1 && !strcmp(argv[1], "--disable-cuda"));
-  weir_dataset set = {.length = length, .get = get};
+  weir_dataset set = {.length = length, .get = get_image};
   weir_loader_options o = {.batch_size = BATCH, .shuffle = true, .workers = 4, .device = device};
   weir_loader *loader;
   o.pin_memory = device.type == WEIR_DEVICE_CUDA;
   weir_status st = weir_loader_create(&loader, &set, &o);
   for (int i = 0; !st && i < 2; i++)
-    st = epoch(loader, device);
+    st = run_epoch(loader, device);
   weir_loader_release(loader);
   if (st) (void)fprintf(stderr, "loader: %s\n", weir_error_message());
   return st != WEIR_OK;

@@ -9,7 +9,7 @@
     if (st) return st;                                                                             \
   } while (0)
 
-static weir_status run(const char *file)
+static weir_status run_file(const char *file)
 {
   WEIR_TENSOR loaded = NULL, moved = NULL, square = NULL, sum = NULL, row = NULL; /* released */
   weir_options there = {.device = weir_device_select(false)};
@@ -32,7 +32,7 @@ static weir_status run(const char *file)
 
 int main(int argc, char **argv)
 {
-  if (argc == 2 && run(argv[1]) == WEIR_OK) return 0;
+  if (argc == 2 && run_file(argv[1]) == WEIR_OK) return 0;
   (void)fprintf(stderr, "%s\n", argc == 2 ? weir_error_message() : "usage: newcomer MATRIX.npy");
   return 1;
 }

@@ -21,7 +21,7 @@ static weir_status make_model(weir_module **out)
   return weir_module_sequential(out, layer, 5); /* steals the layers */
 }
 
-static weir_status run(weir_device device)
+static weir_status run_model(weir_device device)
 {
   WEIR_MODULE model = NULL;
   WEIR_MODULE parallel = NULL;
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 {
   (void)argv;
   if (argc > 1) return 2; /* CUDA_VISIBLE_DEVICES chooses the GPUs */
-  weir_status st = run(weir_device_select(false));
+  weir_status st = run_model(weir_device_select(false));
   if (st) (void)fprintf(stderr, "parallel: %s\n", weir_error_message());
   return st != WEIR_OK;
 }

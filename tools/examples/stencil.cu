@@ -74,7 +74,7 @@ static void enable_peers(int devices)
 }
 
 /* Sends row `from` of band a's new rows into row `to` of band b's. */
-static void send(const Band &a, int from, const Band &b, int to)
+static void send_row(const Band &a, int from, const Band &b, int to)
 {
   CHECK(cudaMemcpyPeerAsync(b.next + (size_t)to * WIDTH, b.device, a.next + (size_t)from * WIDTH,
                             a.device, WIDTH * sizeof(float), a.stream));
@@ -90,8 +90,8 @@ static void iterate(std::vector<Band> &bands)
     if (i < last) CHECK(cudaStreamWaitEvent(b.stream, bands[i + 1].done, 0));
     relax<<<dim3((WIDTH + 127) / 128, b.rows), 128, 0, b.stream>>>(b.now, b.next, b.rows);
     CHECK(cudaGetLastError());
-    if (i > 0) send(b, 1, bands[i - 1], bands[i - 1].rows + 1);
-    if (i < last) send(b, b.rows, bands[i + 1], 0);
+    if (i > 0) send_row(b, 1, bands[i - 1], bands[i - 1].rows + 1);
+    if (i < last) send_row(b, b.rows, bands[i + 1], 0);
   }
   for (Band &b : bands) {
     CHECK(cudaSetDevice(b.device));
@@ -104,7 +104,7 @@ static void iterate(std::vector<Band> &bands)
   }
 }
 
-static void fetch(Band &b, std::vector<float> &plate)
+static void fetch_band(Band &b, std::vector<float> &plate)
 {
   CHECK(cudaSetDevice(b.device));
   CHECK(cudaMemcpy(&plate[b.first * WIDTH], b.now + WIDTH, (size_t)b.rows * WIDTH * sizeof(float),
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
   for (int n = 0; n < iterations; n++)
     iterate(bands);
   for (Band &b : bands)
-    fetch(b, plate);
+    fetch_band(b, plate);
 
   double heat = 0;
   float worst = 0;

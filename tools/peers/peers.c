@@ -28,33 +28,33 @@
 
 #define LIMIT 0.01 /* of the model's peak */
 
-static void die(const char *what, const char *why)
+static void die_with(const char *what, const char *why)
 {
   (void)fprintf(stderr, "peers: %s: %s\n", what, why);
   exit(2);
 }
 
-static void cuda(const char *what, cudaError_t status)
+static void check_cuda(const char *what, cudaError_t status)
 {
-  if (status) die(what, cudaGetErrorString(status));
+  if (status) die_with(what, cudaGetErrorString(status));
 }
 
-static const peer *load(const char *path)
+static const peer *load_peer(const char *path)
 {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!library) die("cannot load", dlerror());
+  if (!library) die_with("cannot load", dlerror());
   peer_get get;
   *(void **)&get = dlsym(library, "weir_peer");
-  if (!get) die(path, "is no peer");
+  if (!get) die_with(path, "is no peer");
   const peer *p = get();
-  if (p->open()) die(p->name, "did not begin");
+  if (p->open()) die_with(p->name, "did not begin");
   return p;
 }
 
 static void *new_stream(void)
 {
   cudaStream_t stream;
-  cuda("a stream", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  check_cuda("a stream", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   return stream;
 }
 
@@ -79,7 +79,7 @@ static void *stream_of(run *r, uint64_t handle)
   if (!handle) return NULL;
   bool added;
   uint64_t *place = wr_map_put(&r->streams, handle, &added);
-  if (!place) die("a stream", "out of memory");
+  if (!place) die_with("a stream", "out of memory");
   if (added) *place = (uint64_t)(uintptr_t)new_stream();
   return (void *)(uintptr_t)*place;
 }
@@ -88,12 +88,12 @@ static void *stream_of(run *r, uint64_t handle)
 static size_t device_free(size_t *capacity)
 {
   size_t unused, all;
-  cuda("the device", cudaMemGetInfo(&unused, &all));
+  check_cuda("the device", cudaMemGetInfo(&unused, &all));
   if (capacity) *capacity = all;
   return unused;
 }
 
-static void carry_out(run *r, const rp_op *op)
+static void run_op(run *r, const rp_op *op)
 {
   held *b = &r->blocks[op->block];
   void *stream = stream_of(r, op->stream);
@@ -104,7 +104,7 @@ static void carry_out(run *r, const rp_op *op)
     *b = (held){0};
     return;
   }
-  if (r->awaited) cuda("waiting for the device", cudaDeviceSynchronize());
+  if (r->awaited) check_cuda("waiting for the device", cudaDeviceSynchronize());
   r->awaited = false;
   *b = (held){r->peer->alloc(op->bytes, stream), stream};
   if (!b->address) r->failed++;
@@ -112,13 +112,13 @@ static void carry_out(run *r, const rp_op *op)
   if (unused < r->least_free) r->least_free = unused;
 }
 
-static void drive(run *r, const rp_ops *ops)
+static void run_list(run *r, const rp_ops *ops)
 {
-  if (ops->heaps > 1) die("the list", "has several devices");
+  if (ops->heaps > 1) die_with("the list", "has several devices");
   r->blocks = calloc((size_t)ops->blocks + 1, sizeof *r->blocks);
-  if (!r->blocks) die("the list", "out of memory");
+  if (!r->blocks) die_with("the list", "out of memory");
   for (size_t i = 0; i < ops->count; i++)
-    carry_out(r, &ops->op[i]);
+    run_op(r, &ops->op[i]);
   free(r->blocks);
   wr_map_free(&r->streams);
 }
@@ -130,7 +130,7 @@ static const char *base_name(const char *path)
 }
 
 /* The value of `key` in PyTorch's settings; 0: it is not there. */
-static double setting(const char *settings, const char *key)
+static double read_setting(const char *settings, const char *key)
 {
   const char *at = strstr(settings, key);
   return at ? strtod(at + strlen(key) + 1, NULL) : 0;
@@ -139,10 +139,11 @@ static double setting(const char *settings, const char *key)
 /* What of PyTorch's settings a model has to be told. */
 static rp_options options_of(const char *settings, size_t capacity)
 {
-  double fraction = setting(settings, "per_process_memory_fraction");
+  double fraction = read_setting(settings, "per_process_memory_fraction");
   return (rp_options){.capacity = fraction > 0 ? (uint64_t)(fraction * (double)capacity) : capacity,
-                      .max_split_size = (uint64_t)setting(settings, "max_split_size_mb") * RP_MIB,
-                      .gc_threshold = setting(settings, "garbage_collection_threshold")};
+                      .max_split_size =
+                          (uint64_t)read_setting(settings, "max_split_size_mb") * RP_MIB,
+                      .gc_threshold = read_setting(settings, "garbage_collection_threshold")};
 }
 
 static int memory(const char *policy, const char *library, const char *path, const char *settings)
@@ -151,15 +152,15 @@ static int memory(const char *policy, const char *library, const char *path, con
   rp_ops ops = {0};
   size_t capacity;
   const rp_policy *known = rp_policy_find(policy);
-  if (!known) die(policy, "is no policy of weir replay");
-  if (rp_read(&ops, path)) die(path, weir_error_message());
+  if (!known) die_with(policy, "is no policy of weir replay");
+  if (rp_read(&ops, path)) die_with(path, weir_error_message());
   (void)device_free(&capacity);
   rp_options options = options_of(settings, capacity);
-  if (rp_replay(&model, &ops, known, &options)) die(policy, weir_error_message());
-  if (setenv("PYTORCH_ALLOC_CONF", settings, 1)) die("the settings", "cannot be set");
-  run r = {.peer = load(library)};
+  if (rp_replay(&model, &ops, known, &options)) die_with(policy, weir_error_message());
+  if (setenv("PYTORCH_ALLOC_CONF", settings, 1)) die_with("the settings", "cannot be set");
+  run r = {.peer = load_peer(library)};
   size_t before = r.least_free = device_free(NULL);
-  drive(&r, &ops);
+  run_list(&r, &ops);
   double real = (double)r.peer->peak(), modelled = (double)model.peak_reserved;
   double difference = real > 0 ? (modelled - real) / real : 1;
   bool differs = difference > LIMIT || difference < -LIMIT || model.failed != r.failed;
@@ -196,25 +197,25 @@ static double median(const double *values)
   return median_of(sorted, ROUNDS);
 }
 
-static void *take(const peer *p, uint64_t bytes, void *stream)
+static void *alloc_or_die(const peer *p, uint64_t bytes, void *stream)
 {
   void *block = p->alloc(bytes, stream);
-  if (!block) die(p->name, "out of memory");
+  if (!block) die_with(p->name, "out of memory");
   return block;
 }
 
 /* malloc and free of one size, on `stream`. */
-static double hit(const peer *p, void *stream)
+static double time_pairs(const peer *p, void *stream)
 {
   double begin = now_ns();
   for (int i = 0; i < PAIRS; i++)
-    p->free(take(p, 1024, stream), 1024, stream, stream);
+    p->free(alloc_or_die(p, 1024, stream), 1024, stream, stream);
   return (now_ns() - begin) / PAIRS;
 }
 
 static double one_thread(subject *s)
 {
-  return hit(s->peer, NULL);
+  return time_pairs(s->peer, NULL);
 }
 
 static uint64_t some_bytes(uint64_t *seed)
@@ -230,11 +231,11 @@ static double random_sizes(subject *s)
 {
   if (!s->blocks) {
     s->blocks = calloc(LIVE, sizeof *s->blocks);
-    if (!s->blocks) die(s->peer->name, "out of host memory");
+    if (!s->blocks) die_with(s->peer->name, "out of host memory");
     s->seed = UINT64_C(88172645463325252);
     for (int i = 0; i < LIVE; i++) {
       uint64_t bytes = some_bytes(&s->seed);
-      s->blocks[i] = (block){take(s->peer, bytes, NULL), bytes};
+      s->blocks[i] = (block){alloc_or_die(s->peer, bytes, NULL), bytes};
     }
   }
   double begin = now_ns();
@@ -242,7 +243,7 @@ static double random_sizes(subject *s)
     block *b = &s->blocks[some_bytes(&s->seed) * 0x9e3779b97f4a7c15 % LIVE];
     s->peer->free(b->address, b->bytes, NULL, NULL);
     b->bytes = some_bytes(&s->seed);
-    b->address = take(s->peer, b->bytes, NULL);
+    b->address = alloc_or_die(s->peer, b->bytes, NULL);
   }
   return (now_ns() - begin) / RANDOM_PAIRS;
 }
@@ -260,11 +261,11 @@ static second other;
 
 static void *second_main(void *unused)
 {
-  cuda("the device", cudaSetDevice(0));
+  check_cuda("the device", cudaSetDevice(0));
   for (;;) {
     pthread_barrier_wait(&other.turn);
     if (!other.peer) return unused;
-    other.ns = hit(other.peer, other.stream[1]);
+    other.ns = time_pairs(other.peer, other.stream[1]);
     pthread_barrier_wait(&other.turn);
   }
 }
@@ -273,7 +274,7 @@ static double two_threads(subject *s)
 {
   other.peer = s->peer;
   pthread_barrier_wait(&other.turn);
-  double ns = hit(s->peer, other.stream[0]);
+  double ns = time_pairs(s->peer, other.stream[0]);
   pthread_barrier_wait(&other.turn);
   return (ns + other.ns) / 2;
 }
@@ -299,16 +300,16 @@ static void print_rows(const char *workload, const subject *subjects, int count)
   (void)fflush(stdout);
 }
 
-static int times(int count, char **libraries)
+static int measure_times(int count, char **libraries)
 {
   static subject subjects[PEERS_MAX];
-  if (count > PEERS_MAX) die("time", "too many peers");
+  if (count > PEERS_MAX) die_with("time", "too many peers");
   for (int i = 0; i < count; i++)
-    subjects[i].peer = load(libraries[i]);
+    subjects[i].peer = load_peer(libraries[i]);
   (void)pthread_barrier_init(&other.turn, NULL, 2);
   for (int i = 0; i < 2; i++)
     other.stream[i] = new_stream();
-  if (pthread_create(&other.thread, NULL, second_main, NULL)) die("a thread", "cannot begin");
+  if (pthread_create(&other.thread, NULL, second_main, NULL)) die_with("a thread", "cannot begin");
   printf("%-25s %-10s %12s %9s\n", "host time", "allocator", "ns a pair", "ratio");
   for (size_t w = 0; w < sizeof workloads / sizeof *workloads; w++) {
     for (int r = -ROUNDS / 10; r < ROUNDS; r++)
@@ -330,7 +331,7 @@ int main(int argc, char **argv)
 {
   if ((argc == 5 || argc == 6) && !strcmp(argv[1], "memory"))
     return memory(argv[2], argv[3], argv[4], argc == 6 ? argv[5] : "");
-  if (argc > 2 && !strcmp(argv[1], "time")) return times(argc - 2, argv + 2);
+  if (argc > 2 && !strcmp(argv[1], "time")) return measure_times(argc - 2, argv + 2);
   (void)fprintf(stderr,
                 "usage: peers memory POLICY PEER.so TRACE [SETTINGS] | peers time PEER.so...\n");
   return 2;

@@ -40,7 +40,7 @@ try {
   return nullptr;
 }
 
-static void give(void *block, uint64_t, void *stream, void *used)
+static void pytorch_free(void *block, uint64_t, void *stream, void *used)
 {
   if (used != stream) {
     at::DataPtr pointer(block, block, pytorch->raw_deleter(),
@@ -52,13 +52,13 @@ static void give(void *block, uint64_t, void *stream, void *used)
   pytorch->raw_delete(block);
 }
 
-static uint64_t peak()
+static uint64_t pytorch_peak()
 {
   const auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   return static_cast<uint64_t>(pytorch->getDeviceStats(0).reserved_bytes[all].peak);
 }
 
-static const peer self = {"pytorch", begin, take, give, peak};
+static const peer self = {"pytorch", begin, take, pytorch_free, pytorch_peak};
 
 PEER_EXPORT weir_peer()
 {

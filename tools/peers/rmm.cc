@@ -58,7 +58,7 @@ try {
   return nullptr;
 }
 
-static void give(void *block, uint64_t bytes, void *, void *used)
+static void rmm_free(void *block, uint64_t bytes, void *, void *used)
 {
   self_pool->deallocate(view(used), block, bytes);
 }
@@ -68,7 +68,7 @@ static uint64_t peak() // the pool gives nothing back
   return self_pool->pool_size();
 }
 
-static const peer self = {"rmm-pool", begin, take, give, peak};
+static const peer self = {"rmm-pool", begin, take, rmm_free, peak};
 
 PEER_EXPORT weir_peer()
 {

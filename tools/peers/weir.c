@@ -5,7 +5,7 @@
 
 static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 
-static int begin(void)
+static int peer_open(void)
 {
   void *block;
   if (!weir_malloc(&block, 1, cuda0, NULL) && !weir_free(block)) return 0;
@@ -25,27 +25,27 @@ static weir_stream *stream_of(void *native)
   return stream;
 }
 
-static void *take(uint64_t bytes, void *stream)
+static void *peer_malloc(uint64_t bytes, void *stream)
 {
   void *out;
   return weir_malloc(&out, bytes, cuda0, stream_of(stream)) ? NULL : out;
 }
 
-static void give(void *block, uint64_t bytes, void *stream, void *used)
+static void peer_free(void *block, uint64_t bytes, void *stream, void *used)
 {
   (void)bytes;
   if (used != stream) (void)weir_record_stream(block, stream_of(used));
   (void)weir_free(block);
 }
 
-static uint64_t peak(void)
+static uint64_t peer_peak(void)
 {
   int64_t bytes = 0;
   (void)weir_memory_stat(&bytes, cuda0, "reserved_bytes.all.peak");
   return (uint64_t)bytes;
 }
 
-static const peer self = {"weir", begin, take, give, peak};
+static const peer self = {"weir", peer_open, peer_malloc, peer_free, peer_peak};
 
 PEER_EXPORT weir_peer(void)
 {

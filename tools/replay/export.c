@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include "core/base/dump.h"
 
-static weir_status written(FILE *out)
+static weir_status check_written(FILE *out)
 {
   return fflush(out) || ferror(out) ? weir_fail(WEIR_EIO, "cannot write the export") : WEIR_OK;
 }
@@ -131,7 +131,7 @@ static weir_status write_snapshot(FILE *out, const rp_ops *ops, bool pickle)
   dump_finish(&s.d);
   free(s.written);
   free(freed);
-  return written(out);
+  return check_written(out);
 }
 
 static weir_status write_json(FILE *out, const rp_ops *ops, uint16_t heap)
@@ -161,7 +161,7 @@ static weir_status write_rmm(FILE *out, const rp_ops *ops, uint16_t heap)
                   (unsigned)(s % 60), (unsigned)(us % 1000000),
                   op->kind == RP_ALLOC ? "allocate" : "free", op->address, op->bytes, op->stream);
   }
-  return written(out);
+  return check_written(out);
 }
 
 const rp_format rp_formats[] = {

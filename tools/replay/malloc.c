@@ -90,7 +90,7 @@ static weir_status malloc_alloc(void *at, const rp_op *op, void **block, uint64_
 }
 
 /* `p` takes in its right neighbour. */
-static void join(heap *h, piece *p, piece *right)
+static void merge_right(heap *h, piece *p, piece *right)
 {
   p->size += right->size;
   p->next = right->next;
@@ -108,12 +108,12 @@ static weir_status malloc_free(void *at, const rp_op *op, void *block)
   p->used = false;
   if (p->next && !p->next->used) {
     rp_set_remove(&h->unused, &p->next->node);
-    join(h, p, p->next);
+    merge_right(h, p, p->next);
   }
   if (p->prev && !p->prev->used) {
     piece *left = p->prev;
     rp_set_remove(&h->unused, &left->node);
-    join(h, left, p);
+    merge_right(h, left, p);
     p = left;
   }
   if (p->prev || p->next) {

@@ -31,7 +31,7 @@ uint64_t rp_ops_heap_key(const rp_ops *ops, uint16_t heap)
   return 0;
 }
 
-static weir_status append(rp_ops *ops, rp_op op)
+static weir_status append_op(rp_ops *ops, rp_op op)
 {
   if (!wr_grow(&ops->op, &ops->capacity, ops->count + 1, sizeof *ops->op)) return out_of_memory();
   if (!ops->count) ops->begin = op.time;
@@ -54,7 +54,7 @@ weir_status rp_ops_free(rp_ops *ops, rp_op op)
   op.block = alloc->block;
   op.bytes = alloc->bytes;
   wr_map_delete(&ops->live[op.heap], op.address);
-  return append(ops, op);
+  return append_op(ops, op);
 }
 
 weir_status rp_ops_alloc(rp_ops *ops, rp_op op)
@@ -73,7 +73,7 @@ weir_status rp_ops_alloc(rp_ops *ops, rp_op op)
   *place = ops->count;
   op.kind = RP_ALLOC;
   op.block = ops->blocks++;
-  return append(ops, op);
+  return append_op(ops, op);
 }
 
 void rp_ops_clear(rp_ops *ops)

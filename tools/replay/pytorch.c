@@ -141,7 +141,7 @@ static void put_between(block *b, block *prev, block *next)
 }
 
 /* Takes a free neighbour of the same kind, mapped or not, into `b`, which is in no set. */
-static void join(heap *h, block *b, block *other)
+static void merge_neighbour(heap *h, block *b, block *other)
 {
   if (!other || other->used || other->unmapped != b->unmapped) return;
   pool *p = pool_of(h, b);
@@ -161,8 +161,8 @@ static void join(heap *h, block *b, block *other)
 static void free_block(heap *h, block *b)
 {
   b->used = false;
-  join(h, b, b->prev);
-  join(h, b, b->next);
+  merge_neighbour(h, b, b->prev);
+  merge_neighbour(h, b, b->next);
   make_free(h, b);
 }
 
@@ -181,7 +181,7 @@ static void free_waiting(heap *h)
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
-static void release(heap *h, block *b)
+static void release_segment(heap *h, block *b)
 {
   rp_set_remove(&pool_of(h, b)->free, &b->node);
   rp_driver_give(h->driver, b->size);
@@ -191,7 +191,7 @@ static void release(heap *h, block *b)
 }
 
 /* Gives back the whole pages within a free block of an expandable segment. */
-static void unmap(heap *h, block *b)
+static void unmap_pages(heap *h, block *b)
 {
   pool *p = pool_of(h, b);
   uint64_t base = b->segment->address, end = b->address + b->size;
@@ -222,8 +222,8 @@ static void unmap(heap *h, block *b)
   rp_driver_give(h->driver, b->size);
   h->driver->segment_calls += b->size / p->page;
   h->driver->syncs++;
-  join(h, b, b->prev);
-  join(h, b, b->next);
+  merge_neighbour(h, b, b->prev);
+  merge_neighbour(h, b, b->next);
   if (b->prev || b->next) {
     rp_set_add(&p->unmapped, &b->node);
   } else { /* the segment is empty: its address space goes too */
@@ -241,10 +241,10 @@ static void release_pool(heap *h, pool *p)
     block *b = block_of(at), was = *b;
     next = rp_set_after(&p->free, at);
     if (b->segment) {
-      unmap(h, b);
+      unmap_pages(h, b);
       next = rp_set_after(&p->free, &was.node);
     } else if (!b->prev && !b->next) {
-      release(h, b);
+      release_segment(h, b);
     }
   }
 }
@@ -265,7 +265,7 @@ static bool release_oversize(heap *h, pool *p, const block *key)
   if (wanted.size < h->max_split_size) wanted.size = h->max_split_size;
   block *b = block_of(rp_set_from(&p->free, &wanted.node));
   if (b && b->stream == wanted.stream) {
-    release(h, b);
+    release_segment(h, b);
     return true;
   }
   b = block_of(rp_set_before(&p->free, &wanted.node));
@@ -273,7 +273,7 @@ static bool release_oversize(heap *h, pool *p, const block *key)
          b->stream == wanted.stream) {
     block *smaller = block_of(rp_set_before(&p->free, &b->node));
     released += b->size;
-    release(h, b);
+    release_segment(h, b);
     b = smaller;
   }
   return released >= wanted.size;
@@ -303,7 +303,7 @@ static void collect_garbage(heap *h)
       reclaimed += b->size;
       age -= p->searches - b->since;
       count--;
-      release(h, b);
+      release_segment(h, b);
     }
   }
 }
@@ -349,7 +349,7 @@ static block *find_room(heap *h, pool *p, uint64_t stream, uint64_t size)
 }
 
 /* Maps `size` bytes, rounded up to pages, at the beginning of an unmapped block. */
-static bool map(heap *h, pool *p, block *b, uint64_t size)
+static bool map_pages(heap *h, pool *p, block *b, uint64_t size)
 {
   uint64_t mapped = rp_round(size, p->page);
   block *rest = NULL;
@@ -369,8 +369,8 @@ static bool map(heap *h, pool *p, block *b, uint64_t size)
     put_between(rest, b, b->next);
     rp_set_add(&p->unmapped, &rest->node);
   }
-  join(h, b, b->prev);
-  join(h, b, b->next);
+  merge_neighbour(h, b, b->prev);
+  merge_neighbour(h, b, b->next);
   make_free(h, b);
   return true;
 }
@@ -379,11 +379,11 @@ static block *take_expandable(heap *h, pool *p, const block *key)
 {
   block *b = find_room(h, p, key->stream, key->size);
   if (!b) return NULL;
-  if (b->unmapped && !map(h, p, b, key->size < b->size ? key->size : b->size)) return NULL;
+  if (b->unmapped && !map_pages(h, p, b, key->size < b->size ? key->size : b->size)) return NULL;
   while (b->size < key->size) { /* free, then unmapped space */
     block *next = b->next;
     uint64_t more = key->size - b->size;
-    if (!map(h, p, next, more < next->size ? more : next->size)) return NULL;
+    if (!map_pages(h, p, next, more < next->size ? more : next->size)) return NULL;
     b = next; /* which took b in */
   }
   rp_set_remove(&p->free, &b->node);
@@ -392,7 +392,7 @@ static block *take_expandable(heap *h, pool *p, const block *key)
 
 /* ---- allocation ------------------------------------------------------------------------------ */
 
-static uint64_t could_become(const block *b)
+static uint64_t could_fit(const block *b)
 {
   return b->size + (b->next && b->next->unmapped ? b->next->size : 0);
 }
@@ -404,7 +404,7 @@ static block *find_free(heap *h, pool *p, const block *key)
   if (!b || b->stream != key->stream) return NULL;
   while (b->segment) {
     block *next = block_of(rp_set_after(&p->free, &b->node));
-    if (!next || next->stream != key->stream || could_become(next) >= could_become(b)) break;
+    if (!next || next->stream != key->stream || could_fit(next) >= could_fit(b)) break;
     b = next;
   }
   if (key->size < h->max_split_size && b->size >= h->max_split_size) return NULL;
@@ -440,7 +440,7 @@ static bool should_split(const heap *h, const block *b, uint64_t size)
   return size < h->max_split_size && rest > SMALL_SIZE;
 }
 
-static block *find(heap *h, pool *p, const block *key)
+static block *find_block(heap *h, pool *p, const block *key)
 {
   block *b = find_free(h, p, key);
   if (b) return b;
@@ -458,7 +458,7 @@ static weir_status pt_alloc(void *at, const rp_op *op, void **out, uint64_t *add
   const block key = {.stream = op->stream, .size = rp_round(op->bytes, MIN_BLOCK)};
   pool *p = key.size <= SMALL_SIZE ? &h->small : &h->large;
   free_waiting(h);
-  block *b = find(h, p, &key);
+  block *b = find_block(h, p, &key);
   if (b && should_split(h, b, key.size)) {
     block *rest = new_block(h, *b);
     if (rest) {

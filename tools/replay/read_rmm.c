@@ -21,7 +21,7 @@ typedef struct reader {
   uint64_t last;     /* time of day before, ns */
 } reader;
 
-static int split(char *line, char *field[FIELDS])
+static int split_fields(char *line, char *field[FIELDS])
 {
   int count = 0;
   line[strcspn(line, "\r\n")] = 0;
@@ -37,7 +37,7 @@ static bool read_head(reader *r, char *line)
 {
   static const char *const names[] = {"Thread", "Time", "Action", "Pointer", "Size", "Stream"};
   char *field[FIELDS];
-  int count = split(line, field);
+  int count = split_fields(line, field);
   for (int k = 0; k < KNOWN; k++) {
     r->column[k] = -1;
     for (int i = 0; i < count; i++)
@@ -85,7 +85,7 @@ static weir_status take_line(rp_ops *ops, reader *r, char *line, size_t number, 
   char *field[FIELDS], *known[KNOWN];
   uint64_t thread;
   rp_op op = {0};
-  int count = split(line, field);
+  int count = split_fields(line, field);
   if (count == 1 && !*field[0]) return WEIR_OK;
   for (int k = 0; k < KNOWN; k++) {
     if (r->column[k] >= count)

@@ -37,7 +37,7 @@ static size_t column_of(const rp_ops *ops, size_t i)
   return n < RP_COLUMNS ? n : RP_COLUMNS - 1;
 }
 
-static void note(run *r, size_t i)
+static void note_column(run *r, size_t i)
 {
   size_t column = column_of(r->ops, i);
   while (r->column < column) /* what is held goes on where nothing happens */
@@ -50,7 +50,7 @@ static void note(run *r, size_t i)
   if (r->reserved > r->out->peak_reserved) r->out->peak_reserved = r->reserved;
 }
 
-static weir_status carry_out(run *r, const rp_op *op)
+static weir_status run_op(run *r, const rp_op *op)
 {
   uint64_t address, before = r->driver[op->heap].reserved;
   void *heap = r->heap[op->heap];
@@ -73,13 +73,13 @@ static weir_status carry_out(run *r, const rp_op *op)
   return s;
 }
 
-static weir_status walk(run *r)
+static weir_status run_operations(run *r)
 {
   weir_status s = WEIR_OK;
   double begin = seconds();
   for (size_t i = 0; !s && i < r->ops->count; i++) {
-    s = carry_out(r, &r->ops->op[i]);
-    note(r, i);
+    s = run_op(r, &r->ops->op[i]);
+    note_column(r, i);
   }
   double took = seconds() - begin;
   if (r->out->operations) r->out->ns_per_op = took * 1e9 / (double)r->out->operations;
@@ -122,7 +122,7 @@ weir_status rp_replay(rp_result *out, const rp_ops *ops, const rp_policy *policy
     s = weir_fail(WEIR_ENOMEM, "replaying: out of host memory");
   } else {
     s = open_heaps(&r, options);
-    if (!s) s = walk(&r);
+    if (!s) s = run_operations(&r);
     close_heaps(&r);
   }
   free(r.heap);

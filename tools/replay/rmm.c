@@ -132,7 +132,7 @@ static block *take_fit(list *l, uint64_t size)
 }
 
 /* All of `from` goes to `into`, whose stream waits for the event of `from`. */
-static void merge(heap *h, list *into, list *from)
+static void merge_streams(heap *h, list *into, list *from)
 {
   rp_node *first;
   h->driver->stream_waits++;
@@ -151,7 +151,7 @@ static block *take_from_others(heap *h, list *own, uint64_t size, bool merge_fir
   for (size_t i = 0; i < h->count; i++) {
     list *other = h->lists[i].list;
     if (other == own || !other->there) continue;
-    if (merge_first) merge(h, own, other);
+    if (merge_first) merge_streams(h, own, other);
     *from = merge_first ? own : other;
     block *b = take_fit(*from, size);
     if (!b) continue;
@@ -173,7 +173,7 @@ static uint64_t size_to_grow(const heap *h, uint64_t size)
   return size > left / 2 ? size : left / 2;
 }
 
-static weir_status expand(heap *h, uint64_t wish, uint64_t least, block **out)
+static weir_status expand_pool(heap *h, uint64_t wish, uint64_t least, block **out)
 {
   block *b = rp_slab_take(&h->blocks);
   if (!b) return no_memory();
@@ -217,7 +217,7 @@ static weir_status rmm_open(void **out, rp_driver *driver, const rp_options *o)
   if (h->maximum && initial > h->maximum)
     s = weir_fail(WEIR_EINVAL, "rmm-pool: the initial pool size exceeds the maximum pool size");
   else if (initial)
-    s = expand(h, initial, initial, &b);
+    s = expand_pool(h, initial, initial, &b);
   if (s == WEIR_EOOM)
     s = weir_fail(WEIR_EOOM, "rmm-pool: an initial pool of %llu bytes does not fit",
                   (unsigned long long)initial);
@@ -242,7 +242,7 @@ static weir_status rmm_alloc(void *at, const rp_op *op, void **out, uint64_t *ad
   block *b = take_fit(own, size);
   if (!b) b = take_from_others(h, own, size, false, &from);
   if (!b) b = take_from_others(h, own, size, true, &from);
-  if (!b) s = expand(h, size_to_grow(h, size), size, &b);
+  if (!b) s = expand_pool(h, size_to_grow(h, size), size, &b);
   if (s || b->size == size) {
     rp_slab_put(&h->blocks, rest);
   } else {

@@ -2,7 +2,7 @@
 #include "tools/replay/set.h"
 
 /* Mixes a counter into a number without a pattern (splitmix64's finaliser, as published). */
-static uint64_t draw(uint64_t n)
+static uint64_t mix_counter(uint64_t n)
 {
   n *= UINT64_C(0x9e3779b97f4a7c15);
   n = (n ^ n >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -13,7 +13,7 @@ static uint64_t draw(uint64_t n)
 void rp_set_add(rp_set *set, rp_node *node)
 {
   rp_node **link = &set->root;
-  node->priority = draw(++set->draws);
+  node->priority = mix_counter(++set->draws);
   while (*link && (*link)->priority >= node->priority)
     link = set->order(node, *link) < 0 ? &(*link)->left : &(*link)->right;
   /* The tree below falls into what is before and what is after the new node. */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "tools/replay/replay.h"
 
-static weir_status written(FILE *out)
+static weir_status check_written(FILE *out)
 {
   return fflush(out) || ferror(out) ? weir_fail(WEIR_EIO, "cannot write the result") : WEIR_OK;
 }
@@ -38,10 +38,10 @@ weir_status rp_show_text(FILE *out, const rp_result *results, size_t count)
   }
   if (failed)
     (void)fprintf(out, "failed: allocations that did not fit; they and their frees are left out\n");
-  return written(out);
+  return check_written(out);
 }
 
-static void json_one(FILE *out, const rp_result *r)
+static void write_result_json(FILE *out, const rp_result *r)
 {
   (void)fprintf(out,
                 "{\"policy\": \"%s\", \"peak_live\": %" PRIu64 ", \"peak_reserved\": %" PRIu64
@@ -57,10 +57,10 @@ weir_status rp_show_json(FILE *out, const rp_result *results, size_t count)
   if (count != 1) (void)fputs("[", out);
   for (size_t i = 0; i < count; i++) {
     if (i) (void)fputs(",\n ", out);
-    json_one(out, &results[i]);
+    write_result_json(out, &results[i]);
   }
   (void)fputs(count != 1 ? "]\n" : "\n", out);
-  return written(out);
+  return check_written(out);
 }
 
 /* ---- the picture ----------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static double y_of(uint64_t bytes, uint64_t most)
   return TOP + HEIGHT - (most ? (double)bytes / (double)most * HEIGHT : 0);
 }
 
-static void axes(FILE *out, const rp_ops *ops, uint64_t most)
+static void write_axes(FILE *out, const rp_ops *ops, uint64_t most)
 {
   uint64_t end = ops->count ? ops->op[ops->count - 1].time : 0;
   for (int i = 0; i <= 4; i++) {
@@ -124,7 +124,7 @@ weir_status rp_show_svg(FILE *out, const rp_ops *ops, const rp_result *results, 
                 "<title>Reserved against live memory over time</title>\n"
                 "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
                 LEFT + (int)WIDTH + 30, TOP + HEIGHT + FOOT);
-  axes(out, ops, most);
+  write_axes(out, ops, most);
   if (count) live_area(out, &results[0], most);
   (void)fprintf(
       out, "<text x=\"%d\" y=\"%d\"><tspan fill=\"#4292c6\">live</tspan>, reserved by</text>\n",
@@ -136,5 +136,5 @@ weir_status rp_show_svg(FILE *out, const rp_ops *ops, const rp_result *results, 
                   TOP + HEIGHT + 40, color, results[i].policy->name);
   }
   (void)fputs("</svg>\n", out);
-  return written(out);
+  return check_written(out);
 }

@@ -134,21 +134,21 @@ static weir_status destroy(void *self, uint64_t page)
   return WEIR_OK;
 }
 
-static weir_status map(void *self, uint64_t address, uint64_t page)
+static weir_status map_page(void *self, uint64_t address, uint64_t page)
 {
   (void)address, (void)page;
   ((heap *)self)->driver->segment_calls++;
   return WEIR_OK;
 }
 
-static weir_status unmap(void *self, uint64_t address, uint64_t bytes)
+static weir_status unmap_range(void *self, uint64_t address, uint64_t bytes)
 {
   (void)address;
   ((heap *)self)->driver->segment_calls += bytes / PAGE;
   return WEIR_OK;
 }
 
-static weir_status permit(void *self, uint64_t address, uint64_t bytes)
+static weir_status allow_access(void *self, uint64_t address, uint64_t bytes)
 {
   (void)self, (void)address, (void)bytes;
   return WEIR_OK;
@@ -206,9 +206,9 @@ static const weir_backend device = {
                .release = release,
                .create = create,
                .destroy = destroy,
-               .map = map,
-               .unmap = unmap,
-               .access = permit},
+               .map = map_page,
+               .unmap = unmap_range,
+               .access = allow_access},
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,
@@ -220,7 +220,7 @@ static const weir_backend device = {
 /* ---- who calls ------------------------------------------------------------------------------- */
 
 /* This thread becomes thread `thread` of heap h's list; h NULL: itself. */
-static weir_status play(heap *h, uint32_t thread)
+static weir_status become_thread(heap *h, uint32_t thread)
 {
   if (playing.heap == h && playing.thread == thread) return WEIR_OK;
   uint64_t *to = h ? wr_map_put(&h->threads, thread, NULL) : (uint64_t *)(void *)&playing.own;
@@ -298,7 +298,7 @@ static weir_status engine_alloc(void *at, const rp_op *op, void **block, uint64_
   mem_heap *stream = NULL;
   h->moment++;
   now = (uint32_t)(op->time / 1000000);
-  weir_status s = play(h, op->thread);
+  weir_status s = become_thread(h, op->thread);
   if (!s) s = stream_of(h, op, &stream);
   if (s) return s;
   s = weir_tcache_malloc(stream, op->bytes, block);
@@ -311,7 +311,7 @@ static weir_status engine_free(void *at, const rp_op *op, void *block)
   heap *h = at;
   mem_heap *stream = NULL;
   now = (uint32_t)(op->time / 1000000);
-  weir_status s = play(h, op->thread);
+  weir_status s = become_thread(h, op->thread);
   if (!s) s = stream_of(h, op, &stream);
   if (!s) s = pool_use(block, stream);
   return s ? s : weir_tcache_free(block);
@@ -353,7 +353,7 @@ static void end_threads(heap *h)
 static void engine_close(void *at)
 {
   heap *h = at;
-  (void)play(NULL, 0);
+  (void)become_thread(NULL, 0);
   free_rest(h);
   (void)pool_free(h->pool);
   end_threads(h);

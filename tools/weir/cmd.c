@@ -36,7 +36,7 @@ static FILE *open_log(void)
   return NULL;
 }
 
-static void say(const char *format, va_list args)
+static void print_message(const char *format, va_list args)
 {
   char text[2048];
   FILE *to = log_path ? open_log() : stderr;
@@ -50,7 +50,7 @@ void cmd_say(const char *format, ...)
 {
   va_list args;
   va_start(args, format);
-  say(format, args);
+  print_message(format, args);
   va_end(args);
 }
 
@@ -89,7 +89,7 @@ bool cmd_chatty(void)
 
 /* ---- memory and text ------------------------------------------------------------------------- */
 
-static void *or_die(void *p)
+static void *check_memory(void *p)
 {
   if (p) return p;
   cmd_say("out of memory.");
@@ -98,7 +98,7 @@ static void *or_die(void *p)
 
 void *cmd_alloc(size_t bytes)
 {
-  return or_die(calloc(1, bytes));
+  return check_memory(calloc(1, bytes));
 }
 
 char *cmd_format(const char *format, ...)
@@ -108,7 +108,7 @@ char *cmd_format(const char *format, ...)
   va_start(args, format);
   if (vasprintf(&text, format, args) < 0) text = NULL;
   va_end(args);
-  return or_die(text);
+  return check_memory(text);
 }
 
 bool cmd_number(const char *text, long low, long high, long *out)
@@ -189,7 +189,7 @@ typedef struct parse {
 
 /* Hands one option over. `given`: value written with it, NULL none; `shown`: as the user wrote it.
  */
-static bool take(parse *p, const cmd_option *o, const char *given, const char *shown)
+static bool take_option(parse *p, const cmd_option *o, const char *given, const char *shown)
 {
   if (o->arg == CMD_ARG_NONE && given) {
     cmd_usage(p->c, "option '%s' takes no value", shown);
@@ -218,7 +218,7 @@ static bool take_long(parse *p, const char *word)
       if (strcmp(o->name, name) != 0) continue;
       char shown[72];
       (void)snprintf(shown, sizeof shown, "--%s", name);
-      return take(p, o, value, shown);
+      return take_option(p, o, value, shown);
     }
   }
   cmd_usage(p->c, "weir %s has no option '%s'", p->c->name, word);
@@ -230,7 +230,7 @@ static bool take_short(parse *p, const char *word)
   char shown[] = {'-', word[1], 0};
   if (!strcmp(word, "-h")) return p->helped = true;
   for (const cmd_option *o = p->c->options; o && o->name; o++)
-    if (o->letter == word[1]) return take(p, o, word[2] ? word + 2 : NULL, shown);
+    if (o->letter == word[1]) return take_option(p, o, word[2] ? word + 2 : NULL, shown);
   cmd_usage(p->c, "weir %s has no option '%s'", p->c->name, word);
   return false;
 }

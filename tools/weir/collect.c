@@ -60,20 +60,20 @@ static bool is_spool_folder(const char *dir)
   return false;
 }
 
-static bool over(const collect *o, const job *j)
+static bool is_job_over(const collect *o, const job *j)
 {
   return !collector_live(j->collector) && !collector_expects_forks(j->collector) &&
          !(o->starter && process_alive(o->starter, o->starter_time));
 }
 
-static bool follow(const collect *o, job *j)
+static bool follow_run(const collect *o, job *j)
 {
   bool more = true, drained = false;
   while (more) {
     do {
       collector_wait(j->collector, -1, FORK_WAIT_MS); /* nothing tells of the starter's end */
       collector_turn(j->collector);
-    } while (!over(o, j));
+    } while (!is_job_over(o, j));
     drained = job_drain(j, false, &more);
   }
   return drained;
@@ -89,7 +89,7 @@ static bool collect_into(collect *o, const char *wanted)
   char *output = reserved ? realpath(reserved, NULL) : NULL;
   bool complete = output && job_open(&j, output, false, o->dir, NULL, NULL, NULL);
   if (complete) {
-    bool drained = follow(o, &j);
+    bool drained = follow_run(o, &j);
     job_look_for_driver(&j);
     complete = job_close(&j, drained);
     recover_left_behind();

@@ -92,14 +92,14 @@ struct collector {
   bool looked;       /* all names in the folder are known but for what inotify tells of */
   bool stuck;        /* the trace could not be written at the last try */
   bool refused;      /* at the last scan a spool could not be taken in: disk, descriptors */
-  bool told;         /* and that was said */
+  bool warned;       /* and that was said */
   uint64_t retry_ns; /* when stuck: CLOCK_MONOTONIC of the next try */
   announced announced[WEIR_SPOOL_ANNOUNCED]; /* as seen last */
 };
 
 /* ---- set-up ---------------------------------------------------------------------------------- */
 
-static bool watch(collector *c, int fd)
+static bool watch_descriptor(collector *c, int fd)
 {
   struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
   return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
@@ -143,7 +143,7 @@ collector *collector_new(const char *dir, const char *trace, trace_importer *imp
   }
   /* Without inotify (its limits are per user) the folder is looked at on every turn instead. */
   if (c->inotify >= 0 &&
-      (inotify_add_watch(c->inotify, dir, IN_MOVED_TO) < 0 || !watch(c, c->inotify))) {
+      (inotify_add_watch(c->inotify, dir, IN_MOVED_TO) < 0 || !watch_descriptor(c, c->inotify))) {
     (void)close(c->inotify);
     c->inotify = -1;
   }
@@ -199,11 +199,11 @@ static bool unreadable(weir_status status)
 
 /* A status of the importer: true when the trace could not be written. Said once; everything is
  * tried again later, so the caller just leaves things as they are. */
-static bool trouble(collector *c, weir_status status)
+static bool note_failure(collector *c, weir_status status)
 {
   if (status == WEIR_OK || unreadable(status)) return false;
-  if (!c->told) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
-  c->told = c->stuck = true;
+  if (!c->warned) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
+  c->warned = c->stuck = true;
   c->retry_ns = clock_monotonic_ns() + RETRY_MS * NS_A_MS;
   return true;
 }
@@ -219,7 +219,7 @@ static uint64_t hash_of(const char *name)
 }
 
 /* The name of a spool that has left the folder is free: the next image of its process takes it. */
-static bool known(const collector *c, const char *name)
+static bool is_known_spool(const collector *c, const char *name)
 {
   const uint64_t hash = hash_of(name);
   for (unsigned i = 0; i < c->count; i++)
@@ -229,7 +229,7 @@ static bool known(const collector *c, const char *name)
   return false;
 }
 
-static void remember(collector *c, const char *name)
+static void add_spool(collector *c, const char *name)
 {
   if (c->count == c->room) {
     c->room = c->room ? c->room * 2 : 16;
@@ -255,7 +255,7 @@ static bool is_lost(const spool_header *h, uint64_t start_time)
 }
 
 /* Finds the process that writes `s`, and a way to hear of its end. */
-static void follow(collector *c, spool *s)
+static void find_process(collector *c, spool *s)
 {
   const spool_header *h = spool_reader_header(s->reader);
   s->pid = (pid_t)h->pid;
@@ -267,7 +267,7 @@ static void follow(collector *c, spool *s)
   uint64_t start_time = process_start_time(s->pid);
   s->stranger = start_time != s->start_time;
   s->lost = s->stranger && s->start_time && is_lost(h, start_time);
-  if (s->pidfd >= 0 && (s->stranger || !watch(c, s->pidfd))) {
+  if (s->pidfd >= 0 && (s->stranger || !watch_descriptor(c, s->pidfd))) {
     (void)close(s->pidfd);
     s->pidfd = -1;
   }
@@ -286,12 +286,12 @@ static void end_older_image(collector *c, spool *s)
   }
 }
 
-/* As trouble(), of one spool: the others go on, and their ends make room for it. */
-static void refuse(collector *c, weir_status status)
+/* As note_failure(), of one spool: the others go on, and their ends make room for it. */
+static void note_refusal(collector *c, weir_status status)
 {
   if (unreadable(status)) return;
-  if (!c->told) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
-  c->told = c->refused = true;
+  if (!c->warned) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
+  c->warned = c->refused = true;
 }
 
 /* The next look at what is written is at most so far away. */
@@ -304,7 +304,7 @@ static void poll_within(collector *c, int ms)
 
 /* Takes a new spool in; leaves it new when its header is not written yet, the disk is full or there
  * are no descriptors left. */
-static void admit(collector *c, spool *s)
+static void admit_spool(collector *c, spool *s)
 {
   weir_status status = s->reader ? WEIR_OK : spool_reader_open(&s->reader, s->path, false);
   if (status != WEIR_OK)
@@ -312,11 +312,11 @@ static void admit(collector *c, spool *s)
   else
     status = importer_add(c->importer, s->path, true, &s->number);
   if (status != WEIR_OK) {
-    refuse(c, status);
+    note_refusal(c, status);
     return;
   }
   s->state = SPOOL_LIVE;
-  follow(c, s);
+  find_process(c, s);
   end_older_image(c, s);
   poll_within(c, POLL_BUSY_MS);
 }
@@ -325,7 +325,7 @@ static void look_for_names(collector *c)
 {
   DIR *d = opendir(c->dir);
   for (struct dirent *e; d && (e = readdir(d));)
-    if (spool_is_name(e->d_name) && !known(c, e->d_name)) remember(c, e->d_name);
+    if (spool_is_name(e->d_name) && !is_known_spool(c, e->d_name)) add_spool(c, e->d_name);
   if (d) (void)closedir(d);
   c->looked = d && c->inotify >= 0;
 }
@@ -338,43 +338,44 @@ void collector_scan(collector *c)
   if (!c->looked) look_for_names(c);
   c->refused = false;
   for (unsigned i = 0; i < c->count; i++)
-    if (c->spools[i].state == SPOOL_NEW) admit(c, &c->spools[i]);
+    if (c->spools[i].state == SPOOL_NEW) admit_spool(c, &c->spools[i]);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-static uint32_t closed(spool *s)
+static uint32_t closed_flag(spool *s)
 {
   return atomic_load_explicit(&spool_reader_header(s->reader)->closed, memory_order_relaxed);
 }
 
-static bool reaped(collector *c, spool *s)
+static bool was_reaped(collector *c, spool *s)
 {
   return c->reap && c->reap(c->context, s->pid, s->start_time, &s->reason, &s->detail);
 }
 
-static bool gone(collector *c, spool *s)
+static bool process_gone(collector *c, spool *s)
 {
   struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
-  if (s->stranger) return s->lost || closed(s) != 0 || reaped(c, s);
+  if (s->stranger) return s->lost || closed_flag(s) != 0 || was_reaped(c, s);
   return s->pidfd >= 0 ? poll(&p, 1, 0) > 0 : !process_alive(s->pid, s->start_time);
 }
 
 static void begin_end(collector *c, spool *s)
 {
-  uint32_t how = closed(s);
+  uint32_t how = closed_flag(s);
   s->state = SPOOL_ENDING;
   if (s->pidfd >= 0) (void)close(s->pidfd); /* it would stay readable */
   s->pidfd = -1;
   s->reason = how == 1 ? WEIR_END_EXIT : WEIR_END_GONE;
-  (void)reaped(c, s);
+  (void)was_reaped(c, s);
   if (how == 2) s->reason = WEIR_END_EXEC, s->detail = -1;
 }
 
 static void note_ends(collector *c)
 {
   for (unsigned i = 0; i < c->count; i++)
-    if (c->spools[i].state == SPOOL_LIVE && gone(c, &c->spools[i])) begin_end(c, &c->spools[i]);
+    if (c->spools[i].state == SPOOL_LIVE && process_gone(c, &c->spools[i]))
+      begin_end(c, &c->spools[i]);
 }
 
 /* What is drained and committed is done and leaves the folder. */
@@ -393,12 +394,12 @@ static void end_spools(collector *c)
     spool *s = &c->spools[i];
     if (s->state != SPOOL_ENDING) continue;
     weir_status status = importer_drain(c->importer, s->number, s->reason, s->detail);
-    if (trouble(c, status)) return;
+    if (note_failure(c, status)) return;
     any = true;
     s->kept = status != WEIR_OK;
     if (s->kept) cmd_say("%s is kept: %s.", s->path, weir_error_message());
   }
-  if (!any || trouble(c, importer_commit(c->importer))) return;
+  if (!any || note_failure(c, importer_commit(c->importer))) return;
   for (unsigned i = 0; i < c->count; i++)
     if (c->spools[i].state == SPOOL_ENDING) leave_folder(&c->spools[i]);
 }
@@ -433,14 +434,14 @@ static bool poll_spools(collector *c)
 {
   uint64_t events = 0;
   if (clock_monotonic_ns() < c->poll_ns) return true;
-  if (trouble(c, importer_poll(c->importer, &events))) return false;
+  if (note_failure(c, importer_poll(c->importer, &events))) return false;
   c->wait_ms = events ? POLL_BUSY_MS : c->wait_ms * 2;
   if (c->wait_ms > POLL_IDLE_MS) c->wait_ms = POLL_IDLE_MS;
   c->poll_ns = clock_monotonic_ns() + (uint64_t)c->wait_ms * NS_A_MS;
   return true;
 }
 
-static void turn(collector *c)
+static void run_turn(collector *c)
 {
   collector_scan(c);
   note_ends(c); /* before the drains: what they wrote last is then surely there */
@@ -448,12 +449,12 @@ static void turn(collector *c)
   c->stuck = false;
   if (c->count && poll_spools(c)) end_spools(c);
   drop_done(c);
-  if (!c->stuck && !c->refused) c->told = false;
+  if (!c->stuck && !c->refused) c->warned = false;
 }
 
 void collector_turn(collector *c)
 {
-  turn(c);
+  run_turn(c);
   c->turn_ns = clock_monotonic_ns();
 }
 
@@ -501,7 +502,7 @@ bool collector_expects_forks(collector *c)
   return announced_live(c);
 }
 
-static bool unfinished(const collector *c)
+static bool has_unfinished(const collector *c)
 {
   for (unsigned i = 0; i < c->count; i++)
     if (c->spools[i].state != SPOOL_DONE || c->spools[i].kept) return true;
@@ -519,12 +520,12 @@ static bool finish_once(collector *c, bool abandon, bool *lives)
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
     if (s->state != SPOOL_LIVE) continue;
-    bool abandoned = !gone(c, s) && !s->stranger;
+    bool abandoned = !process_gone(c, s) && !s->stranger;
     begin_end(c, s);
     if (abandoned) s->reason = WEIR_END_UNKNOWN;
   }
   end_spools(c);
-  return !unfinished(c);
+  return !has_unfinished(c);
 }
 
 /* As long as each try ends some there is no end to them: descriptors may not do for all at once. */
@@ -582,7 +583,7 @@ bool collector_remove(collector *c)
     if (rmdir(c->dir) == 0 || errno != ENOTEMPTY) return true;
     c->looked = false;
     collector_scan(c);
-    if (unfinished(c)) return false;
+    if (has_unfinished(c)) return false;
     remove_unborn(c->dir);
   }
   return true; /* something is there that is not ours */

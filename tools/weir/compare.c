@@ -212,7 +212,7 @@ static end run_once(const work *w, unsigned mode, const char *out, const char *e
 }
 
 /* What a run wrote, on our stderr. */
-static void show(const char *path)
+static void show_output(const char *path)
 {
   char text[4096];
   FILE *f = fopen(path, "re");
@@ -235,7 +235,7 @@ static void copy_line(char out[80], FILE *f, long start)
 }
 
 /* Where two files first differ; false: nowhere. */
-static bool differ(const char *expected, const char *found, difference *d)
+static bool outputs_differ(const char *expected, const char *found, difference *d)
 {
   FILE *a = fopen(expected, "re"), *b = fopen(found, "re");
   long at = 0, line_start = 0;
@@ -261,35 +261,35 @@ static void compare_run(work *w, unsigned mode, unsigned run, int end, const cha
   difference d = {.mode = mode, .run = run + 1, .expected_end = w->c.end, .found_end = end};
   difference *kept = mode ? &w->c.differs : &w->c.varies;
   d.status = end != w->c.end;
-  d.there = differ(first, out, &d) || d.status;
+  d.there = outputs_differ(first, out, &d) || d.status;
   if (d.there && (!kept->there || (d.status && !kept->status))) *kept = d; /* an end weighs more */
 }
 
 /* ---- all runs -------------------------------------------------------------------------------- */
 
 /* A run that left no trace was none: weir's status and sentence are passed on. 0: go on. */
-static int judge(const work *w, unsigned mode, const end *e, const char *trace, const char *err)
+static int judge_run(const work *w, unsigned mode, const end *e, const char *trace, const char *err)
 {
   int status = e->status;
   if (stopped) return 128 + stopped;
   if (status == -1) return CMD_FAILED;
   if (e->error) return cmd_cannot_run(w->c.argv[0], e->error);
   if (mode == COMPARE_BARE || access(trace, R_OK) == 0) return 0;
-  show(err);
+  show_output(err);
   if (WIFEXITED(status) && WEXITSTATUS(status)) return WEXITSTATUS(status);
   cmd_say("a run of '%s' left no trace.", w->c.argv[0]);
   return CMD_FAILED;
 }
 
 /* The run `run` of a mode: 0, or the status to end with. */
-static int one(work *w, unsigned mode, unsigned run)
+static int run_mode(work *w, unsigned mode, unsigned run)
 {
   bool is_first = !mode && !run;
   char *first = in_folder(w, "first"), *trace = in_folder(w, "trace.db");
   char *out = is_first ? cmd_format("%s", first) : in_folder(w, "out"), *err = in_folder(w, "err");
   (void)unlink(trace);
   end e = run_once(w, mode, out, err);
-  int status = judge(w, mode, &e, trace, err);
+  int status = judge_run(w, mode, &e, trace, err);
   run_figures *f = &w->c.figures[mode * w->c.runs + run];
   *f = (run_figures){.duration_ns = e.ns};
   if (!status && mode != COMPARE_BARE && report_figures(f, trace) != WEIR_OK) {
@@ -298,18 +298,18 @@ static int one(work *w, unsigned mode, unsigned run)
   }
   if (!status && is_first) w->c.end = e.status;
   if (!status && !is_first) compare_run(w, mode, run, e.status, first, out);
-  if (!status && ((is_first && e.status) || e.status != w->c.end)) show(err);
+  if (!status && ((is_first && e.status) || e.status != w->c.end)) show_output(err);
   free(first), free(trace), free(out), free(err);
   return status;
 }
 
-static int all(work *w)
+static int run_all(work *w)
 {
   int status = 0;
   for (unsigned run = 0; run < w->c.runs && !status; run++)
     for (unsigned mode = 0; mode < COMPARE_MODES && !status; mode++) {
       if (cmd_chatty()) cmd_say("%s, run %u of %u ...", compare_modes[mode], run + 1, w->c.runs);
-      status = one(w, mode, run);
+      status = run_mode(w, mode, run);
     }
   return status;
 }
@@ -377,7 +377,7 @@ static int compare_and_say(work *w)
   w->c.figures = cmd_alloc((size_t)COMPARE_MODES * w->c.runs * sizeof *w->c.figures);
   on_signals(on_signal);
   load before = load_now();
-  int status = all(w);
+  int status = run_all(w);
   w->c.others = share_of_others(before);
   (void)nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
   if (stopped) {

@@ -27,7 +27,7 @@ static int by_size(const void *left, const void *right)
 }
 
 /* Of a member of the figures, given by its place in them, over the runs of a mode. */
-static spread of(const comparison *c, unsigned mode, size_t member)
+static spread spread_of(const comparison *c, unsigned mode, size_t member)
 {
   uint64_t *all = cmd_alloc(c->runs * sizeof *all);
   for (unsigned i = 0; i < c->runs; i++) {
@@ -41,7 +41,7 @@ static spread of(const comparison *c, unsigned mode, size_t member)
   return s;
 }
 
-#define OF(c, mode, member) of(c, mode, offsetof(run_figures, member))
+#define OF(c, mode, member) spread_of(c, mode, offsetof(run_figures, member))
 
 /* Of a mode's time to the bare one. */
 typedef struct ratio {
@@ -107,7 +107,7 @@ bool compare_good(const comparison *c)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static void say_end(int status, char out[64])
+static void print_end(int status, char out[64])
 {
   if (WIFEXITED(status))
     (void)snprintf(out, 64, "exit status %d", WEXITSTATUS(status));
@@ -115,7 +115,7 @@ static void say_end(int status, char out[64])
     (void)snprintf(out, 64, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 }
 
-static const char *or_end(const char *line)
+static const char *line_or_end(const char *line)
 {
   return *line ? line : "(nothing)";
 }
@@ -125,14 +125,14 @@ static void print_difference(const difference *d)
 {
   char expected[64], found[64];
   if (d->status) {
-    say_end(d->expected_end, expected);
-    say_end(d->found_end, found);
+    print_end(d->expected_end, expected);
+    print_end(d->found_end, found);
     printf("  bare ended with %s, %s with %s\n", expected, compare_modes[d->mode], found);
     return;
   }
   printf("  stdout differs first at byte %llu, in line %llu:\n    bare: %s\n    %s: %s\n",
-         (unsigned long long)d->offset, (unsigned long long)d->line, or_end(d->expected),
-         compare_modes[d->mode], or_end(d->found));
+         (unsigned long long)d->offset, (unsigned long long)d->line, line_or_end(d->expected),
+         compare_modes[d->mode], line_or_end(d->found));
 }
 
 static bool is_quicker(const comparison *c, unsigned mode)
@@ -153,7 +153,7 @@ static unsigned quickest(const comparison *c)
 }
 
 /* What the quickest mode saves. */
-static void say_saved(const comparison *c, unsigned best, char *out, size_t room)
+static void print_saved(const comparison *c, unsigned best, char *out, size_t room)
 {
   ratio r = ratio_of(c, best);
   uint64_t before = OF(c, COMPARE_OBSERVE, wait_ns).median, after = OF(c, best, wait_ns).median;
@@ -165,7 +165,7 @@ static void say_saved(const comparison *c, unsigned best, char *out, size_t room
 }
 
 /* The waits that a mode does without, though that saves no time that could be told; "": none. */
-static void say_fewer(const comparison *c, char *out, size_t room)
+static void print_fewer(const comparison *c, char *out, size_t room)
 {
   uint64_t least = OF(c, COMPARE_OBSERVE, waits).median;
   out[0] = 0;
@@ -179,17 +179,17 @@ static void say_fewer(const comparison *c, char *out, size_t room)
 }
 
 /* False: there is none, and `out` says why. */
-static bool verdict(const comparison *c, char *out, size_t room)
+static bool print_conclusion(const comparison *c, char *out, size_t room)
 {
   const char *agree = c->varies.there ? "its output varies by itself and was not compared"
                                       : "output and exit status are the same in all runs";
   unsigned best = quickest(c);
   char saved[160] = "", end[64];
   if (best)
-    say_saved(c, best, saved, sizeof saved);
+    print_saved(c, best, saved, sizeof saved);
   else
-    say_fewer(c, saved, sizeof saved);
-  say_end(c->end, end);
+    print_fewer(c, saved, sizeof saved);
+  print_end(c->end, end);
   if (c->runs < 2)
     (void)snprintf(out, room, "one run each gives no verdict (-n 3 or more does); %s",
                    !compare_agree(c) ? "the runs do not agree" : agree);
@@ -209,7 +209,7 @@ static bool verdict(const comparison *c, char *out, size_t room)
 }
 
 /* A word on the machine, where others had much of it. */
-static bool loaded(const comparison *c)
+static bool machine_was_loaded(const comparison *c)
 {
   return c->others > 0.1;
 }
@@ -258,7 +258,7 @@ void compare_print_text(const comparison *c)
     printf("The runs do not agree:\n");
     print_difference(&c->differs);
   }
-  say_end(c->end, end);
+  print_end(c->end, end);
   if (c->end) printf("The program ended with %s.\n", end);
   g->align = "lrrrrrrrr";
   wr_grid_row(g);
@@ -267,9 +267,9 @@ void compare_print_text(const comparison *c)
   for (unsigned m = 0; m < COMPARE_MODES; m++)
     mode_row(c, g, m);
   wr_grid_print(stdout, g, 100, true, false);
-  (void)verdict(c, text, sizeof text);
+  (void)print_conclusion(c, text, sizeof text);
   printf("%s\n", text);
-  if (loaded(c))
+  if (machine_was_loaded(c))
     printf("the machine was loaded: others had %.0f %% of its processors' time meanwhile\n",
            c->others * 100);
   free(g);
@@ -277,7 +277,7 @@ void compare_print_text(const comparison *c)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *number(uint64_t n)
+static json_t *json_number(uint64_t n)
 {
   return json_integer((json_int_t)n);
 }
@@ -287,14 +287,14 @@ static json_t *json_difference(const difference *d)
   if (!d->there) return json_null();
   json_t *o = json_object();
   char expected[64], found[64];
-  say_end(d->expected_end, expected);
-  say_end(d->found_end, found);
+  print_end(d->expected_end, expected);
+  print_end(d->found_end, found);
   json_object_set_new(o, "mode", json_string(compare_modes[d->mode]));
-  json_object_set_new(o, "run", number(d->run));
+  json_object_set_new(o, "run", json_number(d->run));
   json_object_set_new(o, "expected_end", json_string(expected));
   json_object_set_new(o, "found_end", json_string(found));
-  json_object_set_new(o, "offset", number(d->offset));
-  json_object_set_new(o, "line", number(d->line));
+  json_object_set_new(o, "offset", json_number(d->offset));
+  json_object_set_new(o, "line", json_number(d->line));
   json_object_set_new(o, "expected", json_string(d->expected));
   json_object_set_new(o, "found", json_string(d->found));
   return o;
@@ -306,20 +306,20 @@ static json_t *json_mode(const comparison *c, unsigned m)
   spread time = OF(c, m, duration_ns);
   uint64_t hits = OF(c, m, hits).median, misses = OF(c, m, misses).median;
   json_object_set_new(o, "mode", json_string(compare_modes[m]));
-  json_object_set_new(o, "median_ns", number(time.median));
-  json_object_set_new(o, "least_ns", number(time.least));
-  json_object_set_new(o, "most_ns", number(time.most));
+  json_object_set_new(o, "median_ns", json_number(time.median));
+  json_object_set_new(o, "least_ns", json_number(time.least));
+  json_object_set_new(o, "most_ns", json_number(time.most));
   if (m == COMPARE_BARE) return o; /* nobody looked at the rest */
   ratio r = ratio_of(c, m);
   json_object_set_new(o, "of_bare", json_real(r.median));
   json_object_set_new(o, "of_bare_low", c->runs > 1 ? json_real(r.low) : json_null());
   json_object_set_new(o, "of_bare_high", c->runs > 1 ? json_real(r.high) : json_null());
   json_object_set_new(o, "confidence", c->runs > 1 ? json_real(r.confidence) : json_null());
-  json_object_set_new(o, "waits", number(OF(c, m, waits).median));
-  json_object_set_new(o, "wait_ns", number(OF(c, m, wait_ns).median));
-  json_object_set_new(o, "peak_bytes", number(OF(c, m, peak_bytes).median));
-  json_object_set_new(o, "hits", number(hits));
-  json_object_set_new(o, "misses", number(misses));
+  json_object_set_new(o, "waits", json_number(OF(c, m, waits).median));
+  json_object_set_new(o, "wait_ns", json_number(OF(c, m, wait_ns).median));
+  json_object_set_new(o, "peak_bytes", json_number(OF(c, m, peak_bytes).median));
+  json_object_set_new(o, "hits", json_number(hits));
+  json_object_set_new(o, "misses", json_number(misses));
   json_object_set_new(o, "hit_rate",
                       hits + misses ? json_real((double)hits / (double)(hits + misses))
                                     : json_null());
@@ -330,9 +330,9 @@ bool compare_print_json(const comparison *c)
 {
   json_t *o = json_object(), *inner = json_object(), *modes = json_array();
   char text[320], end[64];
-  bool known = verdict(c, text, sizeof text);
-  say_end(c->end, end);
-  json_object_set_new(inner, "runs", number(c->runs));
+  bool known = print_conclusion(c, text, sizeof text);
+  print_end(c->end, end);
+  json_object_set_new(inner, "runs", json_number(c->runs));
   json_object_set_new(inner, "agree", json_boolean(compare_agree(c)));
   json_object_set_new(inner, "end", json_string(end));
   json_object_set_new(inner, "difference", json_difference(&c->differs));
@@ -343,7 +343,7 @@ bool compare_print_json(const comparison *c)
   json_object_set_new(inner, "verdict", known ? json_string(text) : json_null());
   json_object_set_new(inner, "no_verdict", known ? json_null() : json_string(text));
   json_object_set_new(inner, "others_share", c->others < 0 ? json_null() : json_real(c->others));
-  json_object_set_new(inner, "loaded", json_boolean(loaded(c)));
+  json_object_set_new(inner, "loaded", json_boolean(machine_was_loaded(c)));
   bool good = !json_object_set_new(o, "compare", inner) && !json_dumpf(o, stdout, JSON_INDENT(2)) &&
               putchar('\n') != EOF;
   json_decref(o);

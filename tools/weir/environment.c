@@ -21,7 +21,7 @@
 
 /* ---- siblings -------------------------------------------------------------------------------- */
 
-static char *sibling(const char *relative, const char *what)
+static char *sibling_path(const char *relative, const char *what)
 {
   char *path = cmd_sibling(relative);
   if (!path || access(path, R_OK) < 0) {
@@ -37,14 +37,14 @@ static char *sibling(const char *relative, const char *what)
 
 bool environment_siblings(environment *e)
 {
-  e->preload = sibling("lib/libweir-preload.so", "the preload library");
+  e->preload = sibling_path("lib/libweir-preload.so", "the preload library");
   if (!e->preload) return false;
   if (!e->sim) return true;
-  char *driver = sibling("lib/sim/libcuda.so.1", "the software device");
+  char *driver = sibling_path("lib/sim/libcuda.so.1", "the software device");
   if (!driver) return false;
   e->sim_lib = driver;
   *strrchr(driver, '/') = 0;
-  e->sim_runtime = sibling("lib/sim/libcudart.so.13", "the software device's runtime");
+  e->sim_runtime = sibling_path("lib/sim/libcudart.so.13", "the software device's runtime");
   return e->sim_runtime != NULL;
 }
 
@@ -160,7 +160,7 @@ void environment_clear(environment *e)
 /* ---- variables ------------------------------------------------------------------------------- */
 
 /* Puts `first` in front of a colon-separated list, unless it is there already. */
-static void prepend(const char *variable, const char *first)
+static void prepend_path(const char *variable, const char *first)
 {
   const char *old = getenv(variable);
   size_t n = strlen(first);
@@ -173,15 +173,15 @@ static void prepend(const char *variable, const char *first)
   }
 }
 
-static void set(const char *variable, const char *value)
+static void set_variable(const char *variable, const char *value)
 {
   if (value) (void)setenv(variable, value, 1);
 }
 
 static void apply_sim(const environment *e)
 {
-  prepend("LD_LIBRARY_PATH", e->sim_lib);
-  set("WEIR_SIM_DEVICES", e->sim_devices);
+  prepend_path("LD_LIBRARY_PATH", e->sim_lib);
+  set_variable("WEIR_SIM_DEVICES", e->sim_devices);
   (void)setenv("WEIR_BLAS", "builtin", 0); /* the machine's cuBLAS takes seconds to refuse it */
 }
 
@@ -191,22 +191,22 @@ static void apply_sim(const environment *e)
 void environment_apply_bare(const environment *e)
 {
   if (!e->sim) return;
-  prepend("LD_PRELOAD", e->sim_runtime);
+  prepend_path("LD_PRELOAD", e->sim_runtime);
   apply_sim(e);
 }
 
 void environment_apply(const environment *e)
 {
   char *both = e->sim ? cmd_format("%s:%s", e->preload, e->sim_runtime) : NULL;
-  prepend("LD_PRELOAD", both ? both : e->preload); /* hooks before what they hook */
+  prepend_path("LD_PRELOAD", both ? both : e->preload); /* hooks before what they hook */
   free(both);
   (void)unsetenv("WEIR_SPOOL_AUTO"); /* of a preloaded process above us: this folder is ours */
-  set("WEIR_SPOOL_DIR", e->spool_dir);
-  set("WEIR_MODE", e->mode);
-  set("WEIR_STACKS", e->stacks);
-  set("WEIR_RULES", e->rules_path);
-  set("WEIR_ZERO", e->zero ? "1" : NULL);
-  set("WEIR_POISON", e->poison ? "1" : NULL);
-  set("WEIR_REDACT", e->redact ? "1" : NULL);
+  set_variable("WEIR_SPOOL_DIR", e->spool_dir);
+  set_variable("WEIR_MODE", e->mode);
+  set_variable("WEIR_STACKS", e->stacks);
+  set_variable("WEIR_RULES", e->rules_path);
+  set_variable("WEIR_ZERO", e->zero ? "1" : NULL);
+  set_variable("WEIR_POISON", e->poison ? "1" : NULL);
+  set_variable("WEIR_REDACT", e->redact ? "1" : NULL);
   if (e->sim) apply_sim(e);
 }

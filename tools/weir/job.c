@@ -64,7 +64,7 @@ void job_look_for_driver(job *j)
 }
 
 /* Whoever watches no terminal is told as well: a trace that lacks events looks like any other. */
-static void say_dropped(const job *j)
+static void print_dropped(const job *j)
 {
   int why = 0;
   char text[32];
@@ -77,7 +77,7 @@ static void say_dropped(const job *j)
 bool job_close(job *j, bool drained)
 {
   bool good = drained;
-  say_dropped(j);
+  print_dropped(j);
   if (!drained)
     cmd_say("%s is incomplete; what it lacks is kept in %s: once there is room for it, run "
             "'weir import %s -o %s'.",

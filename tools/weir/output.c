@@ -15,7 +15,7 @@
 enum { MOST_NAMES = 10000 };
 
 /* trace.db, trace-2.db, trace-3.db, ... New. */
-static char *numbered(const char *path, int n)
+static char *numbered_path(const char *path, int n)
 {
   size_t stem = strlen(path);
   if (n < 2) return cmd_format("%s", path);
@@ -28,13 +28,13 @@ static char *free_name(const char *path)
 {
   struct stat st;
   for (int n = 2;; n++) {
-    char *name = numbered(path, n);
+    char *name = numbered_path(path, n);
     if (n == MOST_NAMES || (lstat(name, &st) < 0 && errno == ENOENT)) return name;
     free(name);
   }
 }
 
-static bool refuse(const char *path, wr_trace_state state)
+static bool refuse_path(const char *path, wr_trace_state state)
 {
   char *other = free_name(path);
   switch (state) {
@@ -83,13 +83,13 @@ bool output_may_write(const char *path, bool force)
     return false;
   }
   if (state == WR_TRACE_FREE || (state == WR_TRACE_KEPT && force)) return true;
-  return refuse(path, state);
+  return refuse_path(path, state);
 }
 
 char *output_reserve(const char *path)
 {
   for (int n = 1; n < MOST_NAMES; n++) {
-    char *name = numbered(path, n);
+    char *name = numbered_path(path, n);
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0) {
       (void)close(fd);

@@ -12,7 +12,7 @@
  * line is there. */
 #define MUCH_LEFT UINT64_C(400000)
 
-static void tell_once(progress *p, uint64_t left)
+static void print_backlog_once(progress *p, uint64_t left)
 {
   char text[32];
   if (p->told || left < MUCH_LEFT) return;
@@ -26,7 +26,7 @@ void progress_report(void *context, uint64_t done, uint64_t total_guess)
   char text[32];
   if (!p->allowed) return;
   if (!cmd_chatty()) {
-    tell_once(p, total_guess - done);
+    print_backlog_once(p, total_guess - done);
     return;
   }
   uint64_t now = clock_monotonic_ns();

@@ -64,7 +64,7 @@ static bool take_lock(left_folder *f)
 }
 
 /* No spool's process lives. Spools that cannot be read have none. */
-static bool nobody_writes(left_folder *f)
+static bool has_no_writer(left_folder *f)
 {
   for (unsigned i = 0; i < f->spools.count; i++) {
     spool_reader *r;
@@ -98,7 +98,7 @@ static void remove_spools(const left_folder *f)
 }
 
 /* Everything into the trace; -1: it is not all there, else how many events it lacked. */
-static int64_t take_in(const left_folder *f, const char *trace, bool merge)
+static int64_t import_all(const left_folder *f, const char *trace, bool merge)
 {
   trace_importer *im;
   importer_options o = {.merge = merge};
@@ -125,7 +125,7 @@ static bool complete_trace(const left_folder *f)
   char text[32];
   if (!*f->trace || wr_trace_file_look(f->trace, &state) != WEIR_OK || state != WR_TRACE_KEPT)
     return false;
-  int64_t events = take_in(f, f->trace, true);
+  int64_t events = import_all(f, f->trace, true);
   if (events < 0) return false;
   if (events)
     cmd_say("%s, whose collector was killed, has now the %s events that it lacked.", f->trace,
@@ -139,7 +139,7 @@ static bool make_trace(const left_folder *f)
 {
   char text[32], *wanted = cmd_format("weir.%d.recovered.db", (int)f->pid);
   char *trace = output_reserve(wanted);
-  int64_t events = trace ? take_in(f, trace, false) : -1;
+  int64_t events = trace ? import_all(f, trace, false) : -1;
   if (events >= 0)
     cmd_say("%s: %s events of an earlier run whose collector was killed.", trace,
             cmd_grouped(text, (uint64_t)events));
@@ -157,7 +157,7 @@ static void recover_folder(left_folder *f)
     collector_discard(f->path);
     return;
   }
-  if (!spool_list_operand(&f->spools, f->path) || !nobody_writes(f)) return;
+  if (!spool_list_operand(&f->spools, f->path) || !has_no_writer(f)) return;
   if (!spool_list_check(&f->spools) || (!complete_trace(f) && !make_trace(f)))
     cmd_say("what an earlier run left in %s is kept there.", f->path);
   else
@@ -174,7 +174,7 @@ static bool is_ours(const char *path, const char *name)
          spool_folder_is_ours(path);
 }
 
-static void search(const char *parent)
+static void search_folder(const char *parent)
 {
   DIR *d = opendir(parent);
   for (struct dirent *e; d && (e = readdir(d));) {
@@ -196,5 +196,5 @@ void recover_left_behind(void)
   if (!on) return;
   size_t count = environment_spool_places(places);
   for (size_t i = 0; i < count; i++)
-    search(places[i]);
+    search_folder(places[i]);
 }

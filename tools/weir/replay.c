@@ -107,7 +107,7 @@ static weir_status write_svg(const char *path, const rp_ops *ops, const rp_resul
   return s;
 }
 
-static weir_status replay(const char *path, const request *r)
+static weir_status replay_trace(const char *path, const request *r)
 {
   rp_ops ops = {0};
   size_t count = 0, most = 0;
@@ -135,6 +135,6 @@ int replay_main(const cmd *c, int argc, char **argv)
   if (at < 1) return at ? CMD_USAGE : 0;
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir replay takes one file, not %d", argc - at);
-  if (replay(argv[at], &r) == WEIR_OK) return 0;
+  if (replay_trace(argv[at], &r) == WEIR_OK) return 0;
   return cmd_failed();
 }

@@ -61,12 +61,13 @@ static void ask_terminal(report_settings *o)
 {
   struct winsize size;
   long columns;
-  const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM"), *told = getenv("COLUMNS");
+  const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM"),
+             *columns_text = getenv("COLUMNS");
   bool terminal = isatty(STDOUT_FILENO);
   if (terminal) o->color = !(no_color && *no_color) && !(term && !strcmp(term, "dumb"));
   if (o->width)
     o->width = o->width == NO_LIMIT ? 0 : o->width;
-  else if (terminal && told && cmd_number(told, 1, 100000, &columns))
+  else if (terminal && columns_text && cmd_number(columns_text, 1, 100000, &columns))
     o->width = (int)columns;
   else if (terminal)
     o->width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;

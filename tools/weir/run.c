@@ -84,7 +84,7 @@ typedef struct run {
   reaped end;        /* of the program */
   reaped *others;    /* all that were reaped: a spool may be found after its process is gone */
   unsigned count, room;
-  bool told_waiting;
+  bool said_waiting;
   job job;
 } run;
 
@@ -210,7 +210,7 @@ static int open_gate(run *r)
   return n == sizeof error ? error : 0;
 }
 
-static void abandon(run *r)
+static void abandon_child(run *r)
 {
   (void)close(r->gate); /* the child reads its end */
   (void)waitpid(r->child, NULL, 0);
@@ -272,24 +272,24 @@ static bool on_reap(void *context, pid_t pid, uint64_t start_time, importer_end_
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Whether those who outlive the program are waited for. */
-static bool abandons(const run *r)
+static bool stops_waiting(const run *r)
 {
   return r->no_wait || signals_interrupts();
 }
 
-static bool over(run *r)
+static bool is_run_over(run *r)
 {
   if (!r->ended) return false;
-  if (abandons(r)) return true;
+  if (stops_waiting(r)) return true;
   if (r->alone && !collector_live(r->job.collector)) return true;
-  if (!r->told_waiting && cmd_chatty())
+  if (!r->said_waiting && cmd_chatty())
     cmd_say("waiting for processes that '%s' left behind; interrupt to finish without them.",
             r->argv[0]);
-  r->told_waiting = true;
+  r->said_waiting = true;
   return false;
 }
 
-static void follow(run *r)
+static void follow_processes(run *r)
 {
   do {
     collector_wait(r->job.collector, signals_fd(), -1);
@@ -299,10 +299,10 @@ static void follow(run *r)
     }
     r->job.progress.allowed = r->ended && r->alone; /* nobody else's terminal now */
     collector_turn(r->job.collector);
-  } while (!over(r));
+  } while (!is_run_over(r));
 }
 
-static void say_result(const run *r, uint64_t events, const char *no_gpu)
+static void print_result(const run *r, uint64_t events, const char *no_gpu)
 {
   char text[32];
   if (!cmd_chatty()) return;
@@ -315,25 +315,25 @@ static void say_result(const run *r, uint64_t events, const char *no_gpu)
     cmd_say("%s: no CUDA calls were seen; see 'weir report %s'.", r->job.output, r->job.output);
 }
 
-static bool drain(run *r)
+static bool drain_spools(run *r)
 {
   bool more = true;
   for (int try = 0; try < 3 && more; try++) {
-    if (job_drain(&r->job, abandons(r), &more)) return true;
-    if (more && !abandons(r)) follow(r);
+    if (job_drain(&r->job, stops_waiting(r), &more)) return true;
+    if (more && !stops_waiting(r)) follow_processes(r);
   }
   return false;
 }
 
-static void finish(run *r)
+static void finish_run(run *r)
 {
   signals_finishing();
   r->job.progress.allowed = true;
-  bool drained = drain(r);
+  bool drained = drain_spools(r);
   uint64_t events = importer_events(r->job.importer);
   if (!r->env.sim) job_look_for_driver(&r->job);
   char *no_gpu = r->env.sim ? NULL : importer_no_gpu(r->job.importer);
-  if (job_close(&r->job, drained)) say_result(r, events, no_gpu);
+  if (job_close(&r->job, drained)) print_result(r, events, no_gpu);
   free(no_gpu);
 }
 
@@ -398,7 +398,7 @@ static int run_program(run *r)
   if (!fork_program(r)) return CMD_RUN_FAILED;
   char *output = open_trace(r);
   if (!output) {
-    abandon(r);
+    abandon_child(r);
     (void)rmdir(r->env.spool_dir);
     return CMD_RUN_FAILED;
   }
@@ -410,8 +410,8 @@ static int run_program(run *r)
     job_discard(&r->job);
     status = cmd_cannot_run(r->argv[0], error);
   } else {
-    follow(r);
-    finish(r);
+    follow_processes(r);
+    finish_run(r);
     recover_left_behind();
     status = -1;
   }

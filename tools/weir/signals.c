@@ -41,7 +41,7 @@ static bool ends_a_program(int signal)
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
-static void send_on(int signal, const siginfo_t *si)
+static void forward_signal(int signal, const siginfo_t *si)
 {
   pid_t to = program;
   bool from_kernel = si->si_code == SI_KERNEL;
@@ -60,7 +60,7 @@ static void on_signal(int signal, siginfo_t *si, void *unused)
   } else if (signal == SIGCHLD) {
     /* only to wake */
   } else if (!ended) {
-    send_on(signal, si);
+    forward_signal(signal, si);
   } else if (ends_a_program(signal)) {
     if (finishing && interrupts) {
       struct sigaction plain = {.sa_handler = SIG_DFL};

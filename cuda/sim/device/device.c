@@ -153,7 +153,7 @@ int sim_device_attribute(const struct sim_device *device, CUdevice_attribute att
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-static int devices_there(void)
+static int device_count_of(void)
 {
   const char *text = getenv("WEIR_SIM_DEVICES");
   if (!text || !*text) return 1;
@@ -233,7 +233,7 @@ static int visible_devices(int there, int chosen[SIM_MAX_DEVICES])
 int sim_devices_find(void)
 {
   int chosen[SIM_MAX_DEVICES];
-  int count = visible_devices(devices_there(), chosen);
+  int count = visible_devices(device_count_of(), chosen);
   if (count) read_others();
   for (int i = 0; i < count; i++) {
     struct sim_device *d = &sim_devices[i];

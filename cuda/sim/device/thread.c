@@ -105,7 +105,7 @@ static void fork_child(void)
     atomic_fetch_or(&sim_gate, SIM_GATE_FORKED);
 }
 
-static void start(void)
+static void init_threads(void)
 {
   pthread_key_create(&thread_key, thread_end);
   pthread_atfork(fork_begins, fork_parent, fork_child);
@@ -113,7 +113,7 @@ static void start(void)
 
 struct sim_thread *sim_thread_start(void)
 {
-  pthread_once(&once, start);
+  pthread_once(&once, init_threads);
   struct sim_thread *t = calloc(1, sizeof *t);
   if (!t) return NULL;
   pthread_mutex_lock(&threads_lock);

@@ -24,7 +24,7 @@ static void default_limits(CUcontext c)
   c->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
 }
 
-static CUresult fill(CUcontext c, unsigned flags)
+static CUresult fill_context(CUcontext c, unsigned flags)
 {
   c->flags = flags;
   c->peers = 0;
@@ -80,7 +80,7 @@ static void close_streams(CUcontext c)
 }
 
 /* Ends the content; calls with this context current answer CONTEXT_IS_DESTROYED from now on. */
-static void empty(CUcontext c)
+static void empty_context(CUcontext c)
 {
   release_holds(c);
   sim_context_wait(c);
@@ -98,7 +98,7 @@ static void empty(CUcontext c)
 
 /* ---- a thread's stack ------------------------------------------------------------------------ */
 
-static void pop(struct sim_thread *t)
+static void pop_current(struct sim_thread *t)
 {
   CUcontext c = t->stack[--t->depth];
   t->current = t->depth ? t->stack[t->depth - 1] : NULL;
@@ -106,7 +106,7 @@ static void pop(struct sim_thread *t)
 }
 
 /* The thread ends: its default streams with it, though not their work. */
-static void leave(struct sim_thread *t)
+static void end_thread_streams(struct sim_thread *t)
 {
   for (uint32_t i = 0; i < t->stream_count; i++) {
     sim_stream_close(t->streams[i]);
@@ -114,10 +114,10 @@ static void leave(struct sim_thread *t)
   }
   t->stream_count = 0;
   while (t->depth)
-    pop(t);
+    pop_current(t);
 }
 
-static CUresult push(CUcontext c)
+static CUresult push_current(CUcontext c)
 {
   struct sim_thread *t = sim_self;
   if (t->depth == t->room) {
@@ -128,7 +128,7 @@ static CUresult push(CUcontext c)
     t->room = room;
   }
   sim_context_ref(c);
-  t->leave = leave;
+  t->leave = end_thread_streams;
   t->stack[t->depth++] = c;
   t->current = c;
   return CUDA_SUCCESS;
@@ -137,14 +137,14 @@ static CUresult push(CUcontext c)
 CUresult sim_cuCtxPushCurrent_v2(CUcontext c)
 {
   CUresult error = sim_context_check(c);
-  return error ? error : push(c);
+  return error ? error : push_current(c);
 }
 
 CUresult sim_cuCtxPopCurrent_v2(CUcontext *c)
 {
   if (!sim_self->depth) return CUDA_ERROR_INVALID_CONTEXT;
   if (c) *c = sim_self->current;
-  pop(sim_self);
+  pop_current(sim_self);
   return CUDA_SUCCESS;
 }
 
@@ -152,8 +152,8 @@ CUresult sim_cuCtxSetCurrent(CUcontext c)
 {
   if (c == sim_self->current) return CUDA_SUCCESS;
   if (c && sim_context_check(c)) return sim_context_check(c);
-  if (sim_self->depth) pop(sim_self);
-  return c ? push(c) : CUDA_SUCCESS;
+  if (sim_self->depth) pop_current(sim_self);
+  return c ? push_current(c) : CUDA_SUCCESS;
 }
 
 SIM_ASSIGN(cuCtxGetCurrent, SIM_NEED(pctx), *pctx, sim_self->current)
@@ -168,8 +168,8 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev, unsigned ap
   CUcontext c = context_new(d, false);
   if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
   c->api_version = api_version;
-  CUresult error = fill(c, flags);
-  if (!error) error = push(c);
+  CUresult error = fill_context(c, flags);
+  if (!error) error = push_current(c);
   if (error) {
     sim_context_unref(c);
     return error;
@@ -200,8 +200,8 @@ CUresult sim_cuCtxDestroy_v2(CUcontext c)
   CUresult error = sim_context_check(c);
   if (error) return error;
   if (c->primary) return CUDA_ERROR_INVALID_CONTEXT;
-  if (c == sim_self->current) pop(sim_self);
-  empty(c);
+  if (c == sim_self->current) pop_current(sim_self);
+  empty_context(c);
   sim_context_unref(c);
   return CUDA_SUCCESS;
 }
@@ -227,7 +227,7 @@ CUresult sim_cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice dev)
   if (!d->primary)
     error = CUDA_ERROR_OUT_OF_MEMORY;
   else if (!primary_active(d))
-    error = fill(d->primary, d->primary_flags);
+    error = fill_context(d->primary, d->primary_flags);
   if (!error) {
     d->primary_refs++;
     *c = d->primary;
@@ -247,7 +247,7 @@ CUresult sim_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
   else
     last = --d->primary_refs == 0 && primary_active(d);
   pthread_mutex_unlock(&sim_devices_lock);
-  if (last) empty(d->primary);
+  if (last) empty_context(d->primary);
   return error;
 }
 
@@ -257,7 +257,7 @@ CUresult sim_cuDevicePrimaryCtxReset_v2(CUdevice dev)
   pthread_mutex_lock(&sim_devices_lock);
   bool active = primary_active(d);
   pthread_mutex_unlock(&sim_devices_lock);
-  if (active) empty(d->primary);
+  if (active) empty_context(d->primary);
   return CUDA_SUCCESS;
 }
 

@@ -63,7 +63,7 @@ static bool blocking(CUstream s)
   return !(s->flags & CU_STREAM_NON_BLOCKING);
 }
 
-static CUresult join(struct sim_capture *c, CUstream s, const struct sim_nodes *after)
+static CUresult join_capture(struct sim_capture *c, CUstream s, const struct sim_nodes *after)
 {
   struct sim_place *p = calloc(1, sizeof *p);
   if (!p || !sim_nodes_copy(&p->after, after)) {
@@ -81,7 +81,7 @@ static CUresult join(struct sim_capture *c, CUstream s, const struct sim_nodes *
   return CUDA_SUCCESS;
 }
 
-static void leave(struct sim_capture *c, struct sim_place *p)
+static void drop_place(struct sim_capture *c, struct sim_place *p)
 {
   struct sim_place **link = &c->places;
   while (*link != p)
@@ -116,10 +116,10 @@ static CUresult spoil(struct sim_capture *c, CUresult error)
   return error;
 }
 
-static void end(struct sim_capture *c)
+static void close_capture(struct sim_capture *c)
 {
   while (c->places)
-    leave(c, c->places);
+    drop_place(c, c->places);
   sim_nodes_clear(&c->orphans);
   drop_graph(c);
   c->status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -211,17 +211,17 @@ static void stream_ends(CUstream s)
   struct sim_capture *c = capture_of(s);
   if (c && c->origin == s) {
     spoil(c, CUDA_SUCCESS);
-    end(c);
+    close_capture(c);
   } else if (c) {
     if (sim_context_check(s->context) || !sim_nodes_copy(&c->orphans, &s->place->after))
       spoil(c, CUDA_SUCCESS);
-    leave(c, s->place);
+    drop_place(c, s->place);
   }
 }
 
 /* ---- adding nodes ---------------------------------------------------------------------------- */
 
-static CUresult add(CUstream s, CUgraphNodeParams *params)
+static CUresult add_captured(CUstream s, CUgraphNodeParams *params)
 {
   SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);
@@ -249,7 +249,7 @@ static void forget(CUevent e)
   }
 }
 
-static CUresult take(struct sim_capture *c, CUstream s, CUevent e)
+static CUresult capture_event(struct sim_capture *c, CUstream s, CUevent e)
 {
   struct sim_taken *t = calloc(1, sizeof *t);
   if (!t || !sim_nodes_copy(&t->nodes, &s->place->after)) {
@@ -267,12 +267,12 @@ static CUresult take(struct sim_capture *c, CUstream s, CUevent e)
 static CUresult record(CUstream s, CUevent e, bool external)
 {
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {e}};
-  if (external) return add(s, &p);
+  if (external) return add_captured(s, &p);
   SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);
   if (!c || c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  return take(c, s, e);
+  return capture_event(c, s, e);
 }
 
 /* A wait for an event that a capture has: the stream joins it, or already is of it. */
@@ -289,7 +289,7 @@ static CUresult wait_taken(CUstream s, const struct sim_taken *t)
   if (s == s->context->legacy)
     return spoil(c, atomic_load(&s->context->captures) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
                                                        : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  if (!mine) return join(c, s, &t->nodes);
+  if (!mine) return join_capture(c, s, &t->nodes);
   if (mine != c) {
     spoil(mine, CUDA_SUCCESS);
     return spoil(c, CUDA_ERROR_STREAM_CAPTURE_MERGE);
@@ -301,7 +301,7 @@ static CUresult wait_taken(CUstream s, const struct sim_taken *t)
 static CUresult wait_for(CUstream s, CUevent e, bool external)
 {
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {e}};
-  if (external) return sim_capturing(s) ? add(s, &p) : CUDA_ERROR_INVALID_VALUE;
+  if (external) return sim_capturing(s) ? add_captured(s, &p) : CUDA_ERROR_INVALID_VALUE;
   SIM_GRAPH_HOLD();
   if (e->taken) return wait_taken(s, e->taken);
   struct sim_capture *c = capture_of(s);
@@ -315,7 +315,7 @@ static CUresult wait_for(CUstream s, CUevent e, bool external)
 }
 
 static const struct sim_capture_ops ops = {bar,      unsafe, bar_record,   stream_ends, record,
-                                           wait_for, forget, event_barred, add};
+                                           wait_for, forget, event_barred, add_captured};
 
 __attribute__((constructor)) static void register_ops(void)
 {
@@ -324,8 +324,8 @@ __attribute__((constructor)) static void register_ops(void)
 
 /* ---- beginning and ending -------------------------------------------------------------------- */
 
-static CUresult begin(CUstream s, CUgraph graph, const struct sim_nodes *after,
-                      CUstreamCaptureMode mode)
+static CUresult start_capture(CUstream s, CUgraph graph, const struct sim_nodes *after,
+                              CUstreamCaptureMode mode)
 {
   struct sim_capture *c = calloc(1, sizeof *c);
   if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -337,7 +337,7 @@ static CUresult begin(CUstream s, CUgraph graph, const struct sim_nodes *after,
                             .given = graph != NULL,
                             .graph = graph ? graph : sim_graph_new(),
                             .origin = s};
-  CUresult error = c->graph ? join(c, s, after) : CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult error = c->graph ? join_capture(c, s, after) : CUDA_ERROR_OUT_OF_MEMORY;
   if (error) {
     if (c->graph && !c->given) sim_graph_end(c->graph);
     free(c);
@@ -368,7 +368,7 @@ CUresult sim_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
   if (error) return error;
   SIM_GRAPH_HOLD();
   error = may_begin(s, mode);
-  return error ? error : begin(s, NULL, &none, mode);
+  return error ? error : start_capture(s, NULL, &none, mode);
 }
 
 SIM_ENTRY(cuStreamBeginCapture, sim_cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL))
@@ -399,7 +399,7 @@ CUresult sim_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph g, const CUgra
   error = may_begin(s, mode);
   if (!error && (!sim_graph_is(g) || g->capture)) error = CUDA_ERROR_INVALID_VALUE;
   if (!error) error = named_nodes(g, list, data, count, &after);
-  if (!error) error = begin(s, g, &after, mode);
+  if (!error) error = start_capture(s, g, &after, mode);
   sim_nodes_clear(&after);
   return error;
 }
@@ -476,7 +476,7 @@ CUresult sim_cuStreamEndCapture(CUstream stream, CUgraph *graph)
     c->graph->capture = NULL;
     c->graph = NULL;
   }
-  end(c);
+  close_capture(c);
   return error;
 }
 
@@ -484,7 +484,7 @@ CUresult sim_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 /* The capture of a stream, for those who ask; the legacy stream beside a capture cannot be asked.
  */
-static CUresult ask(CUstream stream, CUstream *s)
+static CUresult find_asked(CUstream stream, CUstream *s)
 {
   CUresult error = sim_stream_find(stream, s);
   if (error) return error;
@@ -501,7 +501,7 @@ CUresult sim_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *s
   static const CUgraphEdgeData plain[64];
   CUstream s;
   if (!status || (data && !list)) return CUDA_ERROR_INVALID_VALUE;
-  CUresult error = ask(stream, &s);
+  CUresult error = find_asked(stream, &s);
   if (error) return error;
   SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);
@@ -530,7 +530,7 @@ CUresult sim_cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *
 {
   CUstream s;
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
-  CUresult error = ask(stream, &s);
+  CUresult error = find_asked(stream, &s);
   if (error) return error;
   SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);

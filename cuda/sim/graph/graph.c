@@ -282,7 +282,7 @@ struct out {
   size_t room, count;
 };
 
-static void put(struct out *o, CUgraphNode n)
+static void put_node(struct out *o, CUgraphNode n)
 {
   if (o->list && o->count < o->room) o->list[o->count] = n;
   o->count++;
@@ -301,7 +301,7 @@ static CUresult list_nodes(CUgraph g, CUgraphNode *nodes, size_t *count, bool ro
   if (!count || !sim_graph_is(g)) return CUDA_ERROR_INVALID_VALUE;
   struct out o = {nodes, *count, 0};
   for (CUgraphNode n = g->first; n; n = n->next)
-    if (!roots || !n->after.count) put(&o, n);
+    if (!roots || !n->after.count) put_node(&o, n);
   put_end(&o, count);
   return CUDA_SUCCESS;
 }
@@ -323,8 +323,8 @@ CUresult sim_cuGraphGetEdges_v2(CUgraph g, CUgraphNode *from, CUgraphNode *to,
   struct out a = {from, *count, 0}, b = {to, *count, 0};
   for (CUgraphNode n = g->first; n; n = n->next)
     for (size_t i = 0; i < n->after.count; i++) {
-      put(&a, n->after.list[i]);
-      put(&b, n);
+      put_node(&a, n->after.list[i]);
+      put_node(&b, n);
     }
   put_end(&a, count);
   put_end(&b, count);
@@ -341,7 +341,7 @@ CUresult sim_cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *list,
   if (!count || !sim_node_is(node) || (data && !list)) return CUDA_ERROR_INVALID_VALUE;
   struct out o = {list, *count, 0};
   for (size_t i = 0; i < node->after.count; i++)
-    put(&o, node->after.list[i]);
+    put_node(&o, node->after.list[i]);
   put_end(&o, count);
   clear_data(data, *count);
   return CUDA_SUCCESS;
@@ -357,7 +357,7 @@ CUresult sim_cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *list
   if (!count || !sim_node_is(node) || (data && !list)) return CUDA_ERROR_INVALID_VALUE;
   struct out o = {list, *count, 0};
   for (CUgraphNode n = node->graph->first; n; n = n->next)
-    if (sim_nodes_has(&n->after, node)) put(&o, n);
+    if (sim_nodes_has(&n->after, node)) put_node(&o, n);
   put_end(&o, count);
   clear_data(data, *count);
   return CUDA_SUCCESS;

@@ -20,7 +20,7 @@ struct end_op {
 
 /* Puts the graph's nodes into an order that keeps its edges, the oldest first; false: a cycle, one
  * of whose nodes is *bad. */
-static bool sort(CUgraph g, CUgraphNode *bad)
+static bool sort_nodes(CUgraph g, CUgraphNode *bad)
 {
   CUgraphNode waiting = g->first, *end = &g->first;
   for (CUgraphNode n = waiting; n; n = n->next)
@@ -57,9 +57,9 @@ static bool sort(CUgraph g, CUgraphNode *bad)
   *end = NULL;
   g->end = end;
   for (CUgraphNode n = g->first; n; n = n->next) {
-    if (n->child && !sort(n->child, bad)) return false;
+    if (n->child && !sort_nodes(n->child, bad)) return false;
     for (unsigned i = 0; i < n->body_count; i++)
-      if (!sort(n->bodies[i], bad)) return false;
+      if (!sort_nodes(n->bodies[i], bad)) return false;
   }
   return true;
 }
@@ -99,7 +99,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph g, unsigned long long fla
   CUgraphExec e = sim_arena_new(&sim_graph_execs);
   if (!e) return CUDA_ERROR_OUT_OF_MEMORY;
   error = sim_graph_clone(g, true, &e->graph);
-  if (!error && !sort(e->graph, bad)) {
+  if (!error && !sort_nodes(e->graph, bad)) {
     error = CUDA_ERROR_INVALID_VALUE;
     *bad = (*bad)->origin;
     sim_graph_end(e->graph);
@@ -289,7 +289,7 @@ static bool add_end(struct chain *c, CUgraphExec e)
 }
 
 /* What the graph does, queued; or only what gives it its memory. */
-static CUresult queue(CUgraphExec e, CUstream s, bool only_maps)
+static CUresult queue_graph(CUgraphExec e, CUstream s, bool only_maps)
 {
   struct chain c = {NULL, &c.first};
   CUgraph g = e->graph;
@@ -320,7 +320,7 @@ static CUresult launch(CUgraphExec e, CUstream s, bool only_maps)
   if (error) return error;
   uint64_t number = ++launches;
   error = claim_memory(e->graph, s, number);
-  if (!error) error = queue(e, s, only_maps);
+  if (!error) error = queue_graph(e, s, only_maps);
   memory_claimed(e->graph, number);
   return error;
 }
@@ -388,7 +388,7 @@ static bool pair_nodes(CUgraph exec, CUgraph g, CUgraphNode *pairs, struct updat
     u->result = CU_GRAPH_EXEC_UPDATE_ERROR;
     return false;
   }
-  bool fits = sort(copy, &bad);
+  bool fits = sort_nodes(copy, &bad);
   CUgraphNode mine = exec->first;
   for (CUgraphNode n = copy->first; n && fits; n = n->next, mine = mine->next)
     pairs[n->origin->index] = mine; /* indices of g are places: sim_graph_clone numbers them */

@@ -175,7 +175,7 @@ static bool choose_pages(struct sim_graph_memory *m, CUstream s, uint64_t launch
 }
 
 /* Addresses without memory again, or its end. */
-static void unmap(struct sim_graph_memory *m)
+static void unmap_memory(struct sim_graph_memory *m)
 {
   drop_pages(m);
   m->mapped = 0;
@@ -183,10 +183,10 @@ static void unmap(struct sim_graph_memory *m)
                (void *)m->range->start);
 }
 
-static void end(struct sim_graph_memory *m)
+static void end_memory(struct sim_graph_memory *m)
 {
   struct sim_device *d = m->range->device;
-  unmap(m);
+  unmap_memory(m);
   munmap(m->aside, m->range->reserved);
   sim_heap_addresses_end(d, m->range->start, m->range->reserved);
   for (struct page *p = pools[d->ordinal]; p; p = p->next)
@@ -199,13 +199,13 @@ static void end(struct sim_graph_memory *m)
 
 static void end_if_unused(struct sim_graph_memory *m)
 {
-  if (!m->refs && !m->live) end(m);
+  if (!m->refs && !m->live) end_memory(m);
 }
 
-static bool trim(struct sim_device *d)
+static bool trim_device(struct sim_device *d)
 {
   for (struct sim_graph_memory *m = all; m; m = m->next)
-    if (m->range->device == d && m->pages[0] && !in_use(m)) unmap(m);
+    if (m->range->device == d && m->pages[0] && !in_use(m)) unmap_memory(m);
   struct page *unused = NULL;
   for (struct page **at = &pools[d->ordinal]; *at;) {
     struct page *p = *at;
@@ -270,14 +270,14 @@ CUresult sim_graph_memory_new(struct sim_device *d, size_t bytes, CUdeviceptr *p
     *p = r->start;
     *memory = m;
   } else if (m) {
-    end(m);
+    end_memory(m);
   }
   pthread_mutex_unlock(&sim_memory_lock);
   if (!m) free(r);
   return there ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static struct sim_graph_memory *find(uintptr_t p)
+static struct sim_graph_memory *memory_at(uintptr_t p)
 {
   struct sim_range *r = sim_range_at(p, 1);
   return r && r->start == p ? r->graph : NULL;
@@ -286,7 +286,7 @@ static struct sim_graph_memory *find(uintptr_t p)
 struct sim_graph_memory *sim_graph_memory_at(CUdeviceptr p)
 {
   SIM_HOLD(sim_memory_lock);
-  return find(p);
+  return memory_at(p);
 }
 
 void sim_graph_memory_ref(struct sim_graph_memory *m)
@@ -470,7 +470,7 @@ static CUresult free_now(uintptr_t p)
   CUresult error = sim_context_wait(c);
   if (error) return error;
   SIM_HOLD(sim_memory_lock);
-  struct sim_graph_memory *m = find(p);
+  struct sim_graph_memory *m = memory_at(p);
   bool held = m && m->held;
   if (held) {
     m->held = false;
@@ -479,7 +479,7 @@ static CUresult free_now(uintptr_t p)
   return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static const struct sim_graph_memory_ops ops = {free_now, free_in, trim};
+static const struct sim_graph_memory_ops ops = {free_now, free_in, trim_device};
 
 __attribute__((constructor)) static void register_ops(void)
 {
@@ -493,7 +493,7 @@ CUresult sim_cuDeviceGraphMemTrim(CUdevice dev)
   struct sim_device *d = sim_device(dev);
   if (!d) return CUDA_ERROR_INVALID_DEVICE;
   SIM_HOLD(sim_memory_lock);
-  trim(d);
+  trim_device(d);
   return CUDA_SUCCESS;
 }
 

@@ -176,7 +176,7 @@ static CUresult keep_free(CUgraphNode n, const CUDA_MEM_FREE_NODE_PARAMS *p)
 }
 
 /* Checks the parameters and takes over what they point to; n->params is `p` already. */
-static CUresult keep(CUgraphNode n, CUgraphNodeParams *p)
+static CUresult keep_params(CUgraphNode n, CUgraphNodeParams *p)
 {
   switch (p->type) {
   case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -207,7 +207,7 @@ static CUresult keep(CUgraphNode n, CUgraphNodeParams *p)
   }
 }
 
-/* Gives back what keep() took. */
+/* Gives back what keep_params() took. */
 static void let_go(CUgraphNode n)
 {
   if (n->child) {
@@ -248,7 +248,7 @@ CUresult sim_node_add(CUgraph graph, const struct sim_nodes *after, CUgraphNodeP
   CUresult error = sim_body_allows(graph, params);
   CUgraphNode n = error ? NULL : node_new(graph, params);
   if (!n) return error ? error : CUDA_ERROR_OUT_OF_MEMORY;
-  error = sim_nodes_copy(&n->after, after) ? keep(n, params) : CUDA_ERROR_OUT_OF_MEMORY;
+  error = sim_nodes_copy(&n->after, after) ? keep_params(n, params) : CUDA_ERROR_OUT_OF_MEMORY;
   if (!error) {
     link_node(n);
     *node = n;
@@ -282,7 +282,7 @@ CUresult sim_node_set(CUgraphNode n, const CUgraphNodeParams *p)
   if (n->memory || n->bodies) return CUDA_ERROR_NOT_SUPPORTED;
   struct CUgraphNode_st fresh = {.graph = n->graph, .params = *p};
   CUgraphNodeParams copy = *p;
-  CUresult error = keep(&fresh, &copy);
+  CUresult error = keep_params(&fresh, &copy);
   if (error) {
     let_go(&fresh);
     return error;

@@ -21,8 +21,8 @@ static CUresult dependencies(CUgraph g, const CUgraphNode *list, size_t count,
   return CUDA_SUCCESS;
 }
 
-static CUresult add(CUgraphNode *node, CUgraph g, const CUgraphNode *list, size_t count,
-                    CUgraphNodeParams *p)
+static CUresult add_node(CUgraphNode *node, CUgraph g, const CUgraphNode *list, size_t count,
+                         CUgraphNodeParams *p)
 {
   if (!node) return CUDA_ERROR_INVALID_VALUE;
   struct sim_nodes after = {0};
@@ -53,15 +53,15 @@ static CUDA_MEMSET_NODE_PARAMS_v2 memset_in(const CUDA_MEMSET_NODE_PARAMS *set, 
 
 /* A node of these parameters: fields of CUgraphNodeParams. */
 #define ADD(which, ...)                                                                            \
-  add(phGraphNode, hGraph, dependencies, numDependencies,                                          \
-      &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_##which, __VA_ARGS__})
+  add_node(phGraphNode, hGraph, dependencies, numDependencies,                                     \
+           &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_##which, __VA_ARGS__})
 
 static CUresult add_from(CUgraphNode *node, CUgraph g, const CUgraphNode *list, size_t count,
                          CUgraphNodeType type, const void *source, size_t bytes)
 {
   CUgraphNodeParams p;
   CUresult error = params_from(&p, type, source, bytes);
-  return error ? error : add(node, g, list, count, &p);
+  return error ? error : add_node(node, g, list, count, &p);
 }
 
 #define ADD_FROM(which, source)                                                                    \
@@ -88,7 +88,7 @@ CUresult sim_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph g, const CUgraphN
 {
   CUgraphNodeParams p;
   CUresult error = params_from(&p, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params, sizeof *params);
-  if (!error) error = add(node, g, after, count, &p);
+  if (!error) error = add_node(node, g, after, count, &p);
   if (!error) params->dptr = p.alloc.dptr;
   return error;
 }
@@ -101,7 +101,7 @@ CUresult sim_cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *
   for (size_t i = 0; data && i < count; i++)
     if (memcmp(&data[i], &none, sizeof none) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   CUgraphNodeParams p = *params;
-  CUresult error = add(node, g, after, count, &p);
+  CUresult error = add_node(node, g, after, count, &p);
   if (!error && p.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) params->alloc.dptr = p.alloc.dptr;
   if (!error && p.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
     params->conditional.phGraph_out = p.conditional.phGraph_out;
@@ -114,7 +114,7 @@ SIM_ENTRY(cuGraphAddNode, sim_cuGraphAddNode_v2(phGraphNode, hGraph, dependencie
 /* ---- getting --------------------------------------------------------------------------------- */
 
 /* Copies `bytes` of the node's parameters out, if it is of that type. */
-static CUresult get(CUgraphNode n, CUgraphNodeType type, void *out, size_t bytes)
+static CUresult get_params(CUgraphNode n, CUgraphNodeType type, void *out, size_t bytes)
 {
   SIM_GRAPH_HOLD();
   if (!out || !sim_node_is(n) || n->params.type != type) return CUDA_ERROR_INVALID_VALUE;
@@ -125,7 +125,8 @@ static CUresult get(CUgraphNode n, CUgraphNodeType type, void *out, size_t bytes
   return CUDA_SUCCESS;
 }
 
-#define GET(which, out) get(hNode, CU_GRAPH_NODE_TYPE_##which, out, sizeof(__typeof__(*(out))))
+#define GET(which, out)                                                                            \
+  get_params(hNode, CU_GRAPH_NODE_TYPE_##which, out, sizeof(__typeof__(*(out))))
 
 SIM_ENTRY(cuGraphKernelNodeGetParams_v2, GET(KERNEL, nodeParams))
 SIM_ENTRY(cuGraphKernelNodeGetParams, GET(KERNEL, nodeParams))
@@ -154,7 +155,7 @@ static CUgraphNode instance_of(CUgraph g, CUgraphNode original)
 }
 
 /* In the graph, or in `exec` if `in_exec`. Contexts that are not given stay. */
-static CUresult set(bool in_exec, CUgraphExec exec, CUgraphNode n, CUgraphNodeParams *p)
+static CUresult set_params(bool in_exec, CUgraphExec exec, CUgraphNode n, CUgraphNodeParams *p)
 {
   SIM_GRAPH_HOLD();
   if (!sim_node_is(n) || (in_exec && !sim_arena_has(&sim_graph_execs, exec)))
@@ -173,7 +174,7 @@ static CUresult set_from(bool in_exec, CUgraphExec exec, CUgraphNode n, CUgraphN
 {
   CUgraphNodeParams p;
   CUresult error = params_from(&p, type, source, bytes);
-  return error ? error : set(in_exec, exec, n, &p);
+  return error ? error : set_params(in_exec, exec, n, &p);
 }
 
 static CUresult set_copy_of(bool in_exec, CUgraphExec exec, CUgraphNode n,
@@ -181,13 +182,13 @@ static CUresult set_copy_of(bool in_exec, CUgraphExec exec, CUgraphNode n,
 {
   if (!params) return CUDA_ERROR_INVALID_VALUE;
   CUgraphNodeParams p = *params;
-  return set(in_exec, exec, n, &p);
+  return set_params(in_exec, exec, n, &p);
 }
 
 #define IN_GRAPH false, NULL, hNode
 #define IN_EXEC  true, hGraphExec, hNode
 #define SET(where, which, ...)                                                                     \
-  set(where, &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_##which, __VA_ARGS__})
+  set_params(where, &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_##which, __VA_ARGS__})
 #define SET_FROM(where, which, source)                                                             \
   set_from(where, CU_GRAPH_NODE_TYPE_##which, source, sizeof *(source))
 

@@ -53,7 +53,7 @@ static CUresult batch_end(struct batch *b, CUresult error)
   return error;
 }
 
-static CUDA_MEMCPY3D line(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+static CUDA_MEMCPY3D line_params(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 {
   return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
                          .srcDevice = src,
@@ -85,7 +85,7 @@ CUresult sim_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *si
   CUresult error = batch_start(&b, stream, count);
   for (size_t i = 0, a = 0; i < count && !error; i++) {
     if (a + 1 < indices && index[a + 1] == i) a++;
-    CUDA_MEMCPY3D p = line(dsts[i], srcs[i], sizes[i]);
+    CUDA_MEMCPY3D p = line_params(dsts[i], srcs[i], sizes[i]);
     error = batch_add(&b, &p, attrs[a].srcAccessOrder, attrs[a].flags);
     if (error && failed) *failed = i;
   }

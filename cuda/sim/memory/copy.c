@@ -226,7 +226,7 @@ static bool returns_early(const struct copy *c, bool async)
 
 /* The source may change once the call returns: when the operation has to be queued, its bytes go
  * along with it. */
-static CUresult stage(struct sim_op *op)
+static CUresult stage_source(struct sim_op *op)
 {
   struct copy *c = (struct copy *)op;
   c->staged = malloc(c->width * c->height * c->depth);
@@ -255,11 +255,11 @@ static CUresult submit_copy(struct copy *c, CUstream s, bool async, uint64_t *ti
   enum sim_how how = returns_early(c, async) ? SIM_QUEUE : SIM_AND_WAIT;
   c->op.drop = drop_copy;
   if (c->now && how == SIM_QUEUE) {
-    c->op.park = stage;
+    c->op.park = stage_source;
     how = SIM_AT_ONCE;
   }
   if (how == SIM_QUEUE && c->direction == SIM_H2D && c->src.memory == PAGEABLE) {
-    c->op.park = stage;
+    c->op.park = stage_source;
     /* on an idle stream the caller moves these few bytes sooner than it would stage them */
     if (!atomic_load_explicit(&sim_link_slow, memory_order_relaxed)) how = SIM_AT_ONCE;
   }
@@ -284,7 +284,7 @@ static struct copy *copy_new(size_t width, size_t height, size_t depth)
   return c;
 }
 
-static struct side line(const void *p, size_t width)
+static struct side flat_side(const void *p, size_t width)
 {
   return (struct side){.start = (char *)(uintptr_t)p, .pitch = width, .slice = width};
 }
@@ -365,8 +365,8 @@ static CUresult copy_line(uintptr_t dst, bool dst_known, uintptr_t src, bool src
   }
   struct copy *c = copy_new(bytes, 1, 1);
   if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
-  c->dst = line((void *)dst, bytes);
-  c->src = line((void *)src, bytes);
+  c->dst = flat_side((void *)dst, bytes);
+  c->src = flat_side((void *)src, bytes);
   error = classify(&c->dst, dst_known, bytes, 1, 1);
   if (!error) error = classify(&c->src, src_known, bytes, 1, 1);
   if (error) {
@@ -649,8 +649,8 @@ static CUresult fill_op(const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool planned, struc
   return error;
 }
 
-static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned element, uint32_t value, size_t width,
-                     size_t height, CUstream stream, bool async)
+static CUresult fill_memory(CUdeviceptr dst, size_t pitch, unsigned element, uint32_t value,
+                            size_t width, size_t height, CUstream stream, bool async)
 {
   SIM_NEED_CONTEXT(context);
   CUDA_MEMSET_NODE_PARAMS_v2 p = {dst, pitch, value, element, width, height, context};
@@ -683,12 +683,12 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned element, uint32_t v
 #define DEFINE_MEMSETS(line, rows, type, async)                                                    \
   CUresult line(CUdeviceptr dst, type value, size_t n, CUstream stream)                            \
   {                                                                                                \
-    return fill(dst, 0, sizeof value, value, n, 1, stream, async);                                 \
+    return fill_memory(dst, 0, sizeof value, value, n, 1, stream, async);                          \
   }                                                                                                \
   CUresult rows(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,            \
                 CUstream stream)                                                                   \
   {                                                                                                \
-    return fill(dst, pitch, sizeof value, value, width, height, stream, async);                    \
+    return fill_memory(dst, pitch, sizeof value, value, width, height, stream, async);             \
   }
 MEMSETS(DEFINE_MEMSETS)
 

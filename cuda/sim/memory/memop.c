@@ -19,7 +19,7 @@ struct mem_op {
 
 /* ---- doing it -------------------------------------------------------------------------------- */
 
-static void store(void *argument)
+static void mem_op_store(void *argument)
 {
   struct mem_op *m = argument;
   if (m->wide)
@@ -28,7 +28,7 @@ static void store(void *argument)
     atomic_store((_Atomic uint32_t *)m->address, (uint32_t)m->value);
 }
 
-static void look(void *argument)
+static void mem_op_load(void *argument)
 {
   struct mem_op *m = argument;
   m->seen = m->wide ? atomic_load((_Atomic uint64_t *)m->address)
@@ -38,10 +38,10 @@ static void look(void *argument)
 static void run_write(struct sim_op *op, CUstream s)
 {
   CUresult error = CUDA_SUCCESS;
-  if (!sim_guard_run(store, op, &error)) sim_context_fail(s->context, error);
+  if (!sim_guard_run(mem_op_store, op, &error)) sim_context_fail(s->context, error);
 }
 
-static bool holds(const struct mem_op *m)
+static bool condition_holds(const struct mem_op *m)
 {
   uint64_t seen = m->seen, value = m->value;
   switch (m->flags) {
@@ -62,11 +62,11 @@ static void run_wait(struct sim_op *op, CUstream s)
   struct mem_op *m = (struct mem_op *)op;
   CUresult error = CUDA_SUCCESS;
   while (!atomic_load(&s->context->error)) {
-    if (!sim_guard_run(look, m, &error)) {
+    if (!sim_guard_run(mem_op_load, m, &error)) {
       sim_context_fail(s->context, error);
       return;
     }
-    if (holds(m)) return;
+    if (condition_holds(m)) return;
     nanosleep(&pause, NULL);
   }
 }
@@ -101,8 +101,8 @@ static CUresult mem_op_new(CUdeviceptr p, uint64_t value, unsigned flags, bool w
   return CUDA_SUCCESS;
 }
 
-static CUresult queue(CUstream stream, CUdeviceptr p, uint64_t value, unsigned flags, bool wide,
-                      bool wait)
+static CUresult mem_op_queue(CUstream stream, CUdeviceptr p, uint64_t value, unsigned flags,
+                             bool wide, bool wait)
 {
   CUstream s;
   struct sim_op *op;
@@ -111,10 +111,10 @@ static CUresult queue(CUstream stream, CUdeviceptr p, uint64_t value, unsigned f
   return error ? error : sim_submit(s, op, SIM_QUEUE, NULL);
 }
 
-SIM_ENTRY(cuStreamWaitValue32_v2, queue(stream, addr, value, flags, false, true))
-SIM_ENTRY(cuStreamWaitValue64_v2, queue(stream, addr, value, flags, true, true))
-SIM_ENTRY(cuStreamWriteValue32_v2, queue(stream, addr, value, flags, false, false))
-SIM_ENTRY(cuStreamWriteValue64_v2, queue(stream, addr, value, flags, true, false))
+SIM_ENTRY(cuStreamWaitValue32_v2, mem_op_queue(stream, addr, value, flags, false, true))
+SIM_ENTRY(cuStreamWaitValue64_v2, mem_op_queue(stream, addr, value, flags, true, true))
+SIM_ENTRY(cuStreamWriteValue32_v2, mem_op_queue(stream, addr, value, flags, false, false))
+SIM_ENTRY(cuStreamWriteValue64_v2, mem_op_queue(stream, addr, value, flags, true, false))
 
 static CUresult one_of_batch(const CUstreamBatchMemOpParams *p, struct sim_op **op)
 {

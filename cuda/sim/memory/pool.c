@@ -84,7 +84,7 @@ static void release_block(struct block *b)
   free(b);
 }
 
-static bool trim(CUmemoryPool p, size_t keep)
+static bool trim_pool(CUmemoryPool p, size_t keep)
 {
   bool some = false;
   for (struct block *b = p->blocks, *next; b && p->reserved > keep; b = next) {
@@ -100,7 +100,7 @@ bool sim_pools_shrink(struct sim_device *device)
 {
   bool some = false;
   for (CUmemoryPool p = pools; p; p = p->next)
-    if (p->device == device) some |= trim(p, 0);
+    if (p->device == device) some |= trim_pool(p, 0);
   return some;
 }
 
@@ -188,7 +188,7 @@ static uintptr_t new_memory(CUmemoryPool p, size_t bytes)
 {
   size_t reserved = rounded(p, bytes);
   if (bytes > SIZE_MAX / 2 || (p->most && reserved > p->most)) return 0;
-  if (p->most) trim(p, p->most - reserved);
+  if (p->most) trim_pool(p, p->most - reserved);
   if (p->most && p->reserved > p->most - reserved) return 0;
   uintptr_t start = p->device ? device_memory(p, bytes, &reserved) : host_memory(p, reserved);
   if (start) count_reserved(p, reserved);
@@ -459,7 +459,7 @@ CUresult sim_cuMemPoolDestroy(CUmemoryPool p)
   sim_pool_replace(p);
   p->destroyed = true;
   atomic_store(&p->magic, 0); /* the handle is dead, its memory may not be */
-  trim(p, 0);
+  trim_pool(p, 0);
   end_if_empty(p);
   return CUDA_SUCCESS;
 }
@@ -468,7 +468,7 @@ CUresult sim_cuMemPoolTrimTo(CUmemoryPool p, size_t keep)
 {
   NEED_POOL(p);
   SIM_HOLD(sim_memory_lock);
-  trim(p, keep);
+  trim_pool(p, keep);
   return CUDA_SUCCESS;
 }
 

@@ -404,7 +404,7 @@ static bool close_pages(uintptr_t p, size_t bytes)
   return true;
 }
 
-static CUresult map(struct sim_range *r)
+static CUresult map_physical(struct sim_range *r)
 {
   struct sim_reservation *v = reservation_at(r->start, r->bytes);
   if (!v || sim_range_touching(r->start, r->bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -429,7 +429,7 @@ CUresult sim_cuMemMap(CUdeviceptr p, size_t bytes, size_t offset,
   struct sim_physical *m = physical_of(handle);
   CUresult error = m && bytes <= m->bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   struct sim_range *r = error ? NULL : mapping_new(p, bytes, m);
-  if (!error) error = r ? map(r) : CUDA_ERROR_OUT_OF_MEMORY;
+  if (!error) error = r ? map_physical(r) : CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_unlock(&sim_memory_lock);
   if (error) free(r);
   return error;

@@ -128,8 +128,8 @@ static bool in_identifier(char c)
 }
 
 /* The next place of `name` at or after `from`; NULL: none. */
-static const char *find(const struct sim_image *i, const char *from, const char *name,
-                        size_t length)
+static const char *find_bytes(const struct sim_image *i, const char *from, const char *name,
+                              size_t length)
 {
   return memmem(from, (size_t)(i->data + i->bytes - from), name, length);
 }
@@ -137,14 +137,14 @@ static const char *find(const struct sim_image *i, const char *from, const char 
 /* A string table has it after a NUL, a section name (.text.NAME) after a dot. */
 static bool elf_has(const struct sim_image *i, const char *name, size_t length)
 {
-  for (const char *p = i->data; (p = find(i, p, name, length)); p++)
+  for (const char *p = i->data; (p = find_bytes(i, p, name, length)); p++)
     if (p > i->data && (p[-1] == 0 || p[-1] == '.') && p[length] == 0) return true;
   return false;
 }
 
 static bool ptx_has(const struct sim_image *i, const char *name, size_t length)
 {
-  for (const char *p = i->data; (p = find(i, p, name, length)); p++) {
+  for (const char *p = i->data; (p = find_bytes(i, p, name, length)); p++) {
     if (in_identifier(p[length])) continue;
     const char *before = p;
     while (before > i->data && isspace((unsigned char)before[-1]))
@@ -230,7 +230,7 @@ static size_t ptx_type_bytes(const char *p)
 static bool ptx_global(const struct sim_image *i, const char *name, size_t *bytes)
 {
   size_t length = strlen(name);
-  for (const char *p = i->data; (p = find(i, p, name, length)); p++) {
+  for (const char *p = i->data; (p = find_bytes(i, p, name, length)); p++) {
     const char *word = p, *start = p;
     while (word > i->data && isspace((unsigned char)word[-1]))
       word--;
@@ -256,7 +256,7 @@ bool sim_image_global(const struct sim_image *i, const char *name, size_t *bytes
                       const void **initial)
 {
   *initial = NULL;
-  for (const char *p = i->data; i->elf && (p = find(i, p, ELFMAG, SELFMAG)); p++)
+  for (const char *p = i->data; i->elf && (p = find_bytes(i, p, ELFMAG, SELFMAG)); p++)
     if (elf_global(i, p, name, bytes, initial)) return true;
   return i->ptx && *name && ptx_global(i, name, bytes);
 }

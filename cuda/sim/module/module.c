@@ -56,7 +56,7 @@ void sim_modules_free_of(CUcontext c)
   pthread_mutex_unlock(&sim_modules_lock);
 }
 
-static CUresult load(CUmodule *module, CUresult error, struct sim_image *image)
+static CUresult load_module(CUmodule *module, CUresult error, struct sim_image *image)
 {
   if (error) return error;
   pthread_mutex_lock(&sim_modules_lock);
@@ -77,7 +77,7 @@ CUresult sim_cuModuleLoadData(CUmodule *module, const void *code)
   if (!module) return CUDA_ERROR_INVALID_VALUE;
   struct sim_image *image = NULL;
   CUresult error = sim_image_open(code, &image);
-  return load(module, error, image);
+  return load_module(module, error, image);
 }
 
 SIM_CHECKED(cuModuleLoadDataEx, SIM_NEED(!numOptions || (options && optionValues)),
@@ -91,7 +91,7 @@ CUresult sim_cuModuleLoad(CUmodule *module, const char *path)
   if (!module) return CUDA_ERROR_INVALID_VALUE;
   struct sim_image *image = NULL;
   CUresult error = sim_image_read(path, &image);
-  return load(module, error, image);
+  return load_module(module, error, image);
 }
 
 CUresult sim_cuModuleUnload(CUmodule m)

@@ -28,8 +28,8 @@ struct how {
 
 /* ---- one dimension --------------------------------------------------------------------------- */
 
-static cudaError_t copy(struct how h, void *dst, const void *src, size_t n,
-                        enum cudaMemcpyKind kind)
+static cudaError_t copy_linear(struct how h, void *dst, const void *src, size_t n,
+                               enum cudaMemcpyKind kind)
 {
   const struct rt_driver *d = h.d;
   switch (kind) {
@@ -51,15 +51,15 @@ static cudaError_t copy(struct how h, void *dst, const void *src, size_t n,
   }
 }
 
-static cudaError_t set(struct how h, void *dst, int value, size_t n)
+static cudaError_t set_bytes(struct how h, void *dst, int value, size_t n)
 {
   unsigned char byte = (unsigned char)value;
   return rt_result(h.async ? h.d->MemsetD8Async(DEVICE(dst), byte, n, h.stream)
                            : h.d->MemsetD8(DEVICE(dst), byte, n));
 }
 
-RT_PAIR(cudaMemcpy, copy, dst, src, count, kind)
-RT_PAIR(cudaMemset, set, devPtr, value, count)
+RT_PAIR(cudaMemcpy, copy_linear, dst, src, count, kind)
+RT_PAIR(cudaMemset, set_bytes, devPtr, value, count)
 
 /* ---- two dimensions -------------------------------------------------------------------------- */
 
@@ -210,7 +210,7 @@ static cudaError_t array_row(cudaArray_const_t array, size_t *element, size_t *r
 }
 
 /* The next rectangle of a run that begins at column x: the rest of a row, or whole rows. */
-static void piece(size_t x, size_t row, size_t left, size_t *width, size_t *height)
+static void next_rectangle(size_t x, size_t row, size_t left, size_t *width, size_t *height)
 {
   bool rows = x == 0 && left >= row;
   *width = rows ? row : left < row - x ? left : row - x;
@@ -225,7 +225,7 @@ static cudaError_t run_to_array(struct how h, cudaArray_t dst, size_t x, size_t 
   cudaError_t e = array_row(dst, &element, &row);
   if (!e && x >= row) e = cudaErrorInvalidValue;
   for (; !e && n; n -= width * height, src += width * height, y += height, x = 0) {
-    piece(x, row, n, &width, &height);
+    next_rectangle(x, row, n, &width, &height);
     e = copy_to_array(h, dst, x, y, src, width, width, height, kind);
   }
   return e;
@@ -239,7 +239,7 @@ static cudaError_t run_from_array(struct how h, char *dst, cudaArray_const_t src
   cudaError_t e = array_row(src, &element, &row);
   if (!e && x >= row) e = cudaErrorInvalidValue;
   for (; !e && n; n -= width * height, dst += width * height, y += height, x = 0) {
-    piece(x, row, n, &width, &height);
+    next_rectangle(x, row, n, &width, &height);
     e = copy_from_array(h, dst, width, src, x, y, width, height, kind);
   }
   return e;
@@ -452,7 +452,7 @@ static cudaError_t copy_to_symbol(struct how h, const void *symbol, const void *
   void *dst;
   if (!to_array(kind)) return cudaErrorInvalidMemcpyDirection; /* a symbol is device memory too */
   cudaError_t e = rt_symbol_range(symbol, n, offset, &dst);
-  return e ? e : copy(h, dst, src, n, kind);
+  return e ? e : copy_linear(h, dst, src, n, kind);
 }
 
 static cudaError_t copy_from_symbol(struct how h, void *dst, const void *symbol, size_t n,
@@ -461,7 +461,7 @@ static cudaError_t copy_from_symbol(struct how h, void *dst, const void *symbol,
   void *src;
   if (!from_array(kind)) return cudaErrorInvalidMemcpyDirection;
   cudaError_t e = rt_symbol_range(symbol, n, offset, &src);
-  return e ? e : copy(h, dst, src, n, kind);
+  return e ? e : copy_linear(h, dst, src, n, kind);
 }
 
 RT_PAIR(cudaMemcpyToSymbol, copy_to_symbol, symbol, src, count, offset, kind)

@@ -15,7 +15,7 @@ struct rt_driver rt_drv[RT_FLAVOURS];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void *library;           /* libcuda.so.1 */
-static cudaError_t init_result; /* of load(), the same for every caller */
+static cudaError_t init_result; /* of load_driver(), the same for every caller */
 
 /* Stands for a function the driver does not have: whatever the arguments, its answer is an error
  * that the runtime passes on. */
@@ -34,7 +34,7 @@ static void look_up(PFN_cuGetProcAddress_v12000 get, const char *name, int versi
   __builtin_memcpy(slot, &p, sizeof p);
 }
 
-static cudaError_t load(void)
+static cudaError_t load_driver(void)
 {
   PFN_cuGetProcAddress_v12000 get = NULL;
   library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -56,7 +56,7 @@ static cudaError_t load(void)
 
 static void load_once(void)
 {
-  init_result = load();
+  init_result = load_driver();
 }
 
 cudaError_t rt_init(void)

@@ -223,7 +223,7 @@ RT_BODY(cudaGraphExecNodeSetParams, put_any(THE_ONE(graphExec), NULL, nodeParams
 
 /* ---- the memory of graphs -------------------------------------------------------------------- */
 
-static cudaError_t trim(int device)
+static cudaError_t trim_graph_memory(int device)
 {
   CUdevice handle;
   cudaError_t e = rt_handle(device, &handle);
@@ -241,6 +241,6 @@ static cudaError_t memory_attribute(int device, enum cudaGraphMemAttributeType a
                        : rt_drv->DeviceGetGraphMemAttribute(handle, a, value));
 }
 
-RT_BODY(cudaDeviceGraphMemTrim, trim(device))
+RT_BODY(cudaDeviceGraphMemTrim, trim_graph_memory(device))
 RT_BODY(cudaDeviceGetGraphMemAttribute, memory_attribute(device, attr, value, false))
 RT_BODY(cudaDeviceSetGraphMemAttribute, memory_attribute(device, attr, value, true))

@@ -40,7 +40,7 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-static bool empty(dim3 d)
+static bool is_empty_dim(dim3 d)
 {
   return d.x == 0 || d.y == 0 || d.z == 0;
 }
@@ -72,7 +72,8 @@ static cudaError_t launch_kernel(const struct rt_driver *d, bool cooperative, CU
 {
   CUfunction f = (CUfunction)kernel; /* documented: a launch takes either */
   if (!kernel) return cudaErrorInvalidDeviceFunction;
-  if (empty(grid) || empty(block) || shared > UINT32_MAX) return cudaErrorInvalidConfiguration;
+  if (is_empty_dim(grid) || is_empty_dim(block) || shared > UINT32_MAX)
+    return cudaErrorInvalidConfiguration;
   CUresult r = cooperative
                    ? d->LaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y,
                                                 block.z, (unsigned)shared, stream, arguments)
@@ -115,7 +116,7 @@ static cudaError_t launch_ex(const struct rt_driver *d, const cudaLaunchConfig_t
   if (!c) return cudaErrorInvalidValue;
   cudaError_t e = rt_kernel(function, &kernel);
   if (e) return e;
-  if (empty(c->gridDim) || empty(c->blockDim) || c->dynamicSmemBytes > UINT32_MAX)
+  if (is_empty_dim(c->gridDim) || is_empty_dim(c->blockDim) || c->dynamicSmemBytes > UINT32_MAX)
     return cudaErrorInvalidConfiguration;
   CUlaunchConfig config = driver_config(c);
   return shape_error(rt_result(d->LaunchKernelEx(&config, (CUfunction)kernel, arguments, NULL)),

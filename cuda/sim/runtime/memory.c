@@ -9,7 +9,7 @@ _Static_assert(sizeof(CUdeviceptr) == sizeof(void *), "a device address fits a p
 
 /* Hands an address to the caller where `result` is a success. The call that writes *address is an
  * argument of this one: hence the pointer. */
-static cudaError_t give(CUresult result, const CUdeviceptr *address, void **out)
+static cudaError_t give_address(CUresult result, const CUdeviceptr *address, void **out)
 {
   if (result == CUDA_SUCCESS) *out = (void *)(uintptr_t)*address;
   return rt_result(result);
@@ -23,7 +23,7 @@ static cudaError_t allocate(void **out, size_t bytes)
   CUdeviceptr p = 0;
   if (!out) return cudaErrorInvalidValue;
   *out = NULL;
-  return bytes ? give(rt_drv->MemAlloc(&p, bytes), &p, out) : cudaSuccess;
+  return bytes ? give_address(rt_drv->MemAlloc(&p, bytes), &p, out) : cudaSuccess;
 }
 
 static cudaError_t allocate_pitch(void **out, size_t *pitch, size_t width, size_t height)
@@ -34,7 +34,7 @@ static cudaError_t allocate_pitch(void **out, size_t *pitch, size_t width, size_
   *pitch = 0;
   if (width == 0 || height == 0) return cudaSuccess;
   /* The widest element asks for the strictest alignment, and so suits every program. */
-  return give(rt_drv->MemAllocPitch(&p, pitch, width, height, 16), &p, out);
+  return give_address(rt_drv->MemAllocPitch(&p, pitch, width, height, 16), &p, out);
 }
 
 static cudaError_t allocate_3d(struct cudaPitchedPtr *out, struct cudaExtent extent)
@@ -54,7 +54,7 @@ static cudaError_t allocate_managed(void **out, size_t bytes, unsigned int flags
 {
   CUdeviceptr p = 0;
   if (!out || bytes == 0) return cudaErrorInvalidValue;
-  return give(rt_drv->MemAllocManaged(&p, bytes, flags), &p, out);
+  return give_address(rt_drv->MemAllocManaged(&p, bytes, flags), &p, out);
 }
 
 static cudaError_t release(void *p)
@@ -81,7 +81,7 @@ static cudaError_t host_address(void **out, void *host, unsigned int flags)
 {
   CUdeviceptr p = 0;
   if (!out || !host) return cudaErrorInvalidValue;
-  return give(rt_drv->MemHostGetDevicePointer(&p, host, flags), &p, out);
+  return give_address(rt_drv->MemHostGetDevicePointer(&p, host, flags), &p, out);
 }
 
 RT_BODY(cudaMallocHost, allocate_host(ptr, size, 0))
@@ -102,7 +102,7 @@ static cudaError_t allocate_async(const struct rt_driver *d, void **out, size_t 
   CUdeviceptr p = 0;
   if (!out) return cudaErrorInvalidValue;
   *out = NULL;
-  return bytes ? give(d->MemAllocAsync(&p, bytes, stream), &p, out) : cudaSuccess;
+  return bytes ? give_address(d->MemAllocAsync(&p, bytes, stream), &p, out) : cudaSuccess;
 }
 
 static cudaError_t allocate_from(const struct rt_driver *d, void **out, size_t bytes,
@@ -111,7 +111,8 @@ static cudaError_t allocate_from(const struct rt_driver *d, void **out, size_t b
   CUdeviceptr p = 0;
   if (!out) return cudaErrorInvalidValue;
   *out = NULL;
-  return bytes ? give(d->MemAllocFromPoolAsync(&p, bytes, pool, stream), &p, out) : cudaSuccess;
+  return bytes ? give_address(d->MemAllocFromPoolAsync(&p, bytes, pool, stream), &p, out)
+               : cudaSuccess;
 }
 
 RT_BODY_BOTH(cudaMallocAsync, _ptsz, allocate_async(d, devPtr, size, hStream))
@@ -121,14 +122,15 @@ RT_BODY_BOTH(cudaFreeAsync, _ptsz,
 
 /* ---- managed memory -------------------------------------------------------------------------- */
 
-static CUmemLocation place(struct cudaMemLocation location)
+static CUmemLocation driver_location(struct cudaMemLocation location)
 {
   return (CUmemLocation){.type = (CUmemLocationType)location.type, .id = location.id};
 }
 
-RT_CALL(cudaMemAdvise, MemAdvise(DEVICE(devPtr), count, (CUmem_advise)advice, place(location)))
+RT_CALL(cudaMemAdvise,
+        MemAdvise(DEVICE(devPtr), count, (CUmem_advise)advice, driver_location(location)))
 RT_CALL_BOTH(cudaMemPrefetchAsync, _ptsz,
-             MemPrefetchAsync(DEVICE(devPtr), count, place(location), flags, stream))
+             MemPrefetchAsync(DEVICE(devPtr), count, driver_location(location), flags, stream))
 
 /* ---- between processes ----------------------------------------------------------------------- */
 

@@ -54,7 +54,7 @@ static struct entry **bucket(const void *key)
   return &table[((uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
 }
 
-static struct entry *find(const void *key)
+static struct entry *find_entry(const void *key)
 {
   struct entry *e = *bucket(key);
   while (e && e->key != key)
@@ -63,9 +63,10 @@ static struct entry *find(const void *key)
 }
 
 /* Adds or replaces; the caller holds the lock. NULL: no memory. */
-static struct entry *add(const void *key, struct binary *binary, enum kind kind, const char *name)
+static struct entry *add_entry(const void *key, struct binary *binary, enum kind kind,
+                               const char *name)
 {
-  struct entry *e = find(key);
+  struct entry *e = find_entry(key);
   if (!e) {
     e = calloc(1, sizeof *e);
     if (!e) return NULL;
@@ -81,7 +82,7 @@ static struct entry *add(const void *key, struct binary *binary, enum kind kind,
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-static cudaError_t load(struct binary *b)
+static cudaError_t load_binary(struct binary *b)
 {
   if (b->loaded) return b->error;
   b->error = rt_result(
@@ -104,7 +105,7 @@ static CUresult define_variable(const struct entry *e)
 
 static cudaError_t find_variable(const struct entry *e, CUdeviceptr *address, size_t *bytes)
 {
-  cudaError_t error = load(e->binary);
+  cudaError_t error = load_binary(e->binary);
   if (error) return error;
   CUresult r = rt_drv->LibraryGetGlobal(address, bytes, e->binary->library, e->name);
   if (r == CUDA_ERROR_NOT_FOUND && (r = define_variable(e)) == CUDA_SUCCESS)
@@ -121,14 +122,14 @@ static cudaError_t place_managed(struct entry *e)
   CUdeviceptr address;
   size_t bytes;
   if (e->address && e->resets == resets) return cudaSuccess;
-  cudaError_t error = load(e->binary);
+  cudaError_t error = load_binary(e->binary);
   if (error) return error;
   bool reads = !rt_driver_symbol("weir_sim_define_global"); /* the software device does not */
   if (!reads ||
       rt_drv->LibraryGetManaged(&address, &bytes, e->binary->library, e->name) != CUDA_SUCCESS)
     error = rt_result(rt_drv->MemAllocManaged(&address, e->bytes, CU_MEM_ATTACH_GLOBAL));
   if (error) return error;
-  struct entry *itself = add((void *)(uintptr_t)address, e->binary, MANAGED, e->name);
+  struct entry *itself = add_entry((void *)(uintptr_t)address, e->binary, MANAGED, e->name);
   if (!itself) return cudaErrorMemoryAllocation;
   *e->host = (void *)(uintptr_t)address;
   itself->bytes = e->bytes;
@@ -143,7 +144,7 @@ static cudaError_t kernel_of(struct entry *e, CUkernel *kernel)
   cudaError_t error = cudaSuccess;
   if (!e || e->kind != KERNEL) return cudaErrorInvalidDeviceFunction;
   if (!e->kernel) {
-    error = load(e->binary);
+    error = load_binary(e->binary);
     if (!error)
       error = rt_result(rt_drv->LibraryGetKernel(&e->kernel, e->binary->library, e->name));
     if (error == cudaErrorSymbolNotFound) error = cudaErrorInvalidDeviceFunction;
@@ -156,8 +157,8 @@ static cudaError_t kernel_of(struct entry *e, CUkernel *kernel)
 cudaError_t rt_kernel_add(CUkernel kernel)
 {
   pthread_mutex_lock(&lock);
-  struct entry *e = find(kernel);
-  if (!e) e = add(kernel, NULL, KERNEL, NULL);
+  struct entry *e = find_entry(kernel);
+  if (!e) e = add_entry(kernel, NULL, KERNEL, NULL);
   if (e) e->kernel = kernel;
   pthread_mutex_unlock(&lock);
   return e ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -166,7 +167,7 @@ cudaError_t rt_kernel_add(CUkernel kernel)
 cudaError_t rt_kernel(const void *function, CUkernel *kernel)
 {
   pthread_mutex_lock(&lock);
-  cudaError_t e = kernel_of(find(function), kernel);
+  cudaError_t e = kernel_of(find_entry(function), kernel);
   pthread_mutex_unlock(&lock);
   return e;
 }
@@ -186,7 +187,7 @@ cudaError_t rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes)
 {
   pthread_mutex_lock(&lock);
   cudaError_t error = cudaErrorInvalidSymbol;
-  struct entry *e = find(symbol);
+  struct entry *e = find_entry(symbol);
   if (e && e->kind == MANAGED && !(error = place_managed(e))) {
     *address = e->address;
     *bytes = e->bytes;
@@ -240,7 +241,8 @@ void __cudaRegisterFunction(void **handle, const char *stub, char *device_name, 
   (void)warp;
   if (!handle) return;
   pthread_mutex_lock(&lock);
-  add(stub, (struct binary *)handle, KERNEL, name); /* without memory: an unknown function later */
+  add_entry(stub, (struct binary *)handle, KERNEL,
+            name); /* without memory: an unknown function later */
   pthread_mutex_unlock(&lock);
 }
 
@@ -250,7 +252,7 @@ void __cudaRegisterVar(void **handle, char *host, char *device_name, const char 
   (void)device_name, (void)external, (void)constant, (void)global;
   if (!handle) return;
   pthread_mutex_lock(&lock);
-  struct entry *e = add(host, (struct binary *)handle, VARIABLE, name);
+  struct entry *e = add_entry(host, (struct binary *)handle, VARIABLE, name);
   if (e) e->bytes = bytes;
   pthread_mutex_unlock(&lock);
 }
@@ -261,7 +263,7 @@ void __cudaRegisterManagedVar(void **handle, void **host, char *device_name, con
   (void)device_name, (void)external, (void)constant, (void)global;
   if (!handle) return;
   pthread_mutex_lock(&lock);
-  struct entry *e = add(host, (struct binary *)handle, MANAGED, name);
+  struct entry *e = add_entry(host, (struct binary *)handle, MANAGED, name);
   if (e) {
     e->bytes = bytes;
     e->host = host;

@@ -197,7 +197,7 @@ static void finish(CUstream s, uint64_t seq) /* stream.lock held */
   if (s->waiters) pthread_cond_broadcast(&s->progress);
 }
 
-static void *work(void *argument)
+static void *run_stream(void *argument)
 {
   CUstream s = argument;
   sim_thread_start();
@@ -247,7 +247,7 @@ static bool start_worker(CUstream s) /* stream.lock held */
   sim_stream_ref(s);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   pthread_t thread;
-  s->worker = pthread_create(&thread, &attributes, work, s) == 0;
+  s->worker = pthread_create(&thread, &attributes, run_stream, s) == 0;
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   if (!s->worker) sim_stream_unref(s);
@@ -350,7 +350,7 @@ CUresult sim_wait(CUstream s, uint64_t seq)
 /* ---- waiting for several --------------------------------------------------------------------- */
 
 /* Tickets of the context's busy streams, referenced; *list is freed by the caller. */
-static uint32_t busy(CUcontext context, bool only_blocking, struct sim_ticket **list)
+static uint32_t busy_tickets(CUcontext context, bool only_blocking, struct sim_ticket **list)
 {
   uint32_t n = 0, room = 0;
   *list = NULL;
@@ -373,7 +373,7 @@ static uint32_t busy(CUcontext context, bool only_blocking, struct sim_ticket **
 static CUresult settle(CUcontext context, bool only_blocking, bool ask)
 {
   struct sim_ticket *list;
-  uint32_t n = busy(context, only_blocking, &list);
+  uint32_t n = busy_tickets(context, only_blocking, &list);
   for (uint32_t i = 0; i < n; i++) {
     if (!ask) wait_ticket(list[i].stream, list[i].seq);
     sim_stream_unref(list[i].stream);

@@ -8,7 +8,7 @@
 
 typedef void *dlsym_function(void *, const char *);
 
-static void *look(void *handle, const char *name)
+static void *next_dlsym(void *handle, const char *name)
 {
   static dlsym_function *next;
 
@@ -21,7 +21,7 @@ int cuMemAlloc_v2(unsigned long long *p, size_t bytes)
 {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   int (*real)(unsigned long long *, size_t) =
-      driver ? (int (*)(unsigned long long *, size_t))look(driver, "cuMemAlloc_v2") : NULL;
+      driver ? (int (*)(unsigned long long *, size_t))next_dlsym(driver, "cuMemAlloc_v2") : NULL;
   int error = real ? real(p, bytes) : 999;
 
   if (!error) ++*p;
@@ -30,5 +30,5 @@ int cuMemAlloc_v2(unsigned long long *p, size_t bytes)
 
 void *dlsym(void *handle, const char *name)
 {
-  return !strcmp(name, "cuMemAlloc_v2") ? (void *)cuMemAlloc_v2 : look(handle, name);
+  return !strcmp(name, "cuMemAlloc_v2") ? (void *)cuMemAlloc_v2 : next_dlsym(handle, name);
 }

@@ -20,7 +20,7 @@ static void *open_or_die(const char *file, int mode)
 }
 
 /* Calls what was found, or prints why it was not. */
-static void use(const char *what, void *found)
+static void call_found_malloc(const char *what, void *found)
 {
   void *p = NULL;
 
@@ -37,32 +37,32 @@ static void look_handle(void)
   void *h = open_or_die("libcudart.so.13", RTLD_NOW | RTLD_LOCAL), *d;
   int (*itself)(void) = (int (*)(void))dlsym(h, "cudaFakeFindsItself");
 
-  use("handle", dlsym(h, "cudaMalloc"));
-  use("again", dlsym(h, "cudaMalloc"));
-  use("missing", dlsym(h, "cudaNoSuchThing"));
-  use("elsewhere", dlsym(h, "cuMemAlloc_v2"));
+  call_found_malloc("handle", dlsym(h, "cudaMalloc"));
+  call_found_malloc("again", dlsym(h, "cudaMalloc"));
+  call_found_malloc("missing", dlsym(h, "cudaNoSuchThing"));
+  call_found_malloc("elsewhere", dlsym(h, "cuMemAlloc_v2"));
   d = open_or_die("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  use("driver", dlsym(d, "cuMemAlloc_v2"));
+  call_found_malloc("driver", dlsym(d, "cuMemAlloc_v2"));
   printf("itself: %d\n", itself());
 }
 
 static void look_nothing(void)
 {
-  use("default", dlsym(RTLD_DEFAULT, "cudaMalloc"));
-  use("default driver", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
-  use("program", dlsym(open_or_die(NULL, RTLD_NOW), "cudaMalloc"));
-  use("program driver", dlsym(open_or_die(NULL, RTLD_NOW), "cuInit"));
-  use("next", dlsym(RTLD_NEXT, "cudaMalloc"));
-  use("next driver", dlsym(RTLD_NEXT, "cuInit"));
+  call_found_malloc("default", dlsym(RTLD_DEFAULT, "cudaMalloc"));
+  call_found_malloc("default driver", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+  call_found_malloc("program", dlsym(open_or_die(NULL, RTLD_NOW), "cudaMalloc"));
+  call_found_malloc("program driver", dlsym(open_or_die(NULL, RTLD_NOW), "cuInit"));
+  call_found_malloc("next", dlsym(RTLD_NEXT, "cudaMalloc"));
+  call_found_malloc("next driver", dlsym(RTLD_NEXT, "cuInit"));
 }
 
 static void look_global(void)
 {
   open_or_die("libcudart.so.13", RTLD_NOW | RTLD_GLOBAL);
   open_or_die("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-  use("default", dlsym(RTLD_DEFAULT, "cudaMalloc"));
-  use("default driver", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
-  use("program", dlsym(open_or_die(NULL, RTLD_NOW), "cudaMalloc"));
+  call_found_malloc("default", dlsym(RTLD_DEFAULT, "cudaMalloc"));
+  call_found_malloc("default driver", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+  call_found_malloc("program", dlsym(open_or_die(NULL, RTLD_NOW), "cudaMalloc"));
 }
 
 /* What is loaded, but for somebody else, is not found by everybody. */
@@ -70,8 +70,8 @@ static void look_local(void)
 {
   open_or_die("libcudart.so.13", RTLD_NOW | RTLD_LOCAL);
   open_or_die("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  use("default", dlsym(RTLD_DEFAULT, "cudaMalloc"));
-  use("default driver", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+  call_found_malloc("default", dlsym(RTLD_DEFAULT, "cudaMalloc"));
+  call_found_malloc("default driver", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
 }
 
 static void look_both(void)
@@ -79,18 +79,18 @@ static void look_both(void)
   void *h12 = open_or_die("libcudart.so.12", RTLD_NOW | RTLD_LOCAL);
   void *h13 = open_or_die("libcudart.so.13", RTLD_NOW | RTLD_LOCAL);
 
-  use("12", dlsym(h12, "cudaMalloc"));
-  use("13", dlsym(h13, "cudaMalloc"));
-  use("12", dlsym(h12, "cudaMalloc"));
+  call_found_malloc("12", dlsym(h12, "cudaMalloc"));
+  call_found_malloc("13", dlsym(h13, "cudaMalloc"));
+  call_found_malloc("12", dlsym(h12, "cudaMalloc"));
 }
 
 static void look_version(void)
 {
   void *h = open_or_die("libcudart.so.13", RTLD_NOW | RTLD_GLOBAL);
 
-  use("right", dlvsym(h, "cudaMalloc", "libcudart.so.13"));
-  use("wrong", dlvsym(h, "cudaMalloc", "libcudart.so.12"));
-  use("default", dlvsym(RTLD_DEFAULT, "cudaMalloc", "libcudart.so.13"));
+  call_found_malloc("right", dlvsym(h, "cudaMalloc", "libcudart.so.13"));
+  call_found_malloc("wrong", dlvsym(h, "cudaMalloc", "libcudart.so.12"));
+  call_found_malloc("default", dlvsym(RTLD_DEFAULT, "cudaMalloc", "libcudart.so.13"));
   printf("default wrong: %d", dlvsym(RTLD_DEFAULT, "cudaMalloc", "libcudart.so.12") != NULL);
   printf("%s\n", strstr(dlerror(), ": undefined symbol")); /* whose, is ours to say */
   printf("program wrong: %d",
@@ -109,21 +109,21 @@ static void look_self(void)
   void *(*c)(void *, const char *, const char *) =
       (void *(*)(void *, const char *, const char *))dlsym(libc, "dlvsym");
 
-  use("by handle", a(h, "cudaMalloc"));
-  use("by default", b(h, "cudaMalloc"));
-  use("dlvsym", c(h, "cudaMalloc", "libcudart.so.13"));
+  call_found_malloc("by handle", a(h, "cudaMalloc"));
+  call_found_malloc("by default", b(h, "cudaMalloc"));
+  call_found_malloc("dlvsym", c(h, "cudaMalloc", "libcudart.so.13"));
 }
 
 static void look_odd(void)
 {
-  use("empty", dlsym(RTLD_DEFAULT, ""));
-  use("c", dlsym(RTLD_DEFAULT, "c"));
-  use("cu", dlsym(RTLD_DEFAULT, "cu"));
-  use("cuda", dlsym(RTLD_DEFAULT, "cuda"));
-  use("cublas", dlsym(RTLD_DEFAULT, "cublasCreate_v2"));
-  use("underscores", dlsym(RTLD_DEFAULT, "__cudaNothing"));
-  use("dl", dlsym(RTLD_DEFAULT, "dl"));
-  use("not there", dlopen("libcudart.so.77", RTLD_NOW));
+  call_found_malloc("empty", dlsym(RTLD_DEFAULT, ""));
+  call_found_malloc("c", dlsym(RTLD_DEFAULT, "c"));
+  call_found_malloc("cu", dlsym(RTLD_DEFAULT, "cu"));
+  call_found_malloc("cuda", dlsym(RTLD_DEFAULT, "cuda"));
+  call_found_malloc("cublas", dlsym(RTLD_DEFAULT, "cublasCreate_v2"));
+  call_found_malloc("underscores", dlsym(RTLD_DEFAULT, "__cudaNothing"));
+  call_found_malloc("dl", dlsym(RTLD_DEFAULT, "dl"));
+  call_found_malloc("not there", dlopen("libcudart.so.77", RTLD_NOW));
   printf("closing nothing: %d\n", dlerror() == NULL);
   errno = 77;
   printf("strlen: %d errno %d\n", dlsym(RTLD_DEFAULT, "strlen") != NULL, errno);
@@ -168,8 +168,8 @@ static void look_embed(void)
   void *h = open_or_die("libembed.so", RTLD_NOW | RTLD_GLOBAL);
 
   ((void (*)(void))dlsym(h, "embed_run"))();
-  use("handle", dlsym(h, "cudaMalloc"));
-  use("default", dlsym(RTLD_DEFAULT, "cudaMalloc"));
+  call_found_malloc("handle", dlsym(h, "cudaMalloc"));
+  call_found_malloc("default", dlsym(RTLD_DEFAULT, "cudaMalloc"));
 }
 
 static void run_plugin(const char *path)
@@ -188,8 +188,8 @@ static void look_copies(void)
   run_plugin(PLUGINS "/plugin.so");
   run_plugin(PLUGINS "/packed.so");
   run_plugin(PLUGINS "/plugin.so");
-  use("handle", dlsym(open_or_die("libcudart-1a2b3c.so.13", RTLD_NOW), "cudaMalloc"));
-  use("handle", dlsym(open_or_die("libcudart.so.13", RTLD_NOW), "cudaMalloc"));
+  call_found_malloc("handle", dlsym(open_or_die("libcudart-1a2b3c.so.13", RTLD_NOW), "cudaMalloc"));
+  call_found_malloc("handle", dlsym(open_or_die("libcudart.so.13", RTLD_NOW), "cudaMalloc"));
 }
 
 /* Both in turn, often, and with the packed one gone and come again, elsewhere. */
@@ -221,9 +221,9 @@ static void look_namespace(void)
   void *h = dlmopen(LM_ID_NEWLM, "libcudart.so.13", RTLD_NOW | RTLD_LOCAL), *d;
 
   if (!h) printf("%s\n", dlerror());
-  use("namespace", dlsym(h, "cudaMalloc"));
+  call_found_malloc("namespace", dlsym(h, "cudaMalloc"));
   d = dlmopen(LM_ID_BASE, "libcudart.so.12", RTLD_NOW | RTLD_LOCAL);
-  use("base", dlsym(d, "cudaMalloc"));
+  call_found_malloc("base", dlsym(d, "cudaMalloc"));
 }
 
 static pthread_barrier_t all_there;
