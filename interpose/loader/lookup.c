@@ -22,7 +22,7 @@
 #include "interpose/process/options.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"
-#include "interpose/record/unseen.h"
+#include "interpose/record/unwrapped.h"
 #include "interpose/table/rows.h"
 
 /* What a filter tells its trampoline. Returned in two registers. */

@@ -3,7 +3,7 @@
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
 #include "interpose/record/pools.h"
-#include "interpose/record/unseen.h"
+#include "interpose/record/unwrapped.h"
 
 /* What the parent's other threads were at is under way in the parent alone. */
 static void reset_after_fork(void)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include "core/trace/event.h"
 #include "interpose/process/process.h"
-#include "interpose/record/unseen.h"
+#include "interpose/record/unwrapped.h"
 
 work_slot work_slots[WEIR_WORK_SLOTS];
 _Atomic uint32_t work_age = 1;

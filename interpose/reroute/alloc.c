@@ -5,7 +5,7 @@
  * thread without a context, a runtime before 12 whose device is chosen but not yet current, blocks
  * that were shared or that a graph may use, and everything after a sticky error. Why a call was
  * left to the driver, or had to ask it for memory, is said in the call's event (hook_call.why). */
-#include "interpose/reroute/within.h"
+#include "interpose/reroute/context_cache.h"
 
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/rules.h"

@@ -2,7 +2,7 @@
  * them are told: that work is complete, that memory is short, that a context is gone. A context's
  * cache is made at its first allocation. A cache is found by the number of the thread's current
  * context, which is asked for anew at each call: it is what the driver would allocate in. */
-#include "interpose/reroute/within.h"
+#include "interpose/reroute/context_cache.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* host.c: page-locked host memory: allocated by the original, since a block goes back to
  * the function it came from, and kept in caches by function and flags. */
-#include "interpose/reroute/within.h"
+#include "interpose/reroute/context_cache.h"
 
 #include <string.h>
 #include "interpose/reroute/rules.h"

@@ -3,7 +3,7 @@
  * was handed. Nested calls of ours are answered plainly. */
 #include "core/base/pages.h"
 #include "interpose/record/stats.h"
-#include "interpose/reroute/within.h"
+#include "interpose/reroute/context_cache.h"
 
 reroute_address reroute_find_block(uint64_t address)
 {

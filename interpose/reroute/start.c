@@ -5,7 +5,7 @@
 #include "interpose/reroute/fill.h"
 #include "interpose/reroute/reroute.h"
 #include "interpose/reroute/rules.h"
-#include "interpose/reroute/within.h"
+#include "interpose/reroute/context_cache.h"
 #include "interpose/staging/staging.h"
 
 void reroute_start(const reroute_options *o)

@@ -1,6 +1,6 @@
 /* stream.c: the program's own waits, which settle what its frees did not wait for, and
  * streams that end or that are in no context of their own. */
-#include "interpose/reroute/within.h"
+#include "interpose/reroute/context_cache.h"
 
 #include "interpose/reroute/poison.h"
 #include "interpose/record/work.h"

@@ -6,7 +6,7 @@
  * called, never a wrapper.
  *
  * Whether a direction is worth it is measured at its first use, on memory of our own, and kept for
- * the next program on this machine (verdict.h). */
+ * the next program on this machine (calibration.h). */
 #include "interpose/staging/staging.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
-#include "interpose/staging/verdict.h"
+#include "interpose/staging/calibration.h"
 
 enum { SLOTS = 6, SLOT_BYTES = 2 << 20, RINGS = 256, TRIAL_BYTES = 16 << 20 };
 

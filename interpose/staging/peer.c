@@ -22,14 +22,14 @@
  * order with it, may run beside the copy, as beside any that is made of pieces.)
  *
  * Whether it is worth it is measured at a pair's first copy, on memory of our own, and kept for the
- * next program on this machine (verdict.h). */
+ * next program on this machine (calibration.h). */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
 #include "interpose/staging/staging.h"
-#include "interpose/staging/verdict.h"
+#include "interpose/staging/calibration.h"
 #include "interpose/record/work.h"
 
 enum {

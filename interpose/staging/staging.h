@@ -79,7 +79,7 @@ void staging_trial_free(staging_trial *t, CUstream stream);
 unsigned staging_race(bool (*driver)(void *), bool (*ours)(void *), void *of);
 
 typedef struct staging_question {
-  const char *key;             /* of what is remembered (verdict.h); NULL: nothing can be */
+  const char *key;             /* of what is remembered (calibration.h); NULL: nothing can be */
   int which;                   /* of the two numbers there */
   unsigned device;             /* for the trace, as: */
   copy_kind kind;              /* and */

@@ -7,7 +7,7 @@
 
 #include "interpose/record/context.h"
 #include "interpose/record/stats.h"
-#include "interpose/staging/verdict.h"
+#include "interpose/staging/calibration.h"
 
 enum { TRIALS = 3, WINS_PERCENT = 120 };
 

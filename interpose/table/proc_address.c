@@ -9,7 +9,7 @@
 #include <string.h>
 #include "interpose/elf/elf.h"
 #include "interpose/process/process.h"
-#include "interpose/record/unseen.h"
+#include "interpose/record/unwrapped.h"
 #include "interpose/table/hooks.gen.h"
 #include "interpose/table/rows.h"
 

@@ -7,7 +7,7 @@ HOOK_OBJS   := $(call objs,$(HOOK_SRC) interpose/elf/bank.c interpose/process/mo
 HOOK_RIG    := $(call objs,tests/interpose/hooks_rig.c)
 HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups test_race)
 POINT_TEST  := $(O)/tests/interpose/test_hooks_pointers
-WHOLE_TEST  := $(O)/tests/interpose/test_whole
+BLOCK_CACHE_TEST  := $(O)/tests/interpose/test_block_cache
 
 EXTRA_tests/interpose/test_race.c          := $(CUDAINC)
 EXTRA_tests/interpose/test_hooks.c         := $(CUDAINC)
@@ -33,12 +33,12 @@ $(POINT_TEST): $(call objs,tests/interpose/test_hooks_pointers.c interpose/recor
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -pthread
 
 # The cache of whole blocks, on the scripted device of the allocator's suites.
-$(WHOLE_TEST): $(call objs,tests/interpose/test_whole.c interpose/reroute/whole.c core/base/bias.c tests/memory/fake.c tests/memory/rig.c) $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS)
+$(BLOCK_CACHE_TEST): $(call objs,tests/interpose/test_block_cache.c interpose/reroute/block_cache.c core/base/bias.c tests/memory/fake.c tests/memory/rig.c) $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -pthread
 
-TESTS += $(HOOK_TESTS) $(POINT_TEST) $(WHOLE_TEST)
+TESTS += $(HOOK_TESTS) $(POINT_TEST) $(BLOCK_CACHE_TEST)
 
-tests-hooks: $(HOOK_TESTS) $(POINT_TEST) $(WHOLE_TEST)
+tests-hooks: $(HOOK_TESTS) $(POINT_TEST) $(BLOCK_CACHE_TEST)
 .PHONY: tests-hooks

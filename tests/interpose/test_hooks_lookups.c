@@ -7,7 +7,7 @@
 #include "interpose/table/hooks.gen.h"
 #include "interpose/table/rows.h"
 #include "interpose/reroute/reroute.h"
-#include "interpose/record/unseen.h"
+#include "interpose/record/unwrapped.h"
 #include "interpose/record/work.h"
 #include "tests/interpose/hooks_rig.h"
 

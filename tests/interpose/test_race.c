@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "interpose/reroute/whole.h"
+#include "interpose/reroute/block_cache.h"
 #include "interpose/record/context.h"
 #include "interpose/record/cuda_headers.h"
 #include "interpose/reroute/reroute.h"

@@ -1,11 +1,11 @@
-/* test_whole.c: the cache of whole blocks: exact blocks, no reuse before work is complete, bounds,
+/* test_block_cache.c: the cache of whole blocks: exact blocks, no reuse before work is complete, bounds,
  * failures, and a random program against a model. */
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/clock.h"
-#include "interpose/reroute/whole.h"
+#include "interpose/reroute/block_cache.h"
 #include "tests/memory/fake.h"
 #include "tests/memory/rig.h"
 

@@ -1,8 +1,8 @@
-/* unseen.c: see unseen.h. A function nobody wrapped is handed out behind a passage: three
- * instructions (passages.S) that raise two flags and go on to it. They touch no register that a
+/* unwrapped.c: see unwrapped.h. A function nobody wrapped is handed out behind a thunk: three
+ * instructions (thunks.S) that raise two flags and go on to it. They touch no register that a
  * function may be passed anything in, and it takes the program, not us, for its caller. Each
- * passage is bound to one function for good. */
-#include "interpose/record/unseen.h"
+ * thunk is bound to one function for good. */
+#include "interpose/record/unwrapped.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,15 +10,15 @@
 #include <stdio.h>
 #include "interpose/process/mode.h"
 
-/* passages.S */
+/* thunks.S */
 extern const char thunk_code[];     /* THUNKS pieces of code of THUNK_BYTES */
 extern void *thunk_targets[THUNKS]; /* where each goes */
-extern uint8_t thunk_taken[THUNKS]; /* it was taken; written by the passage, as is: */
+extern uint8_t thunk_taken[THUNKS]; /* it was taken; written by the thunk, as is: */
 extern uint8_t thunk_any_taken;
 
 static char names[THUNKS][64];
 static unsigned used;
-static _Atomic bool too_many; /* were looked up for the passages there are */
+static _Atomic bool too_many; /* were looked up for the thunks there are */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *thunk_at(unsigned i)

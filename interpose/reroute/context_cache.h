@@ -1,9 +1,9 @@
-/* within.h: what the files behind reroute.h share: the caches, the moments at which they
+/* context_cache.h: what the files behind reroute.h share: the caches, the moments at which they
  * learn that work is complete, and what an allocation or a free says of itself. */
 #ifndef WEIR_INTERPOSE_REROUTE_WITHIN_H
 #define WEIR_INTERPOSE_REROUTE_WITHIN_H
 
-#include "interpose/reroute/whole.h"
+#include "interpose/reroute/block_cache.h"
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/record/pointers.h"

@@ -1,4 +1,4 @@
-/* whole.c: see whole.h.
+/* block_cache.c: see block_cache.h.
  *
  * Everything is guarded by one lock, which is never held across a call that takes or gives memory:
  * such a call may take a millisecond, and a thread that needs no memory shall not wait for it. The
@@ -14,7 +14,7 @@
  * closes an epoch, only when somebody needs to know, and covers all frees before it.
  */
 #include "core/base/pages.h"
-#include "interpose/reroute/whole.h"
+#include "interpose/reroute/block_cache.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

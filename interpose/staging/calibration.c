@@ -1,6 +1,6 @@
-/* verdict.c: see verdict.h. A file is replaced as a whole, by renaming: programs that measure at
+/* calibration.c: see calibration.h. A file is replaced as a whole, by renaming: programs that measure at
  * once do not spoil it. Lack of a place for it only means that the next program measures again. */
-#include "interpose/staging/verdict.h"
+#include "interpose/staging/calibration.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* unseen.h: functions of the driver that the program gets by look-up and that nobody wrapped: a
+/* unwrapped.h: functions of the driver that the program gets by look-up and that nobody wrapped: a
  * newer driver's. One of them may start work, and a relaxed free, which waits for the work that was
  * noted, would not know of it. So their calls are noticed, and from the first one on frees wait.
  *

@@ -1,7 +1,7 @@
-/* passages.S: the code of unseen.c's passages, THUNKS pieces of THUNK_BYTES. Each is a
+/* thunks.S: the code of unwrapped.c's thunks, THUNKS pieces of THUNK_BYTES. Each is a
  * branch target (IBT, BTI), keeps flags, arguments and stack, and leaves by a jump.
  */
-#include "interpose/record/unseen.h"
+#include "interpose/record/unwrapped.h"
 
         .bss
         .globl  thunk_targets, thunk_taken, thunk_any_taken
@@ -47,7 +47,7 @@ thunk_code:
         ldr     x16, [x16, #:lo12:thunk_targets + 8 * n]
         br      x16
 #else
-#error "no passages for this processor"
+#error "no thunks for this processor"
 #endif
         .set    n, n + 1
         .endr

@@ -1,4 +1,4 @@
-/* whole.h: a cache of whole blocks, of memory that belongs to no stream. It takes memory from a
+/* block_cache.h: a cache of whole blocks, of memory that belongs to no stream. It takes memory from a
  * backend (core) and knows nothing else of CUDA.
  *
  * A program that calls cudaMalloc holds the start of one real allocation, may use it in any stream,
