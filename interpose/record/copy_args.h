@@ -9,14 +9,15 @@
 #include "interpose/record/cuda_headers.h"
 #include "interpose/record/record.h"
 
-enum copy_end {              /* what the call itself says of an end */
-                COPY_HOST,   /* the function's name, its kind or a memory type names host memory */
-                COPY_DEVICE, /* and device memory */
-                COPY_EITHER, /* it is what the address points to */
-                COPY_ARRAY,  /* a handle of an array */
-                COPY_SYMBOL, /* the host's shadow of a variable of the device */
-                COPY_BAD_KIND, /* there is no such cudaMemcpyKind: the original refuses it */
-                COPY_NONE      /* nothing: there was no structure */
+/* What the call itself says of an end. */
+enum copy_end {
+  COPY_HOST,     /* the function's name, its kind or a memory type names host memory */
+  COPY_DEVICE,   /* and device memory */
+  COPY_EITHER,   /* it is what the address points to */
+  COPY_ARRAY,    /* a handle of an array */
+  COPY_SYMBOL,   /* the host's shadow of a variable of the device */
+  COPY_BAD_KIND, /* there is no such cudaMemcpyKind: the original refuses it */
+  COPY_NONE      /* nothing: there was no structure */
 };
 
 enum copy_owners { COPY_NO_OWNERS, COPY_DEVICES, COPY_CONTEXTS }; /* that the call names */

@@ -314,6 +314,11 @@ static void pageable_copies(void)
   memset(back, 6, 2 * BYTES);
   SAY(cuMemcpy2D(&p));
   printf("%u\n", checksum_bytes(back, 2 * BYTES));
+  p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_UNIFIED; /* what the addresses point to */
+  p.dstDevice = (CUdeviceptr)(uintptr_t)back;
+  memset(back, 7, 2 * BYTES);
+  SAY(cuMemcpy2D(&p));
+  printf("%u\n", checksum_bytes(back, 2 * BYTES));
   SAY(cudaMemcpy(back, d, 2 * MIB, (enum cudaMemcpyKind)7));
   SAY(cudaMemcpy2D(back, 1, d, 2 * MIB, 2 * MIB, 1, cudaMemcpyDeviceToHost));
   SAY(cudaGetLastError());
