@@ -13,9 +13,9 @@ enum {
   YIELDS = 64
 };
 
-static bias_thread nobody, threads[THREADS];
+static bias_thread no_thread, threads[THREADS];
 static _Atomic uint32_t known; /* of them given out */
-__thread bias_thread *bias_self __attribute__((tls_model("initial-exec"))) = &nobody;
+__thread bias_thread *bias_self __attribute__((tls_model("initial-exec"))) = &no_thread;
 
 static bool barrier(int command)
 {
@@ -45,7 +45,7 @@ static void revoke_bias(biased_lock *b, const bias_thread *owner)
 
 static void give_bias(biased_lock *b)
 {
-  if (bias_self == &nobody) {
+  if (bias_self == &no_thread) {
     uint32_t n = atomic_load(&known);
     while (n < THREADS && !atomic_compare_exchange_weak(&known, &n, n + 1))
       ;

@@ -1,4 +1,4 @@
-/* file.h: files of tensors: reading what nobody vouches for, and writing so that the old file stays
+/* file.h: files of tensors: reading untrusted files, and writing so that the old file stays
  * until the new one is whole. */
 #ifndef WEIR_TENSOR_FILE_H
 #define WEIR_TENSOR_FILE_H

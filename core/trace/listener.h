@@ -3,9 +3,9 @@
  *
  * The engine's blocks are what the program allocates; the memory they are cut from is the engine's.
  * So that one trace counts both once, a call of the program's into the engine is one event, as a
- * call of CUDA's is, with nothing below it; the engine's own calls into the driver are hushed, so
- * that they are neither events nor served from the preload library's caches; and what it took from
- * the driver is told as what it is.
+ * call of CUDA's is, with nothing below it; around the engine's own calls into the driver the preload
+ * library is suspended, so that they are neither events nor served from its caches; and what the
+ * engine took from the driver is recorded as what it is.
  *
  * The preload library exports one function without a version, which libweir.so knows as a weak
  * symbol: without that library its address is NULL, and a call costs the engine one branch. */
@@ -62,9 +62,9 @@ typedef struct engine_listener {
   bool (*begin)(engine_notice *call);
   void (*end)(engine_notice *call, const block_notice *what);
   /* Around the engine's own calls into the driver, which are made by functions called from the one
-   * that has `scope` on its stack. True: unhush() must follow. */
-  bool (*hush)(const void *scope);
-  void (*unhush)(void);
+   * that has `scope` on its stack. True: resume() must follow. */
+  bool (*suspend)(const void *scope);
+  void (*resume)(void);
   /* The driver has no memory left: true when caches gave some back, so that a try is worth it. */
   bool (*relieve)(void);
   /* The range is the engine's, of the thread's current context; or about to be so no more. */

@@ -24,7 +24,7 @@ typedef struct cuda_device_state {
 typedef struct cuda_scope {
   CUstreamCaptureMode mode; /* the thread's own */
   bool pushed;              /* ours was not the current context */
-  bool hushed;              /* the preload library, if there is one, was asked to look away */
+  bool suspended;           /* the preload library, if there is one, was asked to look away */
 } cuda_scope;
 
 /* scope.c */
@@ -35,9 +35,9 @@ void cuda_leave_context(const cuda_device_state *d, cuda_scope *s);
  * library's caches have given some back. */
 bool cuda_try_again(CUresult r);
 
-#define WEIR_CUDA_DO(d, result, call, is_hushed)                                                   \
+#define WEIR_CUDA_DO(d, result, call, is_suspended)                                                \
   do {                                                                                             \
-    cuda_scope scope_ = {.hushed = (is_hushed)};                                                   \
+    cuda_scope scope_ = {.suspended = (is_suspended)};                                             \
     (result) = cuda_enter_context(d, &scope_);                                                     \
     if (!(result)) {                                                                               \
       (result) = (call);                                                                           \

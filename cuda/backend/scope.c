@@ -15,7 +15,7 @@ CUresult cuda_enter_context(const cuda_device_state *d, cuda_scope *s)
 {
   const engine_listener *l = cuda_core_calls->listener;
   CUcontext now = NULL;
-  bool all = s->hushed, hushed = l && l->hush(s);
+  bool all = s->suspended, suspended = l && l->suspend(s);
   CUresult r = weir_cuda.cuCtxGetCurrent(&now);
   s->pushed = !r && now != d->context;
   if (s->pushed) r = weir_cuda.cuCtxPushCurrent(d->context);
@@ -24,8 +24,8 @@ CUresult cuda_enter_context(const cuda_device_state *d, cuda_scope *s)
     r = weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode);
     if (r && s->pushed) (void)weir_cuda.cuCtxPopCurrent(&now);
   }
-  s->hushed = hushed && all && !r;
-  if (hushed && !s->hushed) l->unhush();
+  s->suspended = suspended && all && !r;
+  if (suspended && !s->suspended) l->resume();
   return r;
 }
 
@@ -41,9 +41,9 @@ static void pop_context(const cuda_device_state *d)
 void cuda_leave_context(const cuda_device_state *d, cuda_scope *s)
 {
   const engine_listener *l = cuda_core_calls->listener;
-  bool hushed = s->hushed || (l && l->hush(s));
+  bool suspended = s->suspended || (l && l->suspend(s));
   if (weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode))
     (void)weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode);
   if (s->pushed) pop_context(d);
-  if (hushed) l->unhush();
+  if (suspended) l->resume();
 }

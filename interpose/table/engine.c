@@ -2,7 +2,7 @@
  *
  * A call of the program's into the engine owns its event as a hooked call does (record.h), so what
  * the engine does below it is no event. Its other calls into the driver, from threads of its own
- * too, are hushed: the thread's depth is raised around them, so that wrappers pass them through.
+ * too, record nothing: the thread's depth is raised around them, so that wrappers pass them on.
  * The pointer map knows what the engine has from the driver: a copy finds what kind of memory it
  * meets, and a block the device and context that it is in. */
 #include "core/trace/listener.h"
