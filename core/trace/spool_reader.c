@@ -15,8 +15,10 @@
  *
  * Order. Chunks of a thread are delivered by sequence. The directory is copied while it changes, so
  * a copy may hold sequence n + 1 and miss n. A second copy, begun after the first was complete,
- * cannot: n was there before n + 1. What is still missing then was drained by somebody before, or
- * is lost. Of a thread's chunks in one copy all but the last were complete when the copy was made.
+ * has n: it was there before n + 1. What is still missing then was drained by somebody before, or
+ * is lost. The second may miss another that came meanwhile: there is a third then, until a copy
+ * shows no gap that is new. Of a thread's chunks in one copy all but the last were complete when
+ * the copy was made.
  *
  * Cost. A poll is one read of the directory in use and one small read a chunk in use; reads grow
  * while they find records. An idle thread costs one pread of 256 bytes. */
@@ -39,8 +41,9 @@
 
 enum {
   SLOT = sizeof(trace_event),
-  STEP_IDLE = 4,    /* slots read where nothing may be new */
-  STEP_MOST = 4096, /* slots read where much is; more than 1 + WEIR_SPOOL_MAX_EXTRA */
+  STEP_IDLE = 4,      /* slots read where nothing may be new */
+  STEP_MOST = 4096,   /* slots read where much is; more than 1 + WEIR_SPOOL_MAX_EXTRA */
+  MOST_COPIES = 1000, /* of the directory a drain: who rolls on purpose does not hold it up */
   STATE_BITS = WEIR_CHUNK_STATE_BITS,
   STATE_MASK = WEIR_CHUNK_STATE_MASK,
   UNIT_SLOTS = WEIR_SPOOL_UNIT / 64
@@ -58,6 +61,7 @@ typedef struct chunk {
   bool done;             /* this generation is delivered whole */
   bool damaged;          /* and counted as such */
   bool misplaced;        /* its place makes no sense: counted, never read */
+  bool behind_gap;       /* an earlier copy held it and not the one before it */
 } chunk;
 
 struct spool_reader {
@@ -386,16 +390,25 @@ static bool gap_before(const spool_reader *r, uint32_t i, bool *known)
   return c->sequence > (expected ? *expected : 0);
 }
 
+/* Whether the last copy shows a gap that no copy before it did; from now on they are known. */
+static bool has_new_gap(spool_reader *r)
+{
+  bool new_gap = false, known;
+  for (uint32_t i = 0; i < r->order_count; i++) {
+    chunk *c = &r->chunks[r->order[i]];
+    if (c->behind_gap || !gap_before(r, i, &known)) continue;
+    c->behind_gap = new_gap = true;
+  }
+  return new_gap;
+}
+
 /* The list, complete in the sense of the essay. Gaps that remain in threads we know are damage. */
 static weir_status list_chunks(spool_reader *r)
 {
-  bool gap = false, known;
+  bool known;
   weir_status status = take_stock(r);
-  if (status) return status;
-  for (uint32_t i = 0; i < r->order_count && !gap; i++)
-    gap = gap_before(r, i, &known);
-  if (!gap) return WEIR_OK;
-  status = take_stock(r);
+  for (int copies = 1; !status && has_new_gap(r) && copies < MOST_COPIES; copies++)
+    status = take_stock(r);
   for (uint32_t i = 0; i < r->order_count && !status; i++) {
     const chunk *c = &r->chunks[r->order[i]];
     if (!gap_before(r, i, &known)) continue;

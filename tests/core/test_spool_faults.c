@@ -453,7 +453,10 @@ static void kill_one(published *shared, uint64_t target, bool live)
                   (unsigned long long)sure, (unsigned long long)got);
   }
   spool_damage damage = spool_reader_damage(r);
-  ck_assert_uint_eq(t->out_of_order + t->wrong_payload + t->wrong_thread + damage.chunks, 0);
+  ck_assert_uint_eq(t->out_of_order, 0);
+  ck_assert_uint_eq(t->wrong_payload, 0);
+  ck_assert_uint_eq(t->wrong_thread, 0);
+  ck_assert_uint_eq(damage.chunks, 0);
   ck_assert_uint_le(damage.torn, WRITERS);
   spool_reader_close(r);
   unlink(path);
