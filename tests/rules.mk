@@ -19,7 +19,11 @@ NOT_TSAN       :=
 # no thread either: with it alone instrumented, the suite of its signal handlers is run. Suites of the
 # preload library alone: with another weir around it they would try the same again.
 ONE_THREAD     :=
-TSAN_AGAIN     := tests/gpu/test_gpu tests/cuda/test_faults tests/cuda/test_compute tests/examples/test_examples
+TSAN_AGAIN     := tests/gpu/test_gpu tests/cuda/test_faults tests/cuda/test_compute tests/examples/test_examples \
+                  $(addprefix tests/ops/test_,elementwise more faults) \
+                  $(addprefix tests/tensor/test_,create view convert copy faults) \
+                  $(addprefix tests/device/test_cpu_,gemm map) tests/memory/test_snapshot \
+                  $(addprefix tests/sim_rt/test_,runtime_static runtime_ptds launch_static launch_ptds)
 AROUND_TSAN    := tests/tools/test_run
 NOT_AROUND     :=
 VALGRIND_TESTS :=
