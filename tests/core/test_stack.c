@@ -288,6 +288,7 @@ static __attribute__((noinline)) void wander(walker *w, unsigned depth)
   }
 }
 
+/* Nearly half are known; AddressSanitizer moves what is on the stack, so words repeat less. */
 START_TEST(a_stack_known_by_its_words_is_the_true_one)
 {
   enum { SIGHTS = 20000 };
@@ -299,7 +300,9 @@ START_TEST(a_stack_known_by_its_words_is_the_true_one)
   read_spool();
   for (unsigned i = 0; i < SIGHTS; i++)
     ck_assert_msg(is_true(&w.sights[i]), "sight %u, stack %u", i, w.sights[i].id);
-#ifndef __SANITIZE_THREAD__
+#ifdef __SANITIZE_ADDRESS__
+  ck_assert_uint_gt(stack_known(stacks), SIGHTS / 20);
+#elif !defined(__SANITIZE_THREAD__)
   ck_assert_uint_gt(stack_known(stacks), SIGHTS / 4);
 #endif
   ck_assert_uint_lt(stack_known(stacks), SIGHTS);
