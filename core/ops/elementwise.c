@@ -236,16 +236,16 @@ static weir_status run_inputs(weir_tensor **out, const elementwise_call *e, weir
   weir_status st = e->self ? check_self(e, l, result, copies) : WEIR_OK;
   if (!st) st = check_operation(e, l->compute, device);
   if (rules[e->op].floating && dtype_is_integral_or_bool(l->compute)) l->compute = result;
-  for (int i = 0; i < e->count && !st; i++) {
+  for (int i = 0; i < e->count && !st; i++)
     st = loop_input(l, e, i, device);
+  for (int i = 0; i < 3; i++)
     if (copies[i]) l->in[i] = operand_of(copies[i], l);
-  }
   if (!st && e->self) l->out = operand_of(e->self, l);
   if (!st && !e->self) st = loop_out(out, l, result, device);
   if (!st)
     st = e->self && may_fail(e, l, device) ? run_apart(e, l, result, device) : loop_run(device, l);
   if (st && !e->self) weir_tensor_drop(out);
-  for (int i = 0; i < e->count; i++)
+  for (int i = 0; i < 3; i++)
     weir_tensor_release(copies[i]);
   return st;
 }

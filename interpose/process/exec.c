@@ -170,21 +170,16 @@ static size_t count_arguments(va_list *arguments)
   return count;
 }
 
-static void list_arguments(char **out, const char *first, size_t count, va_list *arguments)
-{
-  out[0] = (char *)(uintptr_t)first;
-  for (size_t i = 1; i <= count; i++) /* the last is the NULL at the end */
-    out[i] = va_arg(*arguments, char *);
-}
-
 #define WITH_ARGUMENTS(first, count, list)                                                         \
   va_list list;                                                                                    \
   va_start(list, first);                                                                           \
   size_t count = count_arguments(&list);                                                           \
   va_end(list);                                                                                    \
-  char *argv[count + 1];                                                                           \
+  char *argv[count + 1]; /* the last is the NULL at the end */                                     \
+  argv[0] = (char *)(uintptr_t)(first);                                                            \
   va_start(list, first);                                                                           \
-  list_arguments(argv, first, count, &list)
+  for (size_t i = 1; i <= count; i++)                                                              \
+  argv[i] = va_arg(list, char *)
 
 EXPORTED int execl(const char *path, const char *first, ...)
 {

@@ -121,7 +121,8 @@ static const char *text_at(const wr_grid *g, size_t row, size_t column)
 /* What a cell takes when all that may be cut of it is. */
 static size_t least_width(const wr_cell *c)
 {
-  size_t n = c->text ? wr_text_width(c->text) : 0;
+  if (!c->text) return 0;
+  size_t n = wr_text_width(c->text);
   size_t kept = c->keep ? wr_text_width(c->text + strlen(c->text) - c->keep) : 0;
   return n < kept + LEAST ? n : kept + LEAST;
 }
