@@ -171,5 +171,3 @@ $(O)/bench/tensor: $(OBJ)/tools/bench/tensor.o $(LIB)/libweir.so
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -ldl
 
 EXTRA_tools/bench/tensor.c = -O3
-
--include tools/peers/rules.mk

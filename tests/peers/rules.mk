@@ -1,13 +1,53 @@
-# PyTorch's published CUDA build as a client of the software device: see README.md. Not part of any
-# other target: it fetches 3 GB.
+# Weir beside the published builds of others, PyTorch and RMM: see README.md. Not part of any other
+# target: it fetches 0.6 GB, or 3 GB.
 
-$(O)/peers/venv/client: tools/peers/setup.sh
+PEERS := $(O)/peers
+
+$(PEERS)/venv/peers: tests/peers/setup.sh
 	@mkdir -p $(@D)
-	$(say) FETCH $(O)/peers/venv
-	$(Q)$< $(O)/peers client
+	$(say) FETCH $(PEERS)/venv
+	$(Q)$< $(PEERS)
 	@touch $@
 
-test-peers: all $(O)/peers/venv/client ## PyTorch's published CUDA build on the software device, bare and under Weir (fetches 3 GB)
+# Each peer's headers and libraries, as its own documentation builds a client.
+PEERS_CXX  = $(CXX) -O2 -g -fPIC -shared -fvisibility=hidden -Wall -Wextra -Werror -I. $(CUDAINC)
+PEERS_RPATH := -Wl,-rpath,'$$ORIGIN/torch/lib' -Wl,-rpath,'$$ORIGIN/librmm/lib64' -Wl,-rpath,'$$ORIGIN/rapids_logger/lib64'
+
+$(PEERS)/pytorch.so: tests/peers/pytorch.cc tests/peers/peer.h $(PEERS)/venv/peers
+	$(say) CXX $<
+	$(Q)$(PEERS_CXX) -std=c++20 -isystem $(PEERS)/torch/include -o $@ $< \
+	  -L$(PEERS)/torch/lib -lc10_cuda -lc10 $(PEERS_RPATH)
+
+$(PEERS)/rmm.so: tests/peers/rmm.cc tests/peers/peer.h $(PEERS)/venv/peers $(SIM)/libcudart.so.13
+	$(say) CXX $<
+	$(Q)$(PEERS_CXX) -std=c++17 -DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE \
+	  -isystem $(PEERS)/librmm/include -isystem $(PEERS)/librmm/include/rapids \
+	  -isystem $(PEERS)/rapids_logger/include -o $@ $< -L$(PEERS)/librmm/lib64 -lrmm \
+	  -L$(PEERS)/rapids_logger/lib64 -lrapids_logger -L$(SIM) -lcudart $(PEERS_RPATH)
+
+$(PEERS)/weir.so: $(call objs,tests/peers/weir.c) $(LIB)/libweir.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) -shared $(CFLAGS) -o $@ $(filter %.o,$^) -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -lpthread
+
+$(PEERS)/peers: $(sort $(call objs,tests/peers/peers.c) $(REPLAY_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS)) $(SIM)/libcudart.so.13
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) $(TOOLS_LIBS) -L$(SIM) -lcudart
+
+EXTRA_tests/peers/peers.c = -Wno-pedantic $(CUDAINC)
+
+bench-peers: $(PEERS)/peers $(PEERS)/pytorch.so $(PEERS)/rmm.so $(PEERS)/weir.so $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so corpus ## the real allocators of PyTorch and RMM: their time, and how faithful our models are (fetches 0.6 GB)
+	@tests/peers/peers.sh "$(abspath $(O))" "$(CUDA_HOME)" $(CORPUS)
+
+# PyTorch as a client of the software device.
+$(PEERS)/venv/client: tests/peers/setup.sh
+	@mkdir -p $(@D)
+	$(say) FETCH $(PEERS)/venv
+	$(Q)$< $(PEERS) client
+	@touch $@
+
+test-peers: all $(PEERS)/venv/client ## PyTorch's published CUDA build on the software device, bare and under Weir (fetches 3 GB)
 	@tests/peers/run.sh "$(O)" $(CASES)
 
-.PHONY: test-peers
+.PHONY: bench-peers test-peers

@@ -8,7 +8,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/cuda/PeerToPeerAccess.h>
-#include "tools/peers/peer.h"
+#include "tests/peers/peer.h"
 
 // Exported by libc10_cuda.so for libtorch_cuda.so, which declares it in the same way.
 namespace c10::cuda::_internal

@@ -1,7 +1,7 @@
 /* weir.c: Weir's own allocator (libweir.so) as a peer of the others. */
 #include <stdio.h>
 #include "core/weir.h"
-#include "tools/peers/peer.h"
+#include "tests/peers/peer.h"
 
 static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 

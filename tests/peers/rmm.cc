@@ -11,7 +11,7 @@
 #include <rmm/cuda_device.hpp>
 #include <rmm/mr/cuda_memory_resource.hpp>
 #include <rmm/mr/pool_memory_resource.hpp>
-#include "tools/peers/peer.h"
+#include "tests/peers/peer.h"
 
 namespace rmm
 {

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cuda_runtime_api.h>
-#include "tools/peers/peer.h"
+#include "tests/peers/peer.h"
 #include "tools/replay/read.h"
 #include "tools/replay/replay.h"
 #include "tools/bench/timing.h"

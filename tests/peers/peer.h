@@ -4,8 +4,8 @@
  * peer's headers, and is a shared object so that the peer's libraries stay out of the program's
  * way. A stream is a cudaStream_t of the current device, as void pointer; NULL is the default
  * stream. */
-#ifndef WEIR_TOOLS_PEERS_PEER_H
-#define WEIR_TOOLS_PEERS_PEER_H
+#ifndef WEIR_TESTS_PEERS_PEER_H
+#define WEIR_TESTS_PEERS_PEER_H
 
 #include <stdint.h>
 
