@@ -25,6 +25,29 @@
 
 enum { BURSTS = 11, NO_GPU = 3, MIB = 1 << 20 };
 
+typedef weir_status one_operand(weir_tensor **out, const weir_tensor *a);
+typedef weir_status two_operands(weir_tensor **out, const weir_tensor *a, const weir_tensor *b);
+
+/* A row of what can be measured. */
+typedef struct what what;
+struct what {
+  const char *name, *unit;
+  double (*measure)(const what *w);
+  struct { /* copies */
+    bool to_cpu, from_cpu, pinned;
+  } copy;
+  one_operand *op; /* elementwise work, reductions */
+  int each;        /* bytes it moves for an element */
+  struct {         /* products; of a row times a matrix only `blas` */
+    weir_dtype dtype;
+    weir_blas blas;
+    int side, count;
+    bool tf32;
+  } product;
+  void (*one)(void); /* memory: what is timed */
+  int count;         /* calls in a burst, where that is all that a row says */
+};
+
 static const weir_device gpu = WEIR_CUDA_INIT(0), cpu = {.type = WEIR_DEVICE_CPU};
 static int64_t scale = 1;  /* sizes are divided by it */
 static weir_tensor *x, *y; /* operands of what is measured */
@@ -113,10 +136,10 @@ static weir_tensor *bytes_on(weir_device d, bool pinned)
 }
 
 /* GB/s, of the host's time: a pageable copy is the host's work. */
-static double copies(weir_device to, weir_device from, bool pinned)
+static double copies(const what *w)
 {
-  x = bytes_on(to, to.type == WEIR_DEVICE_CPU && pinned);
-  y = bytes_on(from, from.type == WEIR_DEVICE_CPU && pinned);
+  x = bytes_on(w->copy.to_cpu ? cpu : gpu, w->copy.to_cpu && w->copy.pinned);
+  y = bytes_on(w->copy.from_cpu ? cpu : gpu, w->copy.from_cpu && w->copy.pinned);
   double bytes = (double)weir_tensor_numel(x), each[BURSTS];
   copy_it();
   for (int b = 0; b < BURSTS; b++) {
@@ -130,30 +153,10 @@ static double copies(weir_device to, weir_device from, bool pinned)
   return median_of(each, BURSTS);
 }
 
-static double h2d_pinned(void)
-{
-  return copies(gpu, cpu, true);
-}
-
-static double d2h_pinned(void)
-{
-  return copies(cpu, gpu, true);
-}
-
-static double h2d_pageable(void)
-{
-  return copies(gpu, cpu, false);
-}
-
-static double d2h_pageable(void)
-{
-  return copies(cpu, gpu, false);
-}
-
-static double d2d(void)
+static double copy_within(const what *w)
 {
   x = bytes_on(gpu, false), y = bytes_on(gpu, false);
-  double moved = 2 * (double)weir_tensor_numel(x) / device_ns(copy_it, 20);
+  double moved = 2 * (double)weir_tensor_numel(x) / device_ns(copy_it, w->count);
   drop_operands();
   return moved;
 }
@@ -183,19 +186,9 @@ static void empty_new(void)
   MUST(weir_memory_empty_cache(gpu));
 }
 
-static double measure_hit(void)
+static double allocations(const what *w)
 {
-  return host_ns(empty_small, 10000);
-}
-
-static double large_hit(void)
-{
-  return host_ns(empty_large, 10000);
-}
-
-static double measure_miss(void)
-{
-  return host_ns(empty_new, 20);
+  return host_ns(w->one, w->count);
 }
 
 /* ---- elementwise, reductions ----------------------------------------------------------------- */
@@ -215,8 +208,8 @@ static weir_status half_of(weir_tensor **out, const weir_tensor *a)
   return weir_to_dtype(out, a, WEIR_FLOAT16);
 }
 
-static weir_status (*of_one)(weir_tensor **out, const weir_tensor *a);
-static weir_status (*of_two)(weir_tensor **out, const weir_tensor *a, const weir_tensor *b);
+static one_operand *of_one;
+static two_operands *of_two;
 
 static void run_one(void)
 {
@@ -232,49 +225,24 @@ static void run_two(void)
   weir_tensor_release(t);
 }
 
-/* GB/s; `each`: bytes moved for an element. */
-static double moved_by_one(weir_status (*op)(weir_tensor **, const weir_tensor *), int each)
+/* GB/s. */
+static double moved_by_one(const what *w)
 {
   x = random_tensor(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
-  of_one = op;
-  double rate = each * (double)weir_tensor_numel(x) / device_ns(run_one, 50);
+  of_one = w->op;
+  double rate = w->each * (double)weir_tensor_numel(x) / device_ns(run_one, 50);
   drop_operands();
   return rate;
 }
 
-static double measure_add(void)
+static double moved_by_add(const what *w)
 {
   x = random_tensor(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
   y = random_tensor(WEIR_FLOAT32, weir_shape(scaled(4096), 4096));
   of_two = weir_add;
-  double rate = 12 * (double)weir_tensor_numel(x) / device_ns(run_two, 50);
+  double rate = w->each * (double)weir_tensor_numel(x) / device_ns(run_two, 50);
   drop_operands();
   return rate;
-}
-
-static double mul2(void)
-{
-  return moved_by_one(times_two, 8);
-}
-
-static double relu(void)
-{
-  return moved_by_one(weir_relu, 8);
-}
-
-static double cast(void)
-{
-  return moved_by_one(half_of, 6);
-}
-
-static double measure_sum(void)
-{
-  return moved_by_one(weir_sum, 4);
-}
-
-static double sum_rows(void)
-{
-  return moved_by_one(sum_last_dim, 4);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -309,76 +277,21 @@ static double product_ns(weir_dtype dtype, weir_blas blas, const int64_t *mnk, i
 }
 
 /* TFLOP/s of a square product. */
-static double square(weir_dtype dtype, weir_blas blas, int64_t side, int count)
+static double square(const what *w)
 {
-  side = scaled(side);
+  int64_t side = scaled(w->product.side);
   const int64_t mnk[] = {side, side, side};
-  return 2e-3 * (double)side * (double)side * (double)side / product_ns(dtype, blas, mnk, count);
-}
-
-static double measure_gemm(void)
-{
-  return square(WEIR_FLOAT32, WEIR_BLAS_AUTO, 4096, 10);
-}
-
-static double gemm_builtin(void)
-{
-  return square(WEIR_FLOAT32, WEIR_BLAS_BUILTIN, 4096, 10);
-}
-
-static double gemm_tf32(void)
-{
-  weir_set_allow_tf32(true);
-  double rate = square(WEIR_FLOAT32, WEIR_BLAS_AUTO, 4096, 20);
+  weir_set_allow_tf32(w->product.tf32);
+  double ns = product_ns(w->product.dtype, w->product.blas, mnk, w->product.count);
   weir_set_allow_tf32(false);
-  return rate;
-}
-
-static double gemm_float16(void)
-{
-  return square(WEIR_FLOAT16, WEIR_BLAS_AUTO, 4096, 20);
-}
-
-static double gemm_float16_builtin(void)
-{
-  return square(WEIR_FLOAT16, WEIR_BLAS_BUILTIN, 4096, 10);
-}
-
-static double gemm_bfloat16(void)
-{
-  return square(WEIR_BFLOAT16, WEIR_BLAS_AUTO, 4096, 20);
-}
-
-static double gemm_float64(void)
-{
-  return square(WEIR_FLOAT64, WEIR_BLAS_AUTO, 2048, 10);
-}
-
-static double gemm_128(void)
-{
-  return square(WEIR_FLOAT32, WEIR_BLAS_AUTO, 128, 200);
-}
-
-static double gemm_128_builtin(void)
-{
-  return square(WEIR_FLOAT32, WEIR_BLAS_BUILTIN, 128, 200);
+  return 2e-3 * (double)side * (double)side * (double)side / ns;
 }
 
 /* GB/s of the matrix. */
-static double gemv_by(weir_blas blas)
+static double gemv(const what *w)
 {
   const int64_t mnk[] = {1, scaled(4096), scaled(4096)};
-  return 4 * (double)mnk[1] * (double)mnk[2] / product_ns(WEIR_FLOAT32, blas, mnk, 100);
-}
-
-static double gemv(void)
-{
-  return gemv_by(WEIR_BLAS_AUTO);
-}
-
-static double gemv_builtin(void)
-{
-  return gemv_by(WEIR_BLAS_BUILTIN);
+  return 4 * (double)mnk[1] * (double)mnk[2] / product_ns(WEIR_FLOAT32, w->product.blas, mnk, 100);
 }
 
 static weir_status convolve(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
@@ -387,24 +300,24 @@ static weir_status convolve(weir_tensor **out, const weir_tensor *a, const weir_
 }
 
 /* TFLOP/s. */
-static double conv(void)
+static double conv(const what *w)
 {
   x = random_tensor(WEIR_FLOAT32, weir_shape(scaled(32), 64, 56, 56));
   y = random_tensor(WEIR_FLOAT32, weir_shape(64, 64, 3, 3));
   of_two = convolve;
   double flop = 2.0 * (double)weir_tensor_size(x, 0) * 64 * 54 * 54 * 64 * 9;
-  double rate = flop / device_ns(run_two, 10) * 1e-3;
+  double rate = flop / device_ns(run_two, w->count) * 1e-3;
   drop_operands();
   return rate;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static double dispatch(void)
+static double dispatch(const what *w)
 {
   x = random_tensor(WEIR_FLOAT32, weir_shape(1)), y = random_tensor(WEIR_FLOAT32, weir_shape(1));
   of_two = weir_add;
-  double ns = host_ns(run_two, 500);
+  double ns = host_ns(run_two, w->count);
   drop_operands();
   return ns;
 }
@@ -428,7 +341,7 @@ static void *driver(const char *name)
   exit(1);
 }
 
-static double launch(void)
+static double launch(const what *w)
 {
   static const char image[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
                               ".visible .entry nothing()\n{\n ret;\n}\n";
@@ -448,43 +361,44 @@ static double launch(void)
   }
   MUST(weir_default_stream(&plain, gpu));
   MUST(weir_stream_native(&native, plain));
-  return host_ns(launch_bare, 500);
+  return host_ns(launch_bare, w->count);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static const struct what {
-  const char *name;
-  double (*measure)(void);
-  const char *unit;
-} whats[] = {{"h2d-pinned", h2d_pinned, "GB/s"},
-             {"d2h-pinned", d2h_pinned, "GB/s"},
-             {"h2d-pageable", h2d_pageable, "GB/s"},
-             {"d2h-pageable", d2h_pageable, "GB/s"},
-             {"d2d", d2d, "GB/s"},
-             {"hit", measure_hit, "ns"},
-             {"large-hit", large_hit, "ns"},
-             {"miss", measure_miss, "ns"},
-             {"add", measure_add, "GB/s"},
-             {"mul2", mul2, "GB/s"},
-             {"relu", relu, "GB/s"},
-             {"cast", cast, "GB/s"},
-             {"sum", measure_sum, "GB/s"},
-             {"sum-rows", sum_rows, "GB/s"},
-             {"gemm-float32", measure_gemm, "TFLOP/s"},
-             {"gemm-float32-builtin", gemm_builtin, "TFLOP/s"},
-             {"gemm-tf32", gemm_tf32, "TFLOP/s"},
-             {"gemm-float16", gemm_float16, "TFLOP/s"},
-             {"gemm-float16-builtin", gemm_float16_builtin, "TFLOP/s"},
-             {"gemm-bfloat16", gemm_bfloat16, "TFLOP/s"},
-             {"gemm-float64", gemm_float64, "TFLOP/s"},
-             {"gemm-128", gemm_128, "TFLOP/s"},
-             {"gemm-128-builtin", gemm_128_builtin, "TFLOP/s"},
-             {"gemv", gemv, "GB/s"},
-             {"gemv-builtin", gemv_builtin, "GB/s"},
-             {"conv", conv, "TFLOP/s"},
-             {"dispatch", dispatch, "ns"},
-             {"launch", launch, "ns"}};
+#define COPY(to, from, pin)       copies, .copy = {.to_cpu = to, .from_cpu = from, .pinned = pin}
+#define MOVED(of, bytes)          moved_by_one, .op = of, .each = bytes
+#define SQUARE(type, by, n, runs) square, .product = {type, by, n, runs, false}
+
+static const what whats[] = {
+    {"h2d-pinned", "GB/s", COPY(false, true, true)},
+    {"d2h-pinned", "GB/s", COPY(true, false, true)},
+    {"h2d-pageable", "GB/s", COPY(false, true, false)},
+    {"d2h-pageable", "GB/s", COPY(true, false, false)},
+    {"d2d", "GB/s", copy_within, .count = 20},
+    {"hit", "ns", allocations, .one = empty_small, .count = 10000},
+    {"large-hit", "ns", allocations, .one = empty_large, .count = 10000},
+    {"miss", "ns", allocations, .one = empty_new, .count = 20},
+    {"add", "GB/s", moved_by_add, .each = 12},
+    {"mul2", "GB/s", MOVED(times_two, 8)},
+    {"relu", "GB/s", MOVED(weir_relu, 8)},
+    {"cast", "GB/s", MOVED(half_of, 6)},
+    {"sum", "GB/s", MOVED(weir_sum, 4)},
+    {"sum-rows", "GB/s", MOVED(sum_last_dim, 4)},
+    {"gemm-float32", "TFLOP/s", SQUARE(WEIR_FLOAT32, WEIR_BLAS_AUTO, 4096, 10)},
+    {"gemm-float32-builtin", "TFLOP/s", SQUARE(WEIR_FLOAT32, WEIR_BLAS_BUILTIN, 4096, 10)},
+    {"gemm-tf32", "TFLOP/s", square, .product = {WEIR_FLOAT32, WEIR_BLAS_AUTO, 4096, 20, true}},
+    {"gemm-float16", "TFLOP/s", SQUARE(WEIR_FLOAT16, WEIR_BLAS_AUTO, 4096, 20)},
+    {"gemm-float16-builtin", "TFLOP/s", SQUARE(WEIR_FLOAT16, WEIR_BLAS_BUILTIN, 4096, 10)},
+    {"gemm-bfloat16", "TFLOP/s", SQUARE(WEIR_BFLOAT16, WEIR_BLAS_AUTO, 4096, 20)},
+    {"gemm-float64", "TFLOP/s", SQUARE(WEIR_FLOAT64, WEIR_BLAS_AUTO, 2048, 10)},
+    {"gemm-128", "TFLOP/s", SQUARE(WEIR_FLOAT32, WEIR_BLAS_AUTO, 128, 200)},
+    {"gemm-128-builtin", "TFLOP/s", SQUARE(WEIR_FLOAT32, WEIR_BLAS_BUILTIN, 128, 200)},
+    {"gemv", "GB/s", gemv, .product.blas = WEIR_BLAS_AUTO},
+    {"gemv-builtin", "GB/s", gemv, .product.blas = WEIR_BLAS_BUILTIN},
+    {"conv", "TFLOP/s", conv, .count = 10},
+    {"dispatch", "ns", dispatch, .count = 500},
+    {"launch", "ns", launch, .count = 500}};
 
 static void print_values(const char *name)
 {
@@ -492,8 +406,8 @@ static void print_values(const char *name)
   for (size_t i = 0; i < sizeof whats / sizeof *whats; i++) {
     if (!all && strcmp(name, whats[i].name) != 0) continue;
     found = true;
-    if (all) printf("%s %.4g %s\n", whats[i].name, whats[i].measure(), whats[i].unit);
-    if (!all) printf("%.6g\n", whats[i].measure());
+    if (all) printf("%s %.4g %s\n", whats[i].name, whats[i].measure(&whats[i]), whats[i].unit);
+    if (!all) printf("%.6g\n", whats[i].measure(&whats[i]));
     (void)fflush(stdout);
   }
   if (found) return;
