@@ -56,10 +56,10 @@ static weir_status write_meta(trace_importer *im)
 static void free_spool(wr_spool *s)
 {
   if (!s) return;
-  wr_map *maps[] = {&s->threads, &s->local_stacks, &s->stacks, &s->frames, &s->modules};
+  hash_map *maps[] = {&s->threads, &s->local_stacks, &s->stacks, &s->frames, &s->modules};
   spool_reader_close(s->reader);
   for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
-    wr_map_free(maps[i]);
+    hash_map_free(maps[i]);
   free(s->thread);
   free(s->resume);
   free(s->path);
@@ -71,11 +71,11 @@ static void close_without_commit(trace_importer *im, bool remove)
   for (size_t i = 0; i < im->spool_count; i++)
     free_spool(im->spools[i]);
   free(im->spools);
-  wr_map_free(&im->odd_apis);
-  wr_map_free(&im->texts);
+  hash_map_free(&im->odd_apis);
+  hash_map_free(&im->texts);
   wr_batch_close(&im->batch);
   wr_memory_drop(&im->memory);
-  wr_map_free(&im->templates.known);
+  hash_map_free(&im->templates.known);
   sqlite3_close(im->db.handle);
   wr_trace_file_leave(&im->file, remove);
   free(im->command);

@@ -12,6 +12,7 @@
 #define WEIR_REPORTS_IMPORTER_H
 
 #include "core/base/clock.h"
+#include "core/base/map.h"
 #include "core/trace/spool.h"
 #include "reports/import/batch.h"
 #include "reports/import/import.h"
@@ -60,13 +61,13 @@ typedef struct wr_spool {
   int64_t frames_from, stacks_from; /* rows up to these are of modules since unloaded */
   int64_t hashing;                  /* row of the stack that is read again; its hash so far */
   uint64_t hash;
-  wr_map threads; /* serial -> index into thread */
+  hash_map threads; /* serial -> index into thread */
   wr_thread *thread;
   size_t thread_count, thread_capacity;
-  wr_map local_stacks;   /* thread serial << 32 | id -> row of stack */
-  wr_map stacks;         /* hash of the frames -> row of stack */
-  wr_map frames;         /* hash of epoch and address -> row of frame */
-  wr_map modules;        /* those loaded now, by base: row of module; identity */
+  hash_map local_stacks; /* thread serial << 32 | id -> row of stack */
+  hash_map stacks;       /* hash of the frames -> row of stack */
+  hash_map frames;       /* hash of epoch and address -> row of frame */
+  hash_map modules;      /* those loaded now, by base: row of module; identity */
   uint64_t unloads;      /* modules gone so far: addresses may mean something else since */
   wr_resume_row *resume; /* since the last flush: where the spool ends before the next, nobody's */
   size_t resume_count, resume_capacity;
@@ -100,8 +101,8 @@ struct trace_importer {
   int64_t least, latest;    /* times of the rows so far, ns; 0 at first */
   int64_t duration_written; /* ns, last written to meta */
   uint64_t written;         /* events committed */
-  wr_map odd_apis;          /* function numbers our table lacks */
-  wr_map texts;             /* hash of a text -> its row of StringIds */
+  hash_map odd_apis;        /* function numbers our table lacks */
+  hash_map texts;           /* hash of a text -> its row of StringIds */
   uint32_t api_count;       /* of functions, of the spool added last */
   uint64_t api_hash;        /* of the first so many of our table */
   bool finished;
@@ -137,12 +138,12 @@ double wr_timeline_at(const wr_timeline *line, int64_t ticks);
 /* Keys of wr_spool.frames and of wr_spool.stacks, the latter to be mixed with the addresses. */
 static inline uint64_t wr_frame_key(const wr_spool *s, uint64_t address)
 {
-  return wr_mix(wr_mix(1, s->unloads), address);
+  return hash_mix(hash_mix(1, s->unloads), address);
 }
 
 static inline uint64_t wr_stack_seed(const wr_spool *s)
 {
-  return wr_mix(2, s->unloads);
+  return hash_mix(2, s->unloads);
 }
 
 /* Widens the trace's span. */

@@ -10,6 +10,7 @@
 #include "reports/import/lifetime.h"
 #include <stdlib.h>
 #include "core/trace/event.h"
+#include "core/base/map.h"
 #include "reports/base/util.h"
 
 #define DEVICES    256 /* ordinals, and one for "none" */
@@ -40,17 +41,18 @@ typedef struct account {
 
 typedef struct pass {
   wr_batch *batch;
-  wr_map by_pointer; /* key of process, pointer and class -> slot of `blocks` */
+  hash_map by_pointer; /* key of process, pointer and class -> slot of `blocks` */
   live_block *blocks;
   size_t block_count, block_capacity, unused; /* unused: head of the free list, slot + 1 */
-  wr_map per_device; /* process and device -> live blocks, so that a reset need not look in vain */
-  wr_map context_device; /* process and context number -> device, as its allocations tell */
-  wr_map newest;         /* process -> slot + 1 of its newest live block, the head of its list */
-  account *accounts;     /* [DEVICES][CLASSES] */
-  account total;         /* the device side of all devices */
-  int64_t place;         /* memory operations so far */
-  int64_t shift;         /* of the log's times */
-  process_end *ends;     /* by time */
+  hash_map
+      per_device; /* process and device -> live blocks, so that a reset need not look in vain */
+  hash_map context_device; /* process and context number -> device, as its allocations tell */
+  hash_map newest;         /* process -> slot + 1 of its newest live block, the head of its list */
+  account *accounts;       /* [DEVICES][CLASSES] */
+  account total;           /* the device side of all devices */
+  int64_t place;           /* memory operations so far */
+  int64_t shift;           /* of the log's times */
+  process_end *ends;       /* by time */
   size_t end_count, end_capacity, ended; /* ended: those the pass has come by */
 } pass;
 
@@ -72,7 +74,7 @@ static bool is_registration(const wr_memory_event *e)
 static uint64_t block_key(const wr_memory_event *e, bool array)
 {
   uint64_t kind = is_registration(e) ? 2 : array ? 1 : 0;
-  return wr_mix(wr_mix((uint64_t)e->process << 2 | kind, 0), (uint64_t)e->pointer);
+  return hash_mix(hash_mix((uint64_t)e->process << 2 | kind, 0), (uint64_t)e->pointer);
 }
 
 static uint64_t device_key(int64_t process, int device)
@@ -162,7 +164,7 @@ static weir_status end_replaced(pass *p, live_block *b, const wr_memory_event *e
 static bool link_block(pass *p, size_t slot)
 {
   live_block *b = &p->blocks[slot];
-  uint64_t *newest = wr_map_put(&p->newest, (uint64_t)b->alloc.process, NULL);
+  uint64_t *newest = hash_map_place(&p->newest, (uint64_t)b->alloc.process, NULL);
   if (!newest) return false;
   b->older = (size_t)*newest;
   b->newer = 0;
@@ -173,7 +175,7 @@ static bool link_block(pass *p, size_t slot)
 
 static void unlink_block(pass *p, const live_block *b)
 {
-  uint64_t *newest = wr_map_get(&p->newest, (uint64_t)b->alloc.process);
+  uint64_t *newest = hash_map_get(&p->newest, (uint64_t)b->alloc.process);
   if (b->older) p->blocks[b->older - 1].newer = b->newer;
   if (b->newer)
     p->blocks[b->newer - 1].older = b->older;
@@ -184,7 +186,7 @@ static void unlink_block(pass *p, const live_block *b)
 /* The block is no more live from `time` on. */
 static void retire_block(pass *p, const live_block *b, enum change what, int64_t time)
 {
-  uint64_t *live = wr_map_get(&p->per_device, device_key(b->alloc.process, b->alloc.device));
+  uint64_t *live = hash_map_get(&p->per_device, device_key(b->alloc.process, b->alloc.device));
   if (live && *live) --*live;
   unlink_block(p, b);
   count_block(p, &b->alloc, what, time);
@@ -198,7 +200,7 @@ static weir_status end_block(pass *p, size_t slot, const wr_memory_event *end, i
   live_block *b = &p->blocks[slot];
   wr_memory_event alloc = b->alloc;
   int64_t born = b->born;
-  wr_map_delete(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
+  hash_map_remove(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
   retire_block(p, b, GONE, end->time);
   *b = (live_block){.next = p->unused};
   p->unused = slot + 1;
@@ -212,7 +214,7 @@ static weir_status leave_block(pass *p, size_t slot, int64_t place, int64_t time
   live_block *b = &p->blocks[slot];
   wr_memory_event alloc = b->alloc;
   int64_t born = b->born;
-  wr_map_delete(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
+  hash_map_remove(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
   retire_block(p, b, LEFT, time);
   *b = (live_block){.next = p->unused};
   p->unused = slot + 1;
@@ -221,7 +223,7 @@ static weir_status leave_block(pass *p, size_t slot, int64_t place, int64_t time
 
 static weir_status end_process(pass *p, int64_t process, int64_t place, int64_t time)
 {
-  const uint64_t *newest = wr_map_get(&p->newest, (uint64_t)process);
+  const uint64_t *newest = hash_map_get(&p->newest, (uint64_t)process);
   weir_status s = WEIR_OK;
   while (!s && newest && *newest)
     s = leave_block(p, (size_t)*newest - 1, place, time);
@@ -234,7 +236,7 @@ static weir_status end_processes(pass *p, int64_t time)
   weir_status s = WEIR_OK;
   for (; !s && p->ended < p->end_count && p->ends[p->ended].time < time; p->ended++) {
     const process_end *x = &p->ends[p->ended];
-    const uint64_t *newest = wr_map_get(&p->newest, (uint64_t)x->process);
+    const uint64_t *newest = hash_map_get(&p->newest, (uint64_t)x->process);
     if (newest && *newest) s = end_process(p, x->process, ++p->place, x->time);
   }
   return s;
@@ -243,7 +245,7 @@ static weir_status end_processes(pass *p, int64_t time)
 static weir_status begin_block(pass *p, const wr_memory_event *e)
 {
   uint64_t key = block_key(e, e->mem == WEIR_MEM_ARRAY);
-  uint64_t *known = wr_map_get(&p->by_pointer, key);
+  uint64_t *known = hash_map_get(&p->by_pointer, key);
   size_t replaced = known && p->blocks ? (size_t)*known + 1 : 0;
   if (replaced) {
     live_block *old = &p->blocks[replaced - 1];
@@ -255,8 +257,8 @@ static weir_status begin_block(pass *p, const wr_memory_event *e)
   size_t slot = p->unused ? p->unused - 1 : p->block_count;
   if (!wr_grow(&p->blocks, &p->block_capacity, slot + 1, sizeof(live_block)))
     return out_of_memory();
-  uint64_t *entry = wr_map_put(&p->by_pointer, key, NULL);
-  uint64_t *live = wr_map_put(&p->per_device, device_key(e->process, e->device), NULL);
+  uint64_t *entry = hash_map_place(&p->by_pointer, key, NULL);
+  uint64_t *live = hash_map_place(&p->per_device, device_key(e->process, e->device), NULL);
   if (!entry || !live) return out_of_memory();
   if (p->unused)
     p->unused = p->blocks[slot].next;
@@ -265,7 +267,7 @@ static weir_status begin_block(pass *p, const wr_memory_event *e)
   p->blocks[slot] = (live_block){.alloc = *e, .born = p->place, .replaced = replaced};
   if (e->device != NO_DEVICE && e->context) {
     uint64_t *home =
-        wr_map_put(&p->context_device, device_key(e->process, (int)(e->context & 255)), NULL);
+        hash_map_place(&p->context_device, device_key(e->process, (int)(e->context & 255)), NULL);
     if (!home) return out_of_memory();
     *home = (uint64_t)e->device;
   }
@@ -278,8 +280,8 @@ static weir_status begin_block(pass *p, const wr_memory_event *e)
 static weir_status free_block(pass *p, const wr_memory_event *e)
 {
   bool array = e->mem == WEIR_MEM_ARRAY;
-  uint64_t *slot = wr_map_get(&p->by_pointer, block_key(e, array));
-  if (!slot && !is_registration(e)) slot = wr_map_get(&p->by_pointer, block_key(e, !array));
+  uint64_t *slot = hash_map_get(&p->by_pointer, block_key(e, array));
+  if (!slot && !is_registration(e)) slot = hash_map_get(&p->by_pointer, block_key(e, !array));
   live_block *b = slot ? &p->blocks[*slot] : NULL;
   if (b && b->replaced && e->thread != b->alloc.thread && e->time - b->alloc.time < TREMOR_NS)
     return end_replaced(p, b, e);
@@ -289,7 +291,7 @@ static weir_status free_block(pass *p, const wr_memory_event *e)
 
 static uint64_t keep_block(const pass *p, int64_t process, int device)
 {
-  const uint64_t *live = wr_map_get(&p->per_device, device_key(process, device));
+  const uint64_t *live = hash_map_get(&p->per_device, device_key(process, device));
   return live ? *live : 0;
 }
 
@@ -298,7 +300,7 @@ static int home_of(const pass *p, const wr_memory_event *e)
 {
   const uint64_t *known = NULL;
   if (e->device == NO_DEVICE && e->context)
-    known = wr_map_get(&p->context_device, device_key(e->process, (int)(e->context & 255)));
+    known = hash_map_get(&p->context_device, device_key(e->process, (int)(e->context & 255)));
   return known ? (int)*known : e->device;
 }
 
@@ -448,10 +450,10 @@ weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)
   if (!p.accounts) return out_of_memory();
   weir_status s = walk_events(&p, log);
   if (!s) s = write_accounts(&p);
-  wr_map_free(&p.by_pointer);
-  wr_map_free(&p.per_device);
-  wr_map_free(&p.context_device);
-  wr_map_free(&p.newest);
+  hash_map_free(&p.by_pointer);
+  hash_map_free(&p.per_device);
+  hash_map_free(&p.context_device);
+  hash_map_free(&p.newest);
   free(p.ends);
   free(p.blocks);
   free(p.accounts);

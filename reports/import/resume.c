@@ -8,6 +8,7 @@
 #include "reports/import/resume.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/map.h"
 #include "core/trace/stack.h"
 
 /* ---- keeping --------------------------------------------------------------------------------- */
@@ -75,8 +76,8 @@ static uint64_t identity_of(const wr_spool *s)
   const spool_header *h = spool_reader_header(s->reader);
   uint64_t boot[2];
   memcpy(boot, h->boot_id, sizeof(boot));
-  uint64_t hash = wr_mix(wr_mix(wr_mix(5, boot[0]), boot[1]), h->pid);
-  return wr_mix(wr_mix(hash, h->start_time), h->clock_first.mono_ns);
+  uint64_t hash = hash_mix(hash_mix(hash_mix(5, boot[0]), boot[1]), h->pid);
+  return hash_mix(hash_mix(hash, h->start_time), h->clock_first.mono_ns);
 }
 
 weir_status wr_resume_begin(wr_spool *s)
@@ -242,9 +243,9 @@ static weir_status each_row(wr_spool *s, const char *sql, int64_t from,
   return status;
 }
 
-static weir_status put_value(wr_spool *s, wr_map *map, uint64_t key, uint64_t value)
+static weir_status put_value(wr_spool *s, hash_map *map, uint64_t key, uint64_t value)
 {
-  uint64_t *place = wr_map_put(map, key, NULL);
+  uint64_t *place = hash_map_place(map, key, NULL);
   if (!place) return wr_out_of_memory(s->im);
   *place = value;
   return WEIR_OK;
@@ -325,7 +326,7 @@ static weir_status take_stack_row(wr_spool *s, sqlite3_stmt *q)
   int64_t id = sqlite3_column_int64(q, 0);
   if (id != s->hashing) s->hash = wr_stack_seed(s);
   s->hashing = id;
-  s->hash = wr_mix(s->hash, (uint64_t)sqlite3_column_int64(q, 1));
+  s->hash = hash_mix(s->hash, (uint64_t)sqlite3_column_int64(q, 1));
   if (sqlite3_column_int(q, 2)) return WEIR_OK; /* not the last */
   return put_value(s, &s->stacks, s->hash, (uint64_t)id);
 }

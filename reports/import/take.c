@@ -16,7 +16,7 @@
 static weir_status find_thread(wr_spool *s, uint32_t serial, uint32_t tid, size_t *index)
 {
   trace_importer *im = s->im;
-  const uint64_t *known = wr_map_get(&s->threads, serial);
+  const uint64_t *known = hash_map_get(&s->threads, serial);
   if (known) {
     *index = (size_t)*known;
     return WEIR_OK;
@@ -25,7 +25,7 @@ static weir_status find_thread(wr_spool *s, uint32_t serial, uint32_t tid, size_
     return wr_out_of_memory(im);
   wr_row *row = wr_batch_row(&im->batch, WR_TABLE_THREAD);
   if (!row) return wr_out_of_memory(im);
-  uint64_t *entry = wr_map_put(&s->threads, serial, NULL);
+  uint64_t *entry = hash_map_place(&s->threads, serial, NULL);
   if (!entry) {
     im->batch.rows[WR_TABLE_THREAD].count--;
     return wr_out_of_memory(im);
@@ -41,7 +41,7 @@ static weir_status find_thread(wr_spool *s, uint32_t serial, uint32_t tid, size_
 static weir_status warn_unknown_api(trace_importer *im, uint32_t api)
 {
   bool added;
-  if (!wr_map_put(&im->odd_apis, api, &added)) return wr_out_of_memory(im);
+  if (!hash_map_place(&im->odd_apis, api, &added)) return wr_out_of_memory(im);
   if (!added) return WEIR_OK;
   char buffer[24];
   wr_op row = {.sql = "INSERT OR IGNORE INTO api VALUES(?,?2,'unknown','other',0)"};
@@ -85,7 +85,7 @@ static int64_t stack_of(const wr_spool *s, uint32_t serial, const trace_event *e
 {
   const uint64_t *stack = NULL;
   if (e->stack & 0xffffff)
-    stack = wr_map_get(&s->local_stacks, (uint64_t)serial << 32 | (e->stack & 0xffffff));
+    stack = hash_map_get(&s->local_stacks, (uint64_t)serial << 32 | (e->stack & 0xffffff));
   return stack ? (int64_t)*stack : 0;
 }
 
@@ -158,11 +158,11 @@ static weir_status find_frame(wr_spool *s, uint64_t address, int64_t time, int64
 {
   trace_importer *im = s->im;
   uint64_t key = wr_frame_key(s, address);
-  uint64_t *known = wr_map_get(&s->frames, key);
+  uint64_t *known = hash_map_get(&s->frames, key);
   if (!known) {
     wr_row *row = wr_batch_row(&im->batch, WR_TABLE_FRAME);
     if (!row) return wr_out_of_memory(im);
-    known = wr_map_put(&s->frames, key, NULL);
+    known = hash_map_place(&s->frames, key, NULL);
     if (!known) {
       im->batch.rows[WR_TABLE_FRAME].count--;
       return wr_out_of_memory(im);
@@ -203,15 +203,15 @@ static weir_status take_stack(wr_spool *s, uint32_t serial, const trace_event *h
   if (depth > WEIR_STACK_MAX_DEPTH) depth = WEIR_STACK_MAX_DEPTH;
   memcpy(frames, payload, depth * sizeof(uint64_t));
   for (size_t i = 0; i < depth; i++)
-    hash = wr_mix(hash, frames[i]);
+    hash = hash_mix(hash, frames[i]);
   uint64_t *local =
-      wr_map_put(&s->local_stacks, (uint64_t)serial << 32 | (head->a & 0xffffff), NULL);
-  uint64_t *known = wr_map_get(&s->stacks, hash);
+      hash_map_place(&s->local_stacks, (uint64_t)serial << 32 | (head->a & 0xffffff), NULL);
+  uint64_t *known = hash_map_get(&s->stacks, hash);
   if (!local) return wr_out_of_memory(s->im);
   if (!known) {
     weir_status status = add_stack(s, frames, depth, wr_time(s, head->start));
     if (status) return status;
-    known = wr_map_put(&s->stacks, hash, NULL);
+    known = hash_map_place(&s->stacks, hash, NULL);
     if (!known) return wr_out_of_memory(s->im); /* the stack is there twice, which harms nobody */
     *known = (uint64_t)s->im->stacks;
   }
@@ -224,12 +224,12 @@ static weir_status take_stack(wr_spool *s, uint32_t serial, const trace_event *h
 /* The modules loaded now are kept by base: its row, and, under another key, what it is. */
 static uint64_t module_key(const module_info *info)
 {
-  return wr_mix(3, info->base);
+  return hash_mix(3, info->base);
 }
 
 static uint64_t identity_key(const module_info *info)
 {
-  return wr_mix(4, info->base);
+  return hash_mix(4, info->base);
 }
 
 /* From now on the same address may be another frame. */
@@ -247,12 +247,12 @@ static weir_status new_unload(wr_spool *s)
 static weir_status unload_module(wr_spool *s, const module_info *info, int64_t time)
 {
   weir_status status = new_unload(s);
-  uint64_t *known = wr_map_get(&s->modules, module_key(info));
+  uint64_t *known = hash_map_get(&s->modules, module_key(info));
   if (!known || status) return status;
   wr_op op = {.sql = "UPDATE module SET unloaded = ? WHERE id = ?",
               .v = {time, (int64_t)*known},
               .numbers = 2};
-  wr_map_delete(&s->modules, module_key(info));
+  hash_map_remove(&s->modules, module_key(info));
   status = wr_resume_drop(s, WR_RESUME_MODULE, module_key(info));
   if (status) return status;
   return wr_batch_op(&s->im->batch, op);
@@ -281,8 +281,8 @@ static weir_status string_of(trace_importer *im, char *text, int64_t *id)
   if (!text) return wr_out_of_memory(im);
   uint64_t key = 5;
   for (const char *p = text; *p; p++)
-    key = wr_mix(key, (unsigned char)*p);
-  const uint64_t *known = wr_map_get(&im->texts, key);
+    key = hash_mix(key, (unsigned char)*p);
+  const uint64_t *known = hash_map_get(&im->texts, key);
   if (known) {
     *id = (int64_t)*known;
     free(text);
@@ -297,7 +297,7 @@ static weir_status string_of(trace_importer *im, char *text, int64_t *id)
   weir_status status = wr_batch_op(&im->batch, op);
   if (status) return status;
   im->strings++;
-  uint64_t *entry = wr_map_put(&im->texts, key, NULL);
+  uint64_t *entry = hash_map_place(&im->texts, key, NULL);
   if (entry) *entry = (uint64_t)*id; /* else the text is there twice, which harms nobody */
   return WEIR_OK;
 }
@@ -308,7 +308,7 @@ static weir_status add_module(wr_spool *s, const module_info *info, module_stamp
   trace_importer *im = s->im;
   int64_t string = 0;
   weir_status named = string_of(im, path_again, &string);
-  uint64_t *row = named ? NULL : wr_map_put(&s->modules, module_key(info), NULL);
+  uint64_t *row = named ? NULL : hash_map_place(&s->modules, module_key(info), NULL);
   wr_op op = {.sql = "INSERT INTO module(id, process, base, start, \"end\", string, loaded, bytes,"
                      " mtime, path, build_id) VALUES(?,?,?,?,?,?,?,NULLIF(?,0),NULLIF(?,0),?,"
                      "NULLIF(?,''))",
@@ -336,18 +336,18 @@ static weir_status take_module(wr_spool *s, const trace_event *head, const void 
   size_t left = bytes - sizeof(info);
   if (info.build_id_bytes > left || info.path_bytes > left - info.build_id_bytes) return WEIR_OK;
   const char *tail = (const char *)payload + sizeof(info), *path = tail + info.build_id_bytes;
-  uint64_t identity = wr_mix(wr_mix(4, info.start), info.end);
+  uint64_t identity = hash_mix(hash_mix(4, info.start), info.end);
   size_t named = (size_t)info.build_id_bytes + info.path_bytes;
   for (size_t i = 0; i < named; i++)
-    identity = wr_mix(identity, (unsigned char)tail[i]);
-  uint64_t *known = wr_map_put(&s->modules, identity_key(&info), NULL);
+    identity = hash_mix(identity, (unsigned char)tail[i]);
+  uint64_t *known = hash_map_place(&s->modules, identity_key(&info), NULL);
   if (!known) return wr_out_of_memory(s->im);
-  if (wr_map_get(&s->modules, module_key(&info))) {
+  if (hash_map_get(&s->modules, module_key(&info))) {
     if (*known == identity) return WEIR_OK;
     weir_status status = unload_module(s, &info, time);
     if (status) return status;
   }
-  *wr_map_get(&s->modules, identity_key(&info)) = identity;
+  *hash_map_get(&s->modules, identity_key(&info)) = identity;
   weir_status kept = wr_resume_keep(s, WR_RESUME_MODULE, identity_key(&info), identity);
   if (kept) return kept;
   char build_id[2 * 64 + 1];

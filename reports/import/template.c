@@ -1,6 +1,6 @@
 /* template.c: see template.h. */
 #include "reports/import/template.h"
-#include "reports/base/util.h"
+#include "core/base/map.h"
 
 enum { MOST_KNOWN = 1 << 17 }; /* 6 MiB; then all are forgotten */
 
@@ -10,9 +10,9 @@ static uint64_t key_of(const wr_caller *who, const trace_event *e)
                   (uint64_t)e->status << 32 | (uint64_t)(e->stack >> 24) << 48;
   uint64_t places = (uint64_t)e->device | (uint64_t)e->src_device << 8 | (uint64_t)e->copy << 16 |
                     (uint64_t)e->mem << 24;
-  uint64_t key = wr_mix(wr_mix(7, call), places);
-  key = wr_mix(key, (uint64_t)who->thread); /* which has one process */
-  return wr_mix(wr_mix(key, (uint64_t)who->stack), e->stream);
+  uint64_t key = hash_mix(hash_mix(7, call), places);
+  key = hash_mix(key, (uint64_t)who->thread); /* which has one process */
+  return hash_mix(hash_mix(key, (uint64_t)who->stack), e->stream);
 }
 
 static void fill_row(wr_row *row, int64_t id, const wr_caller *k, const trace_event *e)
@@ -29,14 +29,15 @@ weir_status wr_template_of(wr_templates *t, wr_batch *batch, const wr_caller *wh
                            const trace_event *e, int64_t *id)
 {
   uint64_t key = key_of(who, e);
-  uint64_t *known = wr_map_get(&t->known, key);
+  uint64_t *known = hash_map_get(&t->known, key);
   if (known) {
     *id = (int64_t)*known;
     return WEIR_OK;
   }
-  if (t->known.used >= MOST_KNOWN) wr_map_free(&t->known);
+  if (t->known.count >= MOST_KNOWN) hash_map_free(&t->known);
   wr_row *row = wr_batch_row(batch, WR_TABLE_TEMPLATE);
-  if (row && !(known = wr_map_put(&t->known, key, NULL))) batch->rows[WR_TABLE_TEMPLATE].count--;
+  if (row && !(known = hash_map_place(&t->known, key, NULL)))
+    batch->rows[WR_TABLE_TEMPLATE].count--;
   if (!known) return weir_fail(WEIR_ENOMEM, "importing: out of host memory");
   bool rare = e->kind == WEIR_EV_RESET || e->kind == WEIR_EV_CACHE;
   *id = ++t->count * (rare ? -1 : 1);

@@ -12,7 +12,7 @@
 #define WEIR_REPORTS_TEMPLATE_H
 
 #include "core/trace/event.h"
-#include "reports/base/util.h"
+#include "core/base/map.h"
 #include "reports/import/batch.h"
 #include "reports/import/event_columns.h"
 
@@ -22,8 +22,8 @@ typedef struct wr_caller {
 } wr_caller;
 
 typedef struct wr_templates {
-  wr_map known;  /* hash of what a template has -> its number */
-  int64_t count; /* templates in the trace: the last number, its sign apart */
+  hash_map known; /* hash of what a template has -> its number */
+  int64_t count;  /* templates in the trace: the last number, its sign apart */
 } wr_templates;
 
 /* The number of the template of `e`, made (with its row) where it is not known.

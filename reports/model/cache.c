@@ -5,6 +5,7 @@
 #include <string.h>
 #include "reports/import/lifetime.h"
 #include "reports/model/sites.h"
+#include "core/base/map.h"
 #include "reports/base/util.h"
 
 enum { KEPT = WEIR_EVF_CACHED, ENDED = 255 /* no kind of event: a process has ended */ };
@@ -28,10 +29,10 @@ typedef struct place {
 typedef struct pass {
   wr_cache *c;
   const wr_db *db;
-  wr_map by_pointer; /* process and pointer -> index in `places`, plus 1 */
+  hash_map by_pointer; /* process and pointer -> index in `places`, plus 1 */
   place *places;
   size_t count, capacity;
-  wr_map per_process;       /* process -> 1: it has places */
+  hash_map per_process;     /* process -> 1: it has places */
   uint64_t live, cached[2]; /* bytes now; device, page-locked */
   uint64_t kept[2];         /* what was cached when its process ended */
   int64_t now;              /* of the event before */
@@ -61,12 +62,12 @@ static void count_fact(wr_tally *list, uint64_t reason, const fact *e)
 
 static place *place_of(pass *p, const fact *e, bool make)
 {
-  uint64_t key = wr_mix((uint64_t)e->process, (uint64_t)e->pointer);
-  uint64_t *known = wr_map_get(&p->by_pointer, key);
+  uint64_t key = hash_mix((uint64_t)e->process, (uint64_t)e->pointer);
+  uint64_t *known = hash_map_get(&p->by_pointer, key);
   if (known) return &p->places[*known - 1];
   if (!make || !wr_grow(&p->places, &p->capacity, p->count + 1, sizeof(place))) return NULL;
-  uint64_t *has = wr_map_put(&p->per_process, (uint64_t)e->process, NULL);
-  known = wr_map_put(&p->by_pointer, key, NULL);
+  uint64_t *has = hash_map_place(&p->per_process, (uint64_t)e->process, NULL);
+  known = hash_map_place(&p->by_pointer, key, NULL);
   if (!known || !has) return NULL;
   *has = 1;
   p->places[p->count] = (place){.process = e->process};
@@ -134,7 +135,7 @@ static void reset_context(pass *p, const fact *e)
 /* A process is gone, its caches with it. */
 static void end_process(pass *p, const fact *e)
 {
-  if (!wr_map_get(&p->per_process, (uint64_t)e->process)) return;
+  if (!hash_map_get(&p->per_process, (uint64_t)e->process)) return;
   p->c->ended++;
   for (size_t i = 0; i < p->count; i++) {
     place *x = &p->places[i];
@@ -359,8 +360,8 @@ weir_status wr_cache_load(wr_cache *c, const wr_db *db)
   if (!s) s = walk_facts(&p);
   if (!s) s = wr_db_each(db, copies_sql, take_copies, c);
   if (!s) s = load_unwritten(c, db);
-  wr_map_free(&p.by_pointer);
-  wr_map_free(&p.per_process);
+  hash_map_free(&p.by_pointer);
+  hash_map_free(&p.per_process);
   free(p.places);
   return s;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "core/trace/api.h"
 #include "core/trace/event.h"
+#include "reports/base/util.h"
 
 enum {
   ANY = 1024,
@@ -13,7 +14,7 @@ enum {
 
 static uint64_t key_of(int64_t whose, int64_t what, uint64_t life)
 {
-  return wr_mix(wr_mix(wr_mix(9, (uint64_t)whose), (uint64_t)what), life);
+  return hash_mix(hash_mix(hash_mix(9, (uint64_t)whose), (uint64_t)what), life);
 }
 
 static weir_status add_reset(wr_firsts *f, int64_t process, int64_t what, int64_t end)
@@ -64,10 +65,10 @@ void wr_firsts_close(wr_firsts *f)
 {
   free(f->threads);
   free(f->resets);
-  wr_map_free(&f->by_thread);
-  wr_map_free(&f->met);
-  wr_map_free(&f->earliest);
-  wr_map_free(&f->by_name);
+  hash_map_free(&f->by_thread);
+  hash_map_free(&f->met);
+  hash_map_free(&f->earliest);
+  hash_map_free(&f->by_name);
   *f = (wr_firsts){0};
 }
 
@@ -100,10 +101,10 @@ static uint64_t life_of(const wr_firsts *f, const wr_first_call *c)
 }
 
 /* Keeps the earliest end under a key. */
-static bool lower_time(wr_map *m, uint64_t key, int64_t end)
+static bool lower_time(hash_map *m, uint64_t key, int64_t end)
 {
   bool added;
-  uint64_t *known = wr_map_put(m, key, &added);
+  uint64_t *known = hash_map_place(m, key, &added);
   if (!known) return false;
   if (added || end < (int64_t)*known) *known = (uint64_t)end;
   return true;
@@ -113,7 +114,7 @@ static bool thread_goes_on(wr_firsts *f, const wr_first_call *c)
 {
   bool added = false;
   if (c->thread != f->last_thread) {
-    uint64_t *at = wr_map_put(&f->by_thread, (uint64_t)c->thread, &added);
+    uint64_t *at = hash_map_place(&f->by_thread, (uint64_t)c->thread, &added);
     if (!at) return false;
     if (added) *at = f->thread_count;
     f->last_at = (size_t)*at;
@@ -154,7 +155,7 @@ bool wr_firsts_take(wr_firsts *f, const wr_first_call *c, bool *maybe)
     return false;
   if (!c->context || (c->context == f->last_context && life == f->last_life)) return true;
   bool added;
-  if (!wr_map_put(&f->met, key_of(c->thread, c->context, life), &added)) return false;
+  if (!hash_map_place(&f->met, key_of(c->thread, c->context, life), &added)) return false;
   f->last_context = c->context;
   f->last_life = life;
   if (!added) return true;
@@ -167,11 +168,11 @@ bool wr_firsts_made(const wr_firsts *f, const wr_first_call *c)
   uint64_t life = life_of(f, c);
   bool asked = c->api == f->retain || c->api == f->init_device;
   const uint64_t *named =
-      wr_map_get(&f->by_name, c->api == f->init ? key_of(c->process, -1, 0)
-                                                : key_of(c->process, c->device, life));
+      hash_map_get(&f->by_name, c->api == f->init ? key_of(c->process, -1, 0)
+                                                  : key_of(c->process, c->device, life));
   if (c->api == f->init || asked) return named && c->start <= (int64_t)*named;
   if (makes_context(f, c->api)) return true;
-  const uint64_t *earliest = wr_map_get(&f->earliest, key_of(c->process, c->context, life));
+  const uint64_t *earliest = hash_map_get(&f->earliest, key_of(c->process, c->context, life));
   if (!earliest || c->start > (int64_t)*earliest) return false;
   return !named || c->start < (int64_t)*named; /* or it was there when this was called */
 }

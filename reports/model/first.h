@@ -10,7 +10,7 @@
 #define WEIR_REPORTS_FIRST_H
 
 #include "reports/import/schema.h"
-#include "reports/base/util.h"
+#include "core/base/map.h"
 
 typedef struct wr_first_call {
   int64_t process, thread, context, start, end; /* context 0: none */
@@ -26,10 +26,10 @@ typedef struct wr_first_thread {
 typedef struct wr_firsts {
   wr_first_thread *threads; /* owned; those that made a call */
   size_t thread_count, thread_capacity;
-  wr_map by_thread; /* thread -> place in threads */
-  wr_map met;       /* thread, context and life of it -> 1 */
-  wr_map earliest;  /* process, context and life -> end of the first call into it, plus 1 */
-  wr_map by_name;   /* process, device and life -> end of the call that asked for it, plus 1 */
+  hash_map by_thread; /* thread -> place in threads */
+  hash_map met;       /* thread, context and life of it -> 1 */
+  hash_map earliest;  /* process, context and life -> end of the first call into it, plus 1 */
+  hash_map by_name;   /* process, device and life -> end of the call that asked for it, plus 1 */
   struct wr_reset {
     uint64_t key; /* of what was reset */
     int64_t end;

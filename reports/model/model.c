@@ -2,6 +2,7 @@
 #include "reports/model/model.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/map.h"
 #include "core/trace/api.h"
 #include "core/trace/event.h"
 #include "reports/model/first.h"
@@ -25,12 +26,12 @@ typedef struct load {
   wr_api_row *by_api;      /* [65536] */
   wr_route *by_route;      /* [WR_PLACES][WR_PLACES] */
   uint64_t split[2][8][3]; /* h2d, d2h; host memory_kind; calls, bytes, asynchronous calls */
-  wr_map per_process;      /* process -> events */
+  hash_map per_process;    /* process -> events */
   wr_site_sums sums;
   wr_firsts firsts;
   event_row *templates; /* what events have in common, where all of them are at hand */
   size_t template_count, template_capacity;
-  wr_map by_template;   /* row of template -> index in `templates` */
+  hash_map by_template; /* row of template -> index in `templates` */
   event_row *undecided; /* calls that may have made a context */
   size_t undecided_count, undecided_capacity;
   uint32_t graph_launch[4]; /* functions */
@@ -317,7 +318,7 @@ static weir_status choose_tables(load *l)
 
 static weir_status take_event(load *l, const event_row *e)
 {
-  uint64_t *events = wr_map_put(&l->per_process, (uint64_t)e->process, NULL);
+  uint64_t *events = hash_map_place(&l->per_process, (uint64_t)e->process, NULL);
   if (!events) return wr_db_out_of_memory(l->db);
   ++*events;
   l->m->total.events++;
@@ -342,7 +343,7 @@ static weir_status take_whole(void *context, sqlite3_stmt *q)
 static weir_status take_narrow(void *context, sqlite3_stmt *q)
 {
   load *l = context;
-  const uint64_t *at = wr_map_get(&l->by_template, number_of(q, 3));
+  const uint64_t *at = hash_map_get(&l->by_template, number_of(q, 3));
   if (!at) return WEIR_OK; /* a damaged trace: the view has no such event either */
   event_row e = l->templates[*at];
   read_own(&e, q, 0);
@@ -352,7 +353,7 @@ static weir_status take_narrow(void *context, sqlite3_stmt *q)
 static weir_status take_template(void *context, sqlite3_stmt *q)
 {
   load *l = context;
-  uint64_t *at = wr_map_put(&l->by_template, number_of(q, WR_TEMPLATE_ID), NULL);
+  uint64_t *at = hash_map_place(&l->by_template, number_of(q, WR_TEMPLATE_ID), NULL);
   if (!at ||
       !wr_grow(&l->templates, &l->template_capacity, l->template_count + 1, sizeof(event_row)))
     return wr_db_out_of_memory(l->db);
@@ -487,7 +488,7 @@ static weir_status take_process(void *context, sqlite3_stmt *q)
       .bytes_cut = number_of(q, 13),
       .ended = sqlite3_column_type(q, 6) != SQLITE_NULL};
   if (!p->exe || !p->command || !p->end_reason || !p->mode) return wr_db_out_of_memory(l->db);
-  const uint64_t *events = wr_map_get(&l->per_process, (uint64_t)p->id);
+  const uint64_t *events = hash_map_get(&l->per_process, (uint64_t)p->id);
   p->events = events ? *events : 0;
   m->total.dropped += p->dropped;
   wr_coverage *c = &m->coverage;
@@ -548,7 +549,7 @@ static weir_status take_coverage(void *context, sqlite3_stmt *q)
 static weir_status take_main_thread(void *context, sqlite3_stmt *q)
 {
   load *l = context;
-  const uint64_t *at = wr_map_get(&l->firsts.by_thread, number_of(q, 0));
+  const uint64_t *at = hash_map_get(&l->firsts.by_thread, number_of(q, 0));
   if (!at) return WEIR_OK;
   wr_first_thread *t = &l->firsts.threads[*at];
   int64_t start = sqlite3_column_int64(q, 1), end = sqlite3_column_int64(q, 2);
@@ -729,12 +730,12 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
     free(l.by_api[i].name);
   free(l.by_api);
   free(l.by_route);
-  wr_map_free(&l.per_process);
+  hash_map_free(&l.per_process);
   wr_site_sums_free(&l.sums);
   wr_firsts_close(&l.firsts);
   free(l.undecided);
   free(l.templates);
-  wr_map_free(&l.by_template);
+  hash_map_free(&l.by_template);
   if (s) wr_model_free(m);
   return s;
 }

@@ -3,12 +3,13 @@
  * handle until the program destroys it; another that gets the handle is another pool. */
 #include <stdlib.h>
 #include "reports/model/cache.h"
+#include "core/base/map.h"
 #include "reports/base/util.h"
 
 typedef struct pass {
   wr_cache *c;
   const wr_db *db;
-  wr_map by_handle; /* process and handle -> index in c->pools, plus 1 */
+  hash_map by_handle; /* process and handle -> index in c->pools, plus 1 */
   size_t capacity;
 } pass;
 
@@ -21,11 +22,11 @@ static void raise_peak(uint64_t *most, uint64_t now)
 static wr_pool *pool_of(pass *p, uint64_t process, uint64_t handle)
 {
   wr_cache *c = p->c;
-  uint64_t key = wr_mix(process, handle);
-  const uint64_t *known = wr_map_get(&p->by_handle, key);
+  uint64_t key = hash_mix(process, handle);
+  const uint64_t *known = hash_map_get(&p->by_handle, key);
   if (known) return &c->pools[*known - 1];
   if (!wr_grow(&c->pools, &p->capacity, c->pool_count + 1, sizeof(wr_pool))) return NULL;
-  uint64_t *place = wr_map_put(&p->by_handle, key, NULL);
+  uint64_t *place = hash_map_place(&p->by_handle, key, NULL);
   if (!place) return NULL;
   c->pools[c->pool_count] = (wr_pool){.handle = handle, .device = -1};
   *place = ++c->pool_count;
@@ -52,10 +53,10 @@ static weir_status take_pool_row(void *context, sqlite3_stmt *q)
   uint64_t handle = (uint64_t)sqlite3_column_int64(q, 3);
   int fact = sqlite3_column_int(q, 2);
   if (fact == WEIR_CACHE_POOL_ENDED) {
-    uint64_t key = wr_mix(process, handle);
-    const uint64_t *known = wr_map_get(&p->by_handle, key);
+    uint64_t key = hash_mix(process, handle);
+    const uint64_t *known = hash_map_get(&p->by_handle, key);
     if (known) p->c->pools[*known - 1].ended = true;
-    if (known) wr_map_delete(&p->by_handle, key);
+    if (known) hash_map_remove(&p->by_handle, key);
     return WEIR_OK;
   }
   wr_pool *x = pool_of(p, process, handle);
@@ -93,7 +94,7 @@ weir_status wr_pools_load(wr_cache *c, const wr_db *db)
                              " JOIN process p ON p.id = e.process WHERE e.kind = 13"
                              " AND e.copy IN (6, 7, 8) ORDER BY e.\"end\", e.id",
                              take_pool_row, &p);
-  wr_map_free(&p.by_handle);
+  hash_map_free(&p.by_handle);
   if (c->pool_count) qsort(c->pools, c->pool_count, sizeof(wr_pool), by_size);
   return s;
 }

@@ -2,12 +2,13 @@
  * are the program's allocations, and are counted as such; the memory they are cut from is counted
  * here and nowhere else. Each fact is a level: bytes in all, of one process and device. A process
  * that ends has none. */
+#include "core/base/map.h"
 #include "core/trace/event.h"
 #include "reports/model/model.h"
 
 typedef struct pass {
   wr_model *m;
-  wr_map level;               /* of process, kind of memory and device -> bytes */
+  hash_map level;             /* of process, kind of memory and device -> bytes */
   uint64_t device[WR_PLACES]; /* bytes now */
   uint64_t sum[2];            /* of all devices, of what is page-locked */
 } pass;
@@ -27,7 +28,7 @@ static void end_process(pass *p, uint64_t process)
 {
   size_t at = 0;
   uint64_t key, *level;
-  while (wr_map_next(&p->level, &at, &key, &level)) {
+  while (hash_map_next(&p->level, &at, &key, &level)) {
     if (key >> 10 != process) continue;
     change_level(p, key & 1, (int)(key >> 1 & 511), -*level);
     *level = 0;
@@ -47,7 +48,7 @@ static weir_status take_block_row(void *context, sqlite3_stmt *q)
     return WEIR_OK;
   }
   if (device < 0 || device > WR_HOST) return WEIR_OK;
-  uint64_t *was = wr_map_put(&p->level, process << 10 | (unsigned)device << 1 | pinned, NULL);
+  uint64_t *was = hash_map_place(&p->level, process << 10 | (unsigned)device << 1 | pinned, NULL);
   if (!was) return weir_fail(WEIR_ENOMEM, "adding up reserved memory: out of host memory");
   change_level(p, pinned, device, bytes - *was);
   *was = bytes;
@@ -68,6 +69,6 @@ weir_status wr_reserved_load(wr_model *m, const wr_db *db)
                              " SELECT id, NULL, 0, 0, 1, \"end\", 0 FROM process"
                              " WHERE \"end\" IS NOT NULL ORDER BY t, ends, id",
                              take_block_row, &p);
-  wr_map_free(&p.level);
+  hash_map_free(&p.level);
   return s;
 }

@@ -2,6 +2,7 @@
 #include "reports/model/sites.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/map.h"
 #include "core/trace/api.h"
 #include "core/trace/event.h"
 #include "reports/symbols/symbolize.h"
@@ -9,8 +10,8 @@
 wr_site_sum *wr_site_sum_of(wr_site_sums *s, int64_t stack, uint32_t api, uint32_t kind)
 {
   bool added;
-  uint64_t key = wr_mix(wr_mix(5, (uint64_t)stack), (uint64_t)kind << 32 | api);
-  uint64_t *at = wr_map_put(&s->index, key, &added);
+  uint64_t key = hash_mix(hash_mix(5, (uint64_t)stack), (uint64_t)kind << 32 | api);
+  uint64_t *at = hash_map_place(&s->index, key, &added);
   if (!at) return NULL;
   if (!added) return &s->sum[*at];
   if (!wr_grow(&s->sum, &s->capacity, s->count + 1, sizeof(*s->sum))) return NULL;
@@ -22,8 +23,8 @@ wr_site_sum *wr_site_sum_of(wr_site_sums *s, int64_t stack, uint32_t api, uint32
 bool wr_block_sum_add(wr_site_sums *s, int64_t stack, int device, uint64_t bytes)
 {
   bool added;
-  uint64_t *at =
-      wr_map_put(&s->block_index, wr_mix(wr_mix(6, (uint64_t)stack), (uint64_t)device), &added);
+  uint64_t *at = hash_map_place(&s->block_index,
+                                hash_mix(hash_mix(6, (uint64_t)stack), (uint64_t)device), &added);
   if (!at) return false;
   if (added) {
     if (!wr_grow(&s->block, &s->block_capacity, s->block_count + 1, sizeof(*s->block)))
@@ -38,8 +39,8 @@ bool wr_block_sum_add(wr_site_sums *s, int64_t stack, int device, uint64_t bytes
 
 void wr_site_sums_free(wr_site_sums *s)
 {
-  wr_map_free(&s->index);
-  wr_map_free(&s->block_index);
+  hash_map_free(&s->index);
+  hash_map_free(&s->block_index);
   free(s->sum);
   free(s->block);
   *s = (wr_site_sums){0};
@@ -148,10 +149,10 @@ typedef struct maker {
   wr_model *m;
   const wr_db *db;
   wr_symbols *symbols;
-  wr_map by_frame; /* hash of a frame -> its number in m->frames */
-  wr_map by_stack; /* stack -> path */
-  wr_map by_path;  /* hash of its frames -> path */
-  wr_map by_place; /* hash of its frame -> place */
+  hash_map by_frame; /* hash of a frame -> its number in m->frames */
+  hash_map by_stack; /* stack -> path */
+  hash_map by_path;  /* hash of its frames -> path */
+  hash_map by_place; /* hash of its frame -> place */
   path *paths;
   wr_site *places; /* only what names them */
   size_t path_count, path_capacity, place_count, place_capacity, frame_capacity;
@@ -160,8 +161,8 @@ typedef struct maker {
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
   for (; text && *text; text++)
-    hash = wr_mix(hash, (unsigned char)*text);
-  return wr_mix(hash, 0x100);
+    hash = hash_mix(hash, (unsigned char)*text);
+  return hash_mix(hash, 0x100);
 }
 
 static char *clean_name(const char *text)
@@ -220,7 +221,7 @@ weir_status wr_site_words(wr_symbols *symbols, int64_t stack, char **out)
 static uint64_t frame_key(const wr_frame *f)
 {
   uint64_t key = hash_text(hash_text(hash_text(7, f->function), f->file), f->module);
-  return wr_mix(key, f->file ? (uint64_t)f->line : f->function ? 0 : f->offset);
+  return hash_mix(key, f->file ? (uint64_t)f->line : f->function ? 0 : f->offset);
 }
 
 /* The number of a frame among the model's. */
@@ -228,7 +229,7 @@ static weir_status name_frame(maker *k, const wr_frame *f, uint32_t *out)
 {
   bool added;
   wr_model *m = k->m;
-  uint64_t *known = wr_map_put(&k->by_frame, frame_key(f), &added);
+  uint64_t *known = hash_map_place(&k->by_frame, frame_key(f), &added);
   if (!known) return wr_db_out_of_memory(k->db);
   *out = (uint32_t)*known;
   if (!added) return WEIR_OK;
@@ -247,7 +248,7 @@ static weir_status name_frame(maker *k, const wr_frame *f, uint32_t *out)
 static weir_status place_of(maker *k, const wr_frame *f, size_t *out)
 {
   bool added;
-  uint64_t *known = wr_map_put(&k->by_place, f ? frame_key(f) : 7, &added);
+  uint64_t *known = hash_map_place(&k->by_place, f ? frame_key(f) : 7, &added);
   if (!known) return wr_db_out_of_memory(k->db);
   if (added) {
     if (!wr_grow(&k->places, &k->place_capacity, k->place_count + 1, sizeof(wr_site)))
@@ -274,7 +275,7 @@ static weir_status name_frames(maker *k, const wr_frame *frames, size_t count, p
 static weir_status path_of(maker *k, int64_t stack, size_t *out)
 {
   bool added;
-  const uint64_t *known = wr_map_get(&k->by_stack, (uint64_t)stack);
+  const uint64_t *known = hash_map_get(&k->by_stack, (uint64_t)stack);
   if (known) {
     *out = (size_t)*known;
     return WEIR_OK;
@@ -285,11 +286,11 @@ static weir_status path_of(maker *k, int64_t stack, size_t *out)
   if (s) return s;
   size_t at = site_frame(frames, count);
   if (at == count && count) at = count - 1;
-  uint64_t key = wr_mix(8, count);
+  uint64_t key = hash_mix(8, count);
   for (size_t i = 0; i < count; i++)
-    key = wr_mix(key, frame_key(&frames[i]));
-  uint64_t *by_path = wr_map_put(&k->by_path, key, &added);
-  uint64_t *by_stack = wr_map_put(&k->by_stack, (uint64_t)stack, NULL);
+    key = hash_mix(key, frame_key(&frames[i]));
+  uint64_t *by_path = hash_map_place(&k->by_path, key, &added);
+  uint64_t *by_stack = hash_map_place(&k->by_stack, (uint64_t)stack, NULL);
   if (!by_path || !by_stack) return wr_db_out_of_memory(k->db);
   if (added) {
     if (!wr_grow(&k->paths, &k->path_capacity, k->path_count + 1, sizeof(path)))
@@ -309,7 +310,7 @@ static weir_status path_of(maker *k, int64_t stack, size_t *out)
 /* One list in the making: sums by place, function and kind of copy, and by stack of these. */
 typedef struct draft {
   bool of_calls; /* its sites have a function */
-  wr_map index, stack_index;
+  hash_map index, stack_index;
   struct draft_site {
     size_t place, number;
     uint32_t api, kind; /* 0: none */
@@ -335,7 +336,7 @@ static weir_status draft_stack_add(maker *k, draft *d, size_t site, size_t at, c
                                    uint64_t weight, bool implicit)
 {
   bool added;
-  uint64_t *slot = wr_map_put(&d->stack_index, wr_mix(wr_mix(4, site), at), &added);
+  uint64_t *slot = hash_map_place(&d->stack_index, hash_mix(hash_mix(4, site), at), &added);
   if (!slot) return wr_db_out_of_memory(k->db);
   if (added) {
     if (!wr_grow(&d->stack, &d->stack_capacity, d->stack_count + 1, sizeof(*d->stack)))
@@ -366,8 +367,8 @@ static weir_status draft_add(maker *k, draft *d, const share *x)
   weir_status s = path_of(k, x->stack, &at);
   if (s) return s;
   size_t place = k->paths[at].place;
-  uint64_t key = wr_mix(wr_mix(3, place), (uint64_t)x->kind << 32 | x->api);
-  uint64_t *slot = wr_map_put(&d->index, key, &added);
+  uint64_t key = hash_mix(hash_mix(3, place), (uint64_t)x->kind << 32 | x->api);
+  uint64_t *slot = hash_map_place(&d->index, key, &added);
   if (!slot) return wr_db_out_of_memory(k->db);
   if (added) {
     if (!wr_grow(&d->site, &d->capacity, d->count + 1, sizeof(*d->site)))
@@ -471,8 +472,8 @@ static weir_status draft_finish(maker *k, draft *d, int top, wr_sites *out)
     s = keep_site(k, d, &d->site[i], &out->site[out->count++]);
   for (size_t i = keep; d->site && i < d->count; i++)
     sums_add(&out->rest, &d->site[i].sums);
-  wr_map_free(&d->index);
-  wr_map_free(&d->stack_index);
+  hash_map_free(&d->index);
+  hash_map_free(&d->stack_index);
   free(d->site);
   free(d->stack);
   *d = (draft){0};
@@ -545,10 +546,10 @@ weir_status wr_sites_make(wr_model *m, const wr_site_sums *sums, const wr_db *db
     free(k.paths[i].frames);
   free(k.places);
   free(k.paths);
-  wr_map_free(&k.by_frame);
-  wr_map_free(&k.by_stack);
-  wr_map_free(&k.by_path);
-  wr_map_free(&k.by_place);
+  hash_map_free(&k.by_frame);
+  hash_map_free(&k.by_stack);
+  hash_map_free(&k.by_path);
+  hash_map_free(&k.by_place);
   if (!s) s = wr_lacking_load(&m->coverage, k.symbols);
   wr_symbols_close(k.symbols);
   return s;

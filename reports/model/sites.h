@@ -8,6 +8,7 @@
 #ifndef WEIR_REPORTS_SITES_H
 #define WEIR_REPORTS_SITES_H
 
+#include "core/base/map.h"
 #include "reports/model/model.h"
 #include "reports/symbols/symbolize.h"
 
@@ -34,7 +35,7 @@ typedef struct wr_block_sum {
    ((uint32_t)(src_mem)&15u))
 
 typedef struct wr_site_sums {
-  wr_map index, block_index; /* hash -> place in the arrays */
+  hash_map index, block_index; /* hash -> place in the arrays */
   wr_site_sum *sum;
   size_t count, capacity;
   wr_block_sum *block;

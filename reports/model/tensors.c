@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/map.h"
 #include "core/trace/event.h"
 
 enum { NONE = 0, ENDED = 255 }; /* the text ""; no fact of a tensor: a process has ended */
@@ -20,10 +21,10 @@ typedef struct life { /* of one storage */
 typedef struct pass {
   wr_tensors *t;
   const wr_db *db;
-  wr_map texts;       /* hash -> place in t->text, plus 1 */
-  wr_map live;        /* process and storage -> place in lives, plus 1 */
-  wr_map per_process; /* process -> how many of its are live */
-  wr_map places;      /* device and kind -> place in t->place, plus 1 */
+  hash_map texts;       /* hash -> place in t->text, plus 1 */
+  hash_map live;        /* process and storage -> place in lives, plus 1 */
+  hash_map per_process; /* process -> how many of its are live */
+  hash_map places;      /* device and kind -> place in t->place, plus 1 */
   life *lives;
   size_t life_count, life_room, text_room, place_room;
   size_t *peak; /* by place: the fact at which it was */
@@ -37,10 +38,10 @@ typedef struct pass {
 static size_t keep_text(pass *p, const char *text, size_t bytes)
 {
   wr_tensors *t = p->t;
-  uint64_t hash = wr_mix(5, bytes);
+  uint64_t hash = hash_mix(5, bytes);
   for (size_t i = 0; i < bytes; i++)
-    hash = wr_mix(hash, (unsigned char)text[i]);
-  uint64_t *known = wr_map_put(&p->texts, hash, NULL);
+    hash = hash_mix(hash, (unsigned char)text[i]);
+  uint64_t *known = hash_map_place(&p->texts, hash, NULL);
   if (!known) return SIZE_MAX;
   if (*known) return (size_t)*known - 1;
   if (!wr_grow(&t->text, &p->text_room, t->text_count + 1, sizeof(char *))) return SIZE_MAX;
@@ -61,7 +62,7 @@ static size_t column_text(pass *p, sqlite3_stmt *q, int column)
 static size_t find_place(pass *p, int device, bool pinned)
 {
   wr_tensors *t = p->t;
-  uint64_t *known = wr_map_put(&p->places, (uint64_t)(device + 1) << 1 | pinned, NULL);
+  uint64_t *known = hash_map_place(&p->places, (uint64_t)(device + 1) << 1 | pinned, NULL);
   if (!known) return SIZE_MAX;
   if (*known) return (size_t)*known - 1;
   size_t n = t->count;
@@ -80,7 +81,7 @@ static size_t find_place(pass *p, int device, bool pinned)
 
 static void end_life(pass *p, life *l)
 {
-  uint64_t *live = wr_map_get(&p->per_process, (uint64_t)l->process);
+  uint64_t *live = hash_map_get(&p->per_process, (uint64_t)l->process);
   if (l->end != SIZE_MAX) return; /* with its process */
   l->end = p->facts;
   p->now[l->place] -= l->bytes;
@@ -93,7 +94,7 @@ static void end_tensor(pass *p, const uint64_t *slot, uint64_t key)
   life *l = &p->lives[*slot - 1];
   l->left = false;
   end_life(p, l);
-  wr_map_delete(&p->live, key);
+  hash_map_remove(&p->live, key);
 }
 
 /* What the process never gave back goes with it. */
@@ -101,9 +102,9 @@ static void end_process(pass *p, int64_t process)
 {
   size_t at = 0;
   uint64_t key, *slot;
-  const uint64_t *live = wr_map_get(&p->per_process, (uint64_t)process);
+  const uint64_t *live = hash_map_get(&p->per_process, (uint64_t)process);
   if (!live || !*live) return;
-  while (wr_map_next(&p->live, &at, &key, &slot)) {
+  while (hash_map_next(&p->live, &at, &key, &slot)) {
     life *l = &p->lives[*slot - 1];
     if (l->process == process && l->end == SIZE_MAX) end_life(p, l);
   }
@@ -118,12 +119,12 @@ static weir_status begin_tensor(pass *p, sqlite3_stmt *q, uint64_t key)
       !wr_grow(&p->lives, &p->life_room, p->life_count + 1, sizeof(life)))
     return wr_db_out_of_memory(p->db);
   int64_t process = sqlite3_column_int64(q, 0);
-  uint64_t *live = wr_map_put(&p->per_process, (uint64_t)process, NULL);
-  uint64_t *slot = wr_map_put(&p->live, key, NULL);
+  uint64_t *live = hash_map_place(&p->per_process, (uint64_t)process, NULL);
+  uint64_t *slot = hash_map_place(&p->live, key, NULL);
   if (!slot || !live) return wr_db_out_of_memory(p->db);
   if (*slot) { /* its end went unseen */
     end_tensor(p, slot, key);
-    if (!(slot = wr_map_put(&p->live, key, NULL))) return wr_db_out_of_memory(p->db);
+    if (!(slot = hash_map_place(&p->live, key, NULL))) return wr_db_out_of_memory(p->db);
   }
   uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 4);
   p->lives[p->life_count++] = (life){.bytes = bytes,
@@ -155,7 +156,8 @@ static weir_status begin_tensor(pass *p, sqlite3_stmt *q, uint64_t key)
 static weir_status take_tensor_row(void *context, sqlite3_stmt *q)
 {
   pass *p = context;
-  uint64_t key = wr_mix((uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 3));
+  uint64_t key =
+      hash_mix((uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 3));
   int fact = sqlite3_column_int(q, 2);
   p->facts++;
   if (fact == ENDED) {
@@ -163,7 +165,7 @@ static weir_status take_tensor_row(void *context, sqlite3_stmt *q)
     return WEIR_OK;
   }
   if (fact == WEIR_TENSOR_MADE) return begin_tensor(p, q, key);
-  uint64_t *slot = wr_map_get(&p->live, key);
+  uint64_t *slot = hash_map_get(&p->live, key);
   if (!slot) return WEIR_OK; /* made before the trace began */
   if (fact == WEIR_TENSOR_GONE) end_tensor(p, slot, key);
   if (fact != WEIR_TENSOR_NAMED) return WEIR_OK;
@@ -202,12 +204,12 @@ static int by_bytes(const void *a, const void *b)
 typedef struct sums {
   wr_tensor_row *row; /* owned */
   size_t count, room;
-  wr_map known; /* what tells rows apart -> place in row, plus 1 */
+  hash_map known; /* what tells rows apart -> place in row, plus 1 */
 } sums;
 
 static bool add_to_sums(sums *s, uint64_t key, wr_tensor_row row)
 {
-  uint64_t *known = wr_map_put(&s->known, key, NULL);
+  uint64_t *known = hash_map_place(&s->known, key, NULL);
   if (!known || !wr_grow(&s->row, &s->room, s->count + 1, sizeof *s->row)) return false;
   if (!*known) {
     s->row[s->count++] = row;
@@ -221,7 +223,7 @@ static bool add_to_sums(sums *s, uint64_t key, wr_tensor_row row)
 
 static size_t end_sums(sums *s, wr_tensor_row **out, size_t *kept, int top)
 {
-  wr_map_free(&s->known);
+  hash_map_free(&s->known);
   if (s->count) qsort(s->row, s->count, sizeof *s->row, by_bytes);
   *out = s->row;
   *kept = s->count < (size_t)top ? s->count : (size_t)top;
@@ -242,8 +244,8 @@ static weir_status sum_place(pass *p, size_t place, int top)
       t->end_bytes += l->bytes;
     }
     if (l->begin > p->peak[place] || l->end <= p->peak[place]) continue;
-    uint64_t key = wr_mix(wr_mix(wr_mix(l->module, l->name), l->dtype), l->shape);
-    good = add_to_sums(&modules, wr_mix(6, l->module),
+    uint64_t key = hash_mix(hash_mix(hash_mix(l->module, l->name), l->dtype), l->shape);
+    good = add_to_sums(&modules, hash_mix(6, l->module),
                        (wr_tensor_row){text[l->module], "", "", "", 1, l->bytes}) &&
            add_to_sums(&tensors, key,
                        (wr_tensor_row){text[l->module], text[l->name], text[l->dtype],
@@ -296,10 +298,10 @@ weir_status wr_tensors_load(wr_tensors *t, const wr_db *db, int top)
   for (size_t i = 0; !s && i < t->count; i++)
     s = sum_place(&p, i, top);
   if (!s && t->count) qsort(t->place, t->count, sizeof *t->place, by_place);
-  wr_map_free(&p.texts);
-  wr_map_free(&p.live);
-  wr_map_free(&p.per_process);
-  wr_map_free(&p.places);
+  hash_map_free(&p.texts);
+  hash_map_free(&p.live);
+  hash_map_free(&p.per_process);
+  hash_map_free(&p.places);
   free(p.lives);
   free(p.peak);
   free(p.now);

@@ -6,6 +6,7 @@
 #include "reports/render/text_sites.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/map.h"
 #include "core/trace/event.h"
 #include "reports/model/sites.h"
 
@@ -131,20 +132,20 @@ static uint32_t caller_of(const wr_model *m, const wr_site_stack *s, int level)
 static bool find_callers(const wr_model *m, const wr_site_stack *const *stacks, size_t count,
                          int level, way *out, size_t *ways)
 {
-  wr_map known = {0}; /* frame -> place in out */
+  hash_map known = {0}; /* frame -> place in out */
   bool good = true;
   *ways = 0;
   for (size_t i = 0; good && i < count; i++) {
     bool added;
     uint32_t frame = caller_of(m, stacks[i], level);
-    uint64_t *at = wr_map_put(&known, frame, &added);
+    uint64_t *at = hash_map_place(&known, frame, &added);
     good = at != NULL;
     if (!good) break;
     if (added) out[ *at = (*ways)++] = (way){.frame = frame};
     sums_add(&out[*at].sums, &stacks[i]->sums);
     out[*at].count++;
   }
-  wr_map_free(&known);
+  hash_map_free(&known);
   return good;
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "reports/symbols/debug_files.h"
+#include "core/base/map.h"
 #include "reports/base/util.h"
 
 #define PERF_MAP_MOST_BYTES (UINT64_C(256) << 20)
@@ -62,7 +63,7 @@ struct wr_symbols {
   size_t module_count, module_capacity;
   process_row *processes;
   size_t process_count, process_capacity;
-  wr_map by_frame; /* row of frame -> place in spans */
+  hash_map by_frame; /* row of frame -> place in spans */
   span *spans;
   size_t span_count, span_capacity;
   wr_frame *frames; /* the cache: what addresses resolved to */
@@ -287,7 +288,7 @@ void wr_symbols_close(wr_symbols *s)
   }
   for (size_t i = 0; i < s->string_count; i++)
     free(s->strings[i]);
-  wr_map_free(&s->by_frame);
+  hash_map_free(&s->by_frame);
   free(s->files);
   free(s->modules);
   free(s->processes);
@@ -510,7 +511,7 @@ static weir_status resolve_frame(wr_symbols *s, sqlite3_stmt *q, span *out)
 static weir_status frame_span(wr_symbols *s, sqlite3_stmt *q, span *out)
 {
   bool added;
-  uint64_t *known = wr_map_put(&s->by_frame, (uint64_t)sqlite3_column_int64(q, 0), &added);
+  uint64_t *known = hash_map_place(&s->by_frame, (uint64_t)sqlite3_column_int64(q, 0), &added);
   if (!known) return out_of_memory(s);
   if (!added) {
     *out = s->spans[*known];

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/map.h"
 #include "tools/replay/read.h"
 #include "tools/replay/replay.h"
 
@@ -43,11 +44,12 @@ static void read_trace(rp_ops *ops, int row)
 
 static unsigned different(const rp_ops *ops, bool threads)
 {
-  wr_map seen = {0};
+  hash_map seen = {0};
   for (size_t i = 0; i < ops->count; i++)
-    ck_assert_ptr_nonnull(wr_map_put(&seen, threads ? ops->op[i].thread : ops->op[i].stream, NULL));
-  unsigned count = (unsigned)seen.used;
-  wr_map_free(&seen);
+    ck_assert_ptr_nonnull(
+        hash_map_place(&seen, threads ? ops->op[i].thread : ops->op[i].stream, NULL));
+  unsigned count = (unsigned)seen.count;
+  hash_map_free(&seen);
   return count;
 }
 

@@ -67,9 +67,9 @@ typedef struct held {
 
 typedef struct run {
   const peer *peer;
-  wr_map streams; /* recorded handle -> our stream; 0 is the default stream in both */
-  held *blocks;   /* by number */
-  bool awaited;   /* a free since the last wait for the device that waits for an event */
+  hash_map streams; /* recorded handle -> our stream; 0 is the default stream in both */
+  held *blocks;     /* by number */
+  bool awaited;     /* a free since the last wait for the device that waits for an event */
   uint64_t failed;
   size_t least_free; /* bytes of the device, the least so far */
 } run;
@@ -78,7 +78,7 @@ static void *stream_of(run *r, uint64_t handle)
 {
   if (!handle) return NULL;
   bool added;
-  uint64_t *place = wr_map_put(&r->streams, handle, &added);
+  uint64_t *place = hash_map_place(&r->streams, handle, &added);
   if (!place) die_with("a stream", "out of memory");
   if (added) *place = (uint64_t)(uintptr_t)new_stream();
   return (void *)(uintptr_t)*place;
@@ -120,7 +120,7 @@ static void run_list(run *r, const rp_ops *ops)
   for (size_t i = 0; i < ops->count; i++)
     run_op(r, &ops->op[i]);
   free(r->blocks);
-  wr_map_free(&r->streams);
+  hash_map_free(&r->streams);
 }
 
 static const char *base_name(const char *path)

@@ -12,6 +12,7 @@
 #ifndef WEIR_TOOLS_REPLAY_OPS_H
 #define WEIR_TOOLS_REPLAY_OPS_H
 
+#include "core/base/map.h"
 #include "core/base/status.h"
 #include "reports/base/util.h"
 
@@ -48,9 +49,9 @@ typedef struct rp_ops {
   uint32_t heaps;
   uint64_t unmatched; /* frees without allocation, left out */
   uint64_t replaced;  /* frees that were put in */
-  wr_map *live;       /* [heaps] address -> place of the allocation, while the list is built */
+  hash_map *live;     /* [heaps] address -> place of the allocation, while the list is built */
   size_t live_capacity;
-  wr_map heap_of;   /* key of a heap -> its number + 1 */
+  hash_map heap_of; /* key of a heap -> its number + 1 */
   bool want_stacks; /* asked for by who will read the list */
   rp_stack *stack;  /* [0] is none; where the source knows any */
   size_t stack_count, stack_capacity;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/base/map.h"
 #include "core/trace/event.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/open.h"
@@ -16,7 +17,7 @@ typedef struct from_trace {
   rp_ops *ops;
   bool finished;
   wr_symbols *symbols; /* NULL: stacks are not wanted */
-  wr_map place_of;     /* row of stack -> its place in the list */
+  hash_map place_of;   /* row of stack -> its place in the list */
 } from_trace;
 
 static weir_status take_finished(void *context, sqlite3_stmt *q)
@@ -50,7 +51,7 @@ static weir_status place_stack(from_trace *t, int64_t row, uint32_t *place)
   size_t count = 0;
   bool added;
   rp_ops *ops = t->ops;
-  uint64_t *known = wr_map_put(&t->place_of, (uint64_t)row, &added);
+  uint64_t *known = hash_map_place(&t->place_of, (uint64_t)row, &added);
   if (!known) return out_of_memory();
   if (!added) {
     *place = (uint32_t)*known;
@@ -112,7 +113,7 @@ weir_status rp_read_trace(rp_ops *ops, const char *path)
   if (!s && ops->want_stacks) s = wr_symbols_open(&t.symbols, &in.db);
   if (!s) s = wr_db_each(&in.db, sql, take_row, &t);
   wr_symbols_close(t.symbols);
-  wr_map_free(&t.place_of);
+  hash_map_free(&t.place_of);
   wr_input_close(&in);
   return s;
 }

@@ -47,7 +47,7 @@ typedef struct heap {
     list *list; /* owned */
   } * lists;    /* owned; in the order of their events */
   size_t count, capacity;
-  wr_map list_of; /* stream -> place in lists */
+  hash_map list_of; /* stream -> place in lists */
   rp_slab blocks;
   uint64_t pool;    /* bytes taken from the driver */
   uint64_t maximum; /* bytes; 0: unset */
@@ -77,13 +77,13 @@ static list *list_of(heap *h, uint64_t stream, uint32_t thread)
 {
   bool added;
   uint64_t key = stream == PER_THREAD ? (uint64_t)thread << 32 | PER_THREAD : stream;
-  uint64_t *place = wr_map_put(&h->list_of, key, &added);
+  uint64_t *place = hash_map_place(&h->list_of, key, &added);
   if (!place) return NULL;
   if (!added) return h->lists[*place].list;
   *place = h->count;
   list *l = calloc(1, sizeof *l);
   if (!l || !wr_grow(&h->lists, &h->capacity, h->count + 1, sizeof *h->lists)) {
-    wr_map_delete(&h->list_of, key);
+    hash_map_remove(&h->list_of, key);
     free(l);
     return NULL;
   }
@@ -199,7 +199,7 @@ static void rmm_close(void *at)
   for (size_t i = 0; i < h->count; i++)
     free(h->lists[i].list);
   free(h->lists);
-  wr_map_free(&h->list_of);
+  hash_map_free(&h->list_of);
   rp_slab_free(&h->blocks);
   free(h);
 }

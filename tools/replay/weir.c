@@ -33,10 +33,10 @@ typedef struct heap {
   weir_backend backend;
   rp_driver *driver;
   mem_pool *pool;
-  wr_map streams;  /* stream -> mem_heap */
-  wr_map threads;  /* thread -> tcache_thread, where it is not the one that runs */
-  uint64_t moment; /* allocations so far */
-  uint64_t key;    /* of `stream` */
+  hash_map streams; /* stream -> mem_heap */
+  hash_map threads; /* thread -> tcache_thread, where it is not the one that runs */
+  uint64_t moment;  /* allocations so far */
+  uint64_t key;     /* of `stream` */
   mem_heap *stream;
 } heap;
 
@@ -223,8 +223,8 @@ static const weir_backend device = {
 static weir_status become_thread(heap *h, uint32_t thread)
 {
   if (playing.heap == h && playing.thread == thread) return WEIR_OK;
-  uint64_t *to = h ? wr_map_put(&h->threads, thread, NULL) : (uint64_t *)(void *)&playing.own;
-  uint64_t *from = playing.heap ? wr_map_get(&playing.heap->threads, playing.thread)
+  uint64_t *to = h ? hash_map_place(&h->threads, thread, NULL) : (uint64_t *)(void *)&playing.own;
+  uint64_t *from = playing.heap ? hash_map_get(&playing.heap->threads, playing.thread)
                                 : (uint64_t *)(void *)&playing.own;
   if (!to || !from) return no_memory();
   tcache_thread *next =
@@ -244,11 +244,11 @@ static weir_status stream_of(heap *h, const rp_op *op, mem_heap **out)
     return WEIR_OK;
   }
   bool added;
-  uint64_t *place = wr_map_put(&h->streams, key, &added);
+  uint64_t *place = hash_map_place(&h->streams, key, &added);
   if (!place) return no_memory();
   weir_status s = added ? pool_heap(h->pool, (void *)key, out) : WEIR_OK;
   if (s) {
-    wr_map_delete(&h->streams, key);
+    hash_map_remove(&h->streams, key);
     return s;
   }
   if (added) *place = (uint64_t)*out;
@@ -345,9 +345,9 @@ static void free_rest(heap *h)
 static void end_threads(heap *h)
 {
   uint64_t key, *thread;
-  for (size_t at = 0; wr_map_next(&h->threads, &at, &key, &thread);)
+  for (size_t at = 0; hash_map_next(&h->threads, &at, &key, &thread);)
     tcache_thread_end((tcache_thread *)*thread);
-  wr_map_free(&h->threads);
+  hash_map_free(&h->threads);
 }
 
 static void engine_close(void *at)
@@ -357,7 +357,7 @@ static void engine_close(void *at)
   free_rest(h);
   (void)pool_free(h->pool);
   end_threads(h);
-  wr_map_free(&h->streams);
+  hash_map_free(&h->streams);
   free(h);
   if (--open_pools) return;
   next_address = PAGE;
