@@ -37,14 +37,10 @@ static void tally_rows(wr_page *p, const wr_tally *list, const char *what)
 {
   for (unsigned i = 0; i < WR_REASONS; i++) {
     if (!list[i].calls) continue;
-    wr_grid_row(&p->grid);
-    CELL(p, "%s", what);
-    CELL(p, "%s", reason_text(i));
-    CELL(p, "%s", COUNT(list[i].calls));
-    CELL(p, "%s", list[i].bytes ? BYTES(list[i].bytes) : "-");
-    CELL(p, "%s", list[i].ns ? DURATION(list[i].ns) : "-");
-    CELL(p, "%s", DURATION((uint64_t)(list[i].first > 0 ? list[i].first : 0)));
-    CELL(p, "%s", DURATION((uint64_t)(list[i].last > 0 ? list[i].last : 0)));
+    ROW(p, what, reason_text(i), COUNT(list[i].calls), list[i].bytes ? BYTES(list[i].bytes) : "-",
+        list[i].ns ? DURATION(list[i].ns) : "-",
+        DURATION((uint64_t)(list[i].first > 0 ? list[i].first : 0)),
+        DURATION((uint64_t)(list[i].last > 0 ? list[i].last : 0)));
   }
 }
 
@@ -61,7 +57,7 @@ static void print_reasons(wr_page *p, const wr_cache *c)
       !any_calls(c->given) && !any_calls(c->tainted))
     return;
   wr_page_begin(p, "lfrrrrr");
-  TITLES(p, "what", "why", "count", "bytes", "host time", "first", "last");
+  ROW(p, "what", "why", "count", "bytes", "host time", "first", "last");
   tally_rows(p, c->missed, "miss");
   tally_rows(p, c->left, "alloc by the driver");
   tally_rows(p, c->freed, "free by the driver");
@@ -139,12 +135,10 @@ static void print_unwritten(wr_page *p, const wr_cache *c, bool whole)
        OF(c->unwritten_copies, "copy", "copies"), BYTES(c->unwritten_bytes));
   if (!whole) return;
   wr_page_begin(p, "rrrrrf");
-  TITLES(p, "copies", "bytes", "first in block", "at", "bytes", "copied in");
+  ROW(p, "copies", "bytes", "first in block", "at", "bytes", "copied in");
   for (size_t i = 0; i < c->unwritten_count; i++) {
     const wr_unwritten *u = &c->unwritten[i];
-    wr_grid_row(&p->grid);
-    CELL(p, "%s", COUNT(u->copies));
-    CELL(p, "%s", BYTES(u->bytes));
+    ROW(p, COUNT(u->copies), BYTES(u->bytes));
     CELL(p, "0x%llx", (unsigned long long)u->block);
     CELL(p, "+%llu", (unsigned long long)u->offset);
     CELL(p, "%llu", (unsigned long long)u->first);
@@ -198,11 +192,8 @@ static void pool_row(wr_page *p, const wr_pool *x)
     CELL(p, "default");
   else
     CELL(p, "0x%llx%s", (unsigned long long)x->handle, x->ended ? ", destroyed" : "");
-  CELL(p, "%s", AMOUNT(x->reserved));
-  CELL(p, "%s", AMOUNT(x->reserved_peak));
-  CELL(p, "%s", AMOUNT(x->used));
-  CELL(p, "%s", AMOUNT(x->used_peak));
-  CELL(p, "%s", AMOUNT(wr_pool_keeps(x)));
+  CELLS(p, AMOUNT(x->reserved), AMOUNT(x->reserved_peak), AMOUNT(x->used), AMOUNT(x->used_peak),
+        AMOUNT(wr_pool_keeps(x)));
 }
 
 /* The driver's own, which are left to it in every mode. */
@@ -211,7 +202,7 @@ static void print_pools(wr_page *p, const wr_cache *c, size_t most)
   if (!c->pool_count) return;
   wr_page_line(p, false, "stream-ordered pools (cudaMallocAsync), the driver's own:");
   wr_page_begin(p, "rfrrrrr");
-  TITLES(p, "device", "pool", "reserved", "at most", "in use", "at most", "keeps idle at most");
+  ROW(p, "device", "pool", "reserved", "at most", "in use", "at most", "keeps idle at most");
   for (size_t i = 0; i < c->pool_count && i < most; i++)
     pool_row(p, &c->pools[i]);
   wr_page_end(p);

@@ -39,6 +39,12 @@ void wr_grid_cell(wr_grid *g, const char *format, ...)
   add_cell(g, text, 0);
 }
 
+void wr_grid_cells(wr_grid *g, const char *const *texts, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    wr_grid_cell(g, "%s", texts[i]);
+}
+
 void wr_grid_cell_kept(wr_grid *g, const char *head, const char *kept)
 {
   add_cell(g, wr_format("%s%s", head, kept), strlen(kept));

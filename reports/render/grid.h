@@ -28,6 +28,10 @@ typedef struct wr_grid { /* all zero: empty */
 
 void wr_grid_row(wr_grid *g); /* begins a row */
 void wr_grid_cell(wr_grid *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void wr_grid_cells(wr_grid *g, const char *const *texts, size_t count);
+#define WR_CELLS(grid, ...)                                                                        \
+  wr_grid_cells(grid, (const char *const[]){__VA_ARGS__},                                          \
+                sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 /* A cell of two parts, the second of which is never cut. */
 void wr_grid_cell_kept(wr_grid *g, const char *head, const char *kept);
 

@@ -106,13 +106,6 @@ void wr_page_begin(wr_page *p, const char *align)
   p->grid.align = align;
 }
 
-void wr_page_titles(wr_page *p, const char *const *names, size_t count)
-{
-  wr_grid_row(&p->grid);
-  for (size_t i = 0; i < count; i++)
-    wr_grid_cell(&p->grid, "%s", names[i]);
-}
-
 void wr_page_end(wr_page *p)
 {
   wr_grid_print(p->out, &p->grid, p->width, true, p->color);

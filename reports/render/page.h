@@ -43,12 +43,11 @@ bool wr_page_done(wr_page *p);
 
 /* A table: its columns (grid.h), its rows, its end. */
 void wr_page_begin(wr_page *p, const char *align);
-void wr_page_titles(wr_page *p, const char *const *names, size_t count);
 void wr_page_end(wr_page *p);
 
-#define TITLES(page, ...)                                                                          \
-  wr_page_titles(page, (const char *const[]){__VA_ARGS__},                                         \
-                 sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
-#define CELL(page, ...) wr_grid_cell(&(page)->grid, __VA_ARGS__)
+/* A row of texts; the first one has the titles. */
+#define ROW(page, ...)   (wr_grid_row(&(page)->grid), CELLS(page, __VA_ARGS__))
+#define CELLS(page, ...) WR_CELLS(&(page)->grid, __VA_ARGS__)
+#define CELL(page, ...)  wr_grid_cell(&(page)->grid, __VA_ARGS__)
 
 #endif

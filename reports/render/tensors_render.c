@@ -18,19 +18,14 @@ static void place_name(const wr_tensor_place *t, char out[32])
 static void places_json(wr_page *p, const wr_tensors *t)
 {
   wr_page_begin(p, "lrrrrrr");
-  TITLES(p, "where", "tensors", "bytes", "peak", "at", "tensors then", "live at exit");
+  ROW(p, "where", "tensors", "bytes", "peak", "at", "tensors then", "live at exit");
   for (size_t i = 0; i < t->count; i++) {
     const wr_tensor_place *x = &t->place[i];
     char where[32];
     place_name(x, where);
-    wr_grid_row(&p->grid);
-    CELL(p, "%s", where);
-    CELL(p, "%s", COUNT(x->made));
-    CELL(p, "%s", BYTES(x->made_bytes));
-    CELL(p, "%s", BYTES(x->peak_bytes));
-    CELL(p, "%s", DURATION((uint64_t)x->peak_at));
-    CELL(p, "%s", COUNT(x->peak_tensors));
-    CELL(p, "%s", x->end_tensors ? BYTES(x->end_bytes) : "-");
+    ROW(p, where, COUNT(x->made), BYTES(x->made_bytes), BYTES(x->peak_bytes),
+        DURATION((uint64_t)x->peak_at), COUNT(x->peak_tensors),
+        x->end_tensors ? BYTES(x->end_bytes) : "-");
   }
   wr_page_end(p);
 }
@@ -39,14 +34,12 @@ static void print_modules(wr_page *p, const wr_tensor_place *x, const char *wher
 {
   LINE(p, false, "%s, at the peak, by module", where);
   wr_page_begin(p, "frrr");
-  TITLES(p, "module", "tensors", "bytes", "share");
+  ROW(p, "module", "tensors", "bytes", "share");
   size_t n = x->module_count < MODULE_ROWS ? x->module_count : MODULE_ROWS;
   for (size_t i = 0; i < n; i++) {
-    wr_grid_row(&p->grid);
-    CELL(p, "%s", *x->modules[i].module ? x->modules[i].module : "(no module)");
-    CELL(p, "%s", COUNT(x->modules[i].tensors));
-    CELL(p, "%s", BYTES(x->modules[i].bytes));
-    CELL(p, "%s", wr_percent(x->modules[i].bytes, x->peak_bytes).text);
+    ROW(p, *x->modules[i].module ? x->modules[i].module : "(no module)",
+        COUNT(x->modules[i].tensors), BYTES(x->modules[i].bytes),
+        wr_percent(x->modules[i].bytes, x->peak_bytes).text);
   }
   wr_page_end(p);
   if (x->all_modules > n) LINE(p, false, "… and %zu more", x->all_modules - n);
@@ -56,7 +49,7 @@ static void tensors_json(wr_page *p, const wr_tensor_place *x, const char *where
 {
   LINE(p, false, "%s, at the peak, by tensor", where);
   wr_page_begin(p, "fllrr");
-  TITLES(p, "tensor", "shape", "dtype", "count", "bytes");
+  ROW(p, "tensor", "shape", "dtype", "count", "bytes");
   size_t n = x->tensor_count < TENSOR_ROWS ? x->tensor_count : TENSOR_ROWS;
   for (size_t i = 0; i < n; i++) {
     const wr_tensor_row *r = &x->tensors[i];
@@ -65,10 +58,7 @@ static void tensors_json(wr_page *p, const wr_tensor_place *x, const char *where
       CELL(p, "%s", r->name);
     else
       CELL(p, *r->module ? "(made in %s)" : "(no name)%s", r->module);
-    CELL(p, "%s", r->shape);
-    CELL(p, "%s", r->dtype);
-    CELL(p, "%s", COUNT(r->tensors));
-    CELL(p, "%s", BYTES(r->bytes));
+    CELLS(p, r->shape, r->dtype, COUNT(r->tensors), BYTES(r->bytes));
   }
   wr_page_end(p);
   if (x->all_tensors > n) LINE(p, false, "… and %zu more", x->all_tensors - n);

@@ -75,10 +75,9 @@ static void process_line(wr_page *p, const wr_process_row *x)
   end_text(x, how, sizeof(how));
   wr_grid_row(&p->grid);
   CELL(p, "%lld", (long long)x->pid);
-  CELL(p, "%s", x->events ? COUNT(x->events) : "none");
-  CELL(p, "%s", x->ended ? DURATION((uint64_t)(x->end - x->start)) : "-");
-  CELL(p, "%s", how);
-  CELL(p, "%s", *x->command ? x->command : x->exe);
+  CELLS(p, x->events ? COUNT(x->events) : "none",
+        x->ended ? DURATION((uint64_t)(x->end - x->start)) : "-", how,
+        *x->command ? x->command : x->exe);
 }
 
 /* A tree can be a shell's: those with CUDA calls are shown, the others counted. */
@@ -89,7 +88,7 @@ static void print_processes(wr_page *p)
   if (m->process_count < 2) return;
   wr_page_heading(p, "Processes", NULL);
   wr_page_begin(p, "rrrlf");
-  TITLES(p, "pid", "events", "time", "ended", "command");
+  ROW(p, "pid", "events", "time", "ended", "command");
   for (size_t i = 0; i < m->process_count; i++) {
     if (!m->processes[i].events)
       quiet++;
@@ -120,31 +119,22 @@ static void print_transfers(wr_page *p)
   wr_page_heading(p, "Transfers",
                   "speed: by host time, of calls that return when the copy is done");
   wr_page_begin(p, "lrrrr");
-  TITLES(p, "from → to", "copies", "bytes", "mean", "speed");
+  ROW(p, "from → to", "copies", "bytes", "mean", "speed");
   for (size_t i = 0; i < m->route_count && i < ROUTE_ROWS; i++) {
     const wr_route *r = &m->routes[i];
     char from[24], to[24];
     device_text(r->src, from), device_text(r->dst, to);
     wr_grid_row(&p->grid);
     CELL(p, "%s → %s", from, to);
-    CELL(p, "%s", COUNT(r->calls));
-    CELL(p, "%s", BYTES(r->bytes));
-    CELL(p, "%s", BYTES(r->bytes / r->calls));
-    CELL(p, "%s", wr_speed(r->timed_bytes, r->timed_ns).text);
+    CELLS(p, COUNT(r->calls), BYTES(r->bytes), BYTES(r->bytes / r->calls),
+          wr_speed(r->timed_bytes, r->timed_ns).text);
   }
   if (t->other_copy_calls) {
-    wr_grid_row(&p->grid);
-    CELL(p, "unknown");
-    CELL(p, "%s", COUNT(t->other_copy_calls));
-    CELL(p, "%s", BYTES(t->other_copy_bytes));
+    ROW(p, "unknown", COUNT(t->other_copy_calls), BYTES(t->other_copy_bytes));
   }
   if (t->memset_calls) {
-    wr_grid_row(&p->grid);
-    CELL(p, "memset");
-    CELL(p, "%s", COUNT(t->memset_calls));
-    CELL(p, "%s", BYTES(t->memset_bytes));
-    CELL(p, "%s", BYTES(t->memset_bytes / t->memset_calls));
-    CELL(p, "-");
+    ROW(p, "memset", COUNT(t->memset_calls), BYTES(t->memset_bytes),
+        BYTES(t->memset_bytes / t->memset_calls), "-");
   }
   wr_page_end(p);
   if (m->route_count > ROUTE_ROWS)
@@ -179,12 +169,9 @@ static void device_rows(wr_page *p)
     if (!m->devices[i].seen || !(d->alloc_calls || d->free_calls)) continue;
     wr_grid_row(&p->grid);
     CELL(p, m->devices[i].name ? "GPU %d %s" : "GPU %d", i, m->devices[i].name);
-    CELL(p, "%s", COUNT(d->alloc_calls));
-    CELL(p, "%s", BYTES(d->alloc_bytes));
-    CELL(p, "%s", COUNT(d->free_calls));
-    CELL(p, "%s", BYTES(d->peak_bytes));
-    CELL(p, "%s", DURATION(d->peak_at_ns));
-    CELL(p, "%s", d->live_at_exit_bytes ? BYTES(d->live_at_exit_bytes) : "0");
+    CELLS(p, COUNT(d->alloc_calls), BYTES(d->alloc_bytes), COUNT(d->free_calls),
+          BYTES(d->peak_bytes), DURATION(d->peak_at_ns),
+          d->live_at_exit_bytes ? BYTES(d->live_at_exit_bytes) : "0");
   }
 }
 
@@ -222,23 +209,15 @@ static void print_memory(wr_page *p)
   if (!t->alloc_calls && !t->free_calls && !t->pinned_alloc_calls && !t->register_calls) return;
   wr_page_heading(p, "Memory", NULL);
   wr_page_begin(p, "frrrrrr");
-  TITLES(p, "where", "allocs", "bytes", "frees", "peak", "at", "live at exit");
+  ROW(p, "where", "allocs", "bytes", "frees", "peak", "at", "live at exit");
   device_rows(p);
   if (t->pinned_alloc_calls) {
-    wr_grid_row(&p->grid);
-    CELL(p, "host, pinned");
-    CELL(p, "%s", COUNT(t->pinned_alloc_calls));
-    CELL(p, "%s", BYTES(t->pinned_alloc_bytes));
-    CELL(p, "%s", COUNT(t->pinned_free_calls));
-    CELL(p, "%s", BYTES(t->pinned_peak_bytes));
-    CELL(p, "-");
-    CELL(p, "%s", t->pinned_live_at_exit_bytes ? BYTES(t->pinned_live_at_exit_bytes) : "0");
+    ROW(p, "host, pinned", COUNT(t->pinned_alloc_calls), BYTES(t->pinned_alloc_bytes),
+        COUNT(t->pinned_free_calls), BYTES(t->pinned_peak_bytes), "-",
+        t->pinned_live_at_exit_bytes ? BYTES(t->pinned_live_at_exit_bytes) : "0");
   }
   if (t->register_calls) {
-    wr_grid_row(&p->grid);
-    CELL(p, "host, registered");
-    CELL(p, "%s", COUNT(t->register_calls));
-    CELL(p, "%s", BYTES(t->register_bytes));
+    ROW(p, "host, registered", COUNT(t->register_calls), BYTES(t->register_bytes));
   }
   wr_page_end(p);
   print_reserved(t->weir_reserved_peak_bytes, t->weir_pinned_reserved_peak_bytes, p);
@@ -257,13 +236,8 @@ static void wait_row(wr_page *p, const wr_api_row *a, bool implicit)
 {
   uint64_t calls = implicit ? a->implicit_calls : a->sync_calls;
   uint64_t ns = implicit ? a->implicit_ns : a->sync_ns;
-  wr_grid_row(&p->grid);
-  CELL(p, "%s", a->name);
-  CELL(p, "%s", implicit ? "implicit" : "explicit");
-  CELL(p, "%s", COUNT(calls));
-  CELL(p, "%s", DURATION(ns));
-  CELL(p, "%s", DURATION(ns / calls));
-  CELL(p, "%s", wr_percent(ns, had_time(p->m)).text);
+  ROW(p, a->name, implicit ? "implicit" : "explicit", COUNT(calls), DURATION(ns),
+      DURATION(ns / calls), wr_percent(ns, had_time(p->m)).text);
 }
 
 /* Functions by the time they waited, the longest first. */
@@ -305,8 +279,8 @@ static void print_waiting(wr_page *p)
   wr_page_heading(p, "Waiting for a device", aside);
   wr_page_begin(p, "fl"
                    "rrrr");
-  TITLES(p, "function", "kind", "calls", "host time", "mean",
-         t->threads > 1 ? "of thread time" : "of the run");
+  ROW(p, "function", "kind", "calls", "host time", "mean",
+      t->threads > 1 ? "of thread time" : "of the run");
   for (int implicit = 0; implicit < 2; implicit++) {
     size_t n = by_waits(m, implicit, sorted);
     for (size_t i = 0; i < n && i < WAIT_ROWS; i++)
@@ -362,12 +336,8 @@ static void function_cells(wr_page *p, const function_row *r)
 {
   wr_grid_row(&p->grid);
   CELL(p, r->init ? "initialisation, in %s" : "%s", r->of->name);
-  CELL(p, "%s", COUNT(r->calls));
-  CELL(p, "%s", r->errors ? COUNT(r->errors) : "-");
-  CELL(p, "%s", r->bytes ? BYTES(r->bytes) : "-");
-  CELL(p, "%s", DURATION(r->ns));
-  CELL(p, "%s", DURATION(r->ns / r->calls));
-  CELL(p, "%s", DURATION(r->longest));
+  CELLS(p, COUNT(r->calls), r->errors ? COUNT(r->errors) : "-", r->bytes ? BYTES(r->bytes) : "-",
+        DURATION(r->ns), DURATION(r->ns / r->calls), DURATION(r->longest));
 }
 
 static void print_functions(wr_page *p)
@@ -380,7 +350,7 @@ static void print_functions(wr_page *p)
                   m->total.launches ? OF(m->total.launches, "kernel launch", "kernel launches")
                                     : NULL);
   wr_page_begin(p, "frrrrrr");
-  TITLES(p, "function", "calls", "failed", "bytes", "host time", "mean", "longest");
+  ROW(p, "function", "calls", "failed", "bytes", "host time", "mean", "longest");
   for (size_t i = 0; i < n && i < API_ROWS; i++)
     function_cells(p, &rows[i]);
   wr_page_end(p);

@@ -221,12 +221,10 @@ static void mode_row(const comparison *c, wr_grid *g, unsigned m)
   spread time = OF(c, m, duration_ns);
   uint64_t hits = OF(c, m, hits).median, misses = OF(c, m, misses).median;
   wr_grid_row(g);
-  wr_grid_cell(g, "%s", compare_modes[m]);
-  wr_grid_cell(g, "%s", wr_duration(time.median).text);
+  WR_CELLS(g, compare_modes[m], wr_duration(time.median).text);
   wr_grid_cell(g, "%s – %s", wr_duration(time.least).text, wr_duration(time.most).text);
   if (m == COMPARE_BARE) {
-    for (int i = 0; i < 6; i++)
-      wr_grid_cell(g, "-");
+    WR_CELLS(g, "-", "-", "-", "-", "-", "-");
     return;
   }
   ratio r = ratio_of(c, m);
@@ -235,17 +233,14 @@ static void mode_row(const comparison *c, wr_grid *g, unsigned m)
     wr_grid_cell(g, "%.2f – %.2f", r.low, r.high);
   else
     wr_grid_cell(g, "-");
-  wr_grid_cell(g, "%s", wr_count(OF(c, m, waits).median).text);
-  wr_grid_cell(g, "%s", wr_duration(OF(c, m, wait_ns).median).text);
-  wr_grid_cell(g, "%s", wr_bytes(OF(c, m, peak_bytes).median).text);
-  wr_grid_cell(g, "%s", hits + misses ? wr_percent(hits, hits + misses).text : "-");
+  WR_CELLS(g, wr_count(OF(c, m, waits).median).text, wr_duration(OF(c, m, wait_ns).median).text,
+           wr_bytes(OF(c, m, peak_bytes).median).text,
+           hits + misses ? wr_percent(hits, hits + misses).text : "-");
 }
 
 void compare_print_text(const comparison *c)
 {
   char confidence[32] = "interval";
-  const char *const titles[] = {"mode",  "time",   "from – to",   "of bare", confidence,
-                                "waits", "waited", "peak memory", "hits"};
   wr_grid *g = cmd_alloc(sizeof *g);
   char text[320], end[64];
   if (c->runs > 1)
@@ -262,8 +257,8 @@ void compare_print_text(const comparison *c)
   if (c->end) printf("The program ended with %s.\n", end);
   g->align = "lrrrrrrrr";
   wr_grid_row(g);
-  for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-    wr_grid_cell(g, "%s", titles[i]);
+  WR_CELLS(g, "mode", "time", "from – to", "of bare", confidence, "waits", "waited", "peak memory",
+           "hits");
   for (unsigned m = 0; m < COMPARE_MODES; m++)
     mode_row(c, g, m);
   wr_grid_print(stdout, g, 100, true, false);
