@@ -6,18 +6,18 @@
 
 enum { PAIRS = 9 }; /* the rows' notes say it */
 
-/* What children run with beside their arguments. */
-static const char *mode = "observe", *const *extra; /* extra: NAME=VALUE words, NULL ends */
+static const char *const *extra; /* NAME=VALUE words that children run with; NULL ends */
 
-/* One child that runs `calls` with three or four arguments, under weir run or plainly. */
-static bool run_calls(double *value, bool under, const char *stacks, const char *const *args)
+/* One child that runs `calls` with three or four arguments, under weir run in a mode or plainly
+ * (NULL). */
+static bool run_calls(double *value, const char *mode, const char *stacks, const char *const *args)
 {
   const char *argv[29];
   int n = 0;
   argv[n++] = "env";
   for (int i = 0; extra && extra[i]; i++)
     argv[n++] = extra[i];
-  if (under) {
+  if (mode) {
     argv[n++] = bench_text("%s/bin/weir", bench_build);
     argv[n++] = "run";
     argv[n++] = "--sim";
@@ -37,14 +37,16 @@ static bool run_calls(double *value, bool under, const char *stacks, const char 
   return bench_run(value, NULL, NULL, argv);
 }
 
-/* Interleaved pairs; medians, and the median of the pairs' differences. */
-static bool compare(measured *m, const char *stacks, const char *const *args, double *difference)
+/* Interleaved pairs, in `mode` and in `base` (NULL: plainly); medians, and the median of the pairs'
+ * differences. */
+static bool compare(measured *m, const char *base, const char *mode, const char *stacks,
+                    const char *const *args, double *difference)
 {
   double without[PAIRS], with[PAIRS], added[PAIRS];
   for (int i = 0; i < PAIRS; i++) {
     bool first = i & 1; /* who goes first alternates too */
-    if (!run_calls(first ? &with[i] : &without[i], first, stacks, args) ||
-        !run_calls(first ? &without[i] : &with[i], !first, stacks, args)) {
+    if (!run_calls(first ? &with[i] : &without[i], first ? mode : base, stacks, args) ||
+        !run_calls(first ? &without[i] : &with[i], first ? base : mode, stacks, args)) {
       m->failed = true;
       return false;
     }
@@ -58,12 +60,12 @@ static bool compare(measured *m, const char *stacks, const char *const *args, do
 
 static void measure_added(measured *m, const row *r)
 {
-  (void)compare(m, "off", r->args, &m->value);
+  (void)compare(m, NULL, "observe", "off", r->args, &m->value);
 }
 
 static void added_with_stacks(measured *m, const row *r)
 {
-  (void)compare(m, "32", r->args, &m->value);
+  (void)compare(m, NULL, "observe", "32", r->args, &m->value);
 }
 
 /* What an allocation with its free takes more than two calls: what is remembered of the block, and
@@ -71,7 +73,7 @@ static void added_with_stacks(measured *m, const row *r)
 static void measure_alloc_pair(measured *m, const row *r)
 {
   const char *const args[] = {"pair", "120", "3000", r->args[0], NULL};
-  if (compare(m, "off", args, &m->value))
+  if (compare(m, NULL, "observe", "off", args, &m->value))
     (void)snprintf(m->note, sizeof m->note,
                    "ns a cuMemAlloc with its cuMemFree, less two cuEventQuery, %d pairs", PAIRS);
 }
@@ -81,42 +83,23 @@ static void rerouted(measured *m, const row *r)
 {
   const char *const args[] = {r->args[0], "100", "10000", NULL};
   double difference;
-  mode = r->args[1];
-  if (compare(m, "off", args, &difference)) {
+  if (compare(m, NULL, r->args[1], "off", args, &difference)) {
     m->value = m->with;
     (void)snprintf(m->note, sizeof m->note,
                    "ns a call, all of it, event included; %s; the software device's own beside",
-                   mode);
+                   r->args[1]);
   }
-  mode = "observe";
 }
 
-/* What `other` adds to a call that queues work against observe: all of it is the tracking. */
-static bool tracking(measured *m, const char *other, double *difference)
-{
-  const char *const args[] = {"work", "100", "2000", "20000", NULL};
-  double without[PAIRS], with[PAIRS], each[PAIRS];
-  for (int i = 0; i < PAIRS; i++)
-    for (int k = 0; k < 2; k++) {
-      bool observe = (i ^ k) & 1; /* who goes first alternates */
-      mode = observe ? "observe" : other;
-      m->failed |= !run_calls(observe ? &without[i] : &with[i], true, "off", args);
-    }
-  mode = "observe";
-  for (int i = 0; i < PAIRS && !m->failed; i++)
-    each[i] = with[i] - without[i];
-  if (m->failed) return false;
-  m->without = bench_median(without, PAIRS);
-  m->with = bench_median(with, PAIRS);
-  *difference = bench_median(each, PAIRS);
-  return true;
-}
-
+/* What a mode adds to a call that queues work against observe: all of it is the tracking. */
 static void tracked(measured *m, const row *r)
 {
-  (void)r;
+  const char *const args[] = {"work", "100", "2000", "20000", NULL};
   double strict, relaxed;
-  if (!tracking(m, "strict", &strict) || !tracking(m, "relaxed", &relaxed)) return;
+  (void)r;
+  if (!compare(m, "observe", "strict", "off", args, &strict) ||
+      !compare(m, "observe", "relaxed", "off", args, &relaxed))
+    return;
   m->value = strict > relaxed ? strict : relaxed;
   (void)snprintf(m->note, sizeof m->note,
                  "ns a call that queues nothing in a stream: observe, relaxed; added: strict %.1f, "
@@ -128,11 +111,9 @@ static void tracked(measured *m, const row *r)
 static void staged(measured *m, const row *r, const char *const *links)
 {
   double difference;
-  mode = "strict";
   extra = links;
-  if (compare(m, "off", r->args, &difference)) m->value = m->with / m->without;
+  if (compare(m, NULL, "strict", "off", r->args, &difference)) m->value = m->with / m->without;
   extra = NULL;
-  mode = "observe";
 }
 
 /* A link as PCIe 4's behind a host that copies slowly. */
@@ -165,7 +146,8 @@ static void program(measured *m, const row *r)
   char rounds_text[32]; /* lives through all pairs, which a bench_text() would not */
   (void)snprintf(rounds_text, sizeof rounds_text, "%.0f", rounds);
   const char *const args[] = {"program", "100000", rounds_text, NULL};
-  if (compare(m, "32", args, &difference)) m->value = 100 * difference / m->without;
+  if (compare(m, NULL, "observe", "32", args, &difference))
+    m->value = 100 * difference / m->without;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -181,7 +163,7 @@ static bool run_forks(fork_cost *cost, bool under, const char *at_once)
 {
   const char *const args[] = {"forks", bench_text("%d", FORKS), at_once, NULL};
   double begin = bench_now(), in_program;
-  if (!run_calls(&in_program, under, "32", args)) return false;
+  if (!run_calls(&in_program, under ? "observe" : NULL, "32", args)) return false;
   cost->wall = (bench_now() - begin) * 1e3 / FORKS;
   cost->cpu = bench_cpu_seconds * 1e3 / FORKS;
   return true;
