@@ -130,22 +130,9 @@ bench: ## set the machine up, build, measure the targets; prints a table, writes
 	@$(MAKE) bench-build
 	@$(O)/bench/bench "$(abspath $(O))" "$(BENCH_JSON)" $(ROWS)
 
-bench-build: all $(addprefix $(O)/bench/,bench calls alloc tensor gpu gpu_tensor)
+bench-build: all $(addprefix $(O)/bench/,bench calls) $(BENCH_WEIR)
 
 .PHONY: bench bench-build
-
-# The allocator on a real device, and the driver's own ways beside it.
-$(O)/bench/gpu: $(OBJ)/tools/bench/gpu.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -ldl -lpthread
-
-EXTRA_tools/bench/gpu.c = $(CUDAINC) -Wno-pedantic
-
-$(O)/bench/gpu_tensor: $(OBJ)/tools/bench/gpu_tensor.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -ldl
 
 # The picture in README.md: a real report, drawn. The program lies in /tmp so that no one's folders show.
 picture: all
@@ -156,18 +143,16 @@ picture: all
 
 .PHONY: picture
 
-# The allocator linked as a program links it: libweir.so, through its exported functions.
-$(O)/bench/alloc: $(call objs,tools/bench/alloc.c tests/memory/fake.c) $(LIB)/libweir.so
+# What measures the library is linked as a program links it: libweir.so, through its exported functions.
+BENCH_WEIR := $(addprefix $(O)/bench/,alloc tensor gpu gpu_tensor)
+
+$(O)/bench/alloc: $(call objs,tests/memory/fake.c)
+$(O)/bench/gpu $(O)/bench/gpu_tensor: $(LIB)/libweir-cuda.so
+$(BENCH_WEIR): $(O)/bench/%: $(OBJ)/tools/bench/%.o $(LIB)/libweir.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -ldl -lpthread
 
 EXTRA_tools/bench/alloc.c = -Wno-pedantic
-
-# Tensors, the same way. The loop it compares with is vectorised.
-$(O)/bench/tensor: $(OBJ)/tools/bench/tensor.o $(LIB)/libweir.so
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -ldl
-
-EXTRA_tools/bench/tensor.c = -O3
+EXTRA_tools/bench/gpu.c = $(CUDAINC) -Wno-pedantic
+EXTRA_tools/bench/tensor.c = -O3# the loop it compares with is vectorised
