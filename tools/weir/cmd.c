@@ -235,6 +235,14 @@ static bool take_short(parse *p, const char *word)
   return false;
 }
 
+bool cmd_take_format(const cmd *c, const char *value, bool *json)
+{
+  *json = !strcmp(value, "json");
+  if (*json || !strcmp(value, "text")) return true;
+  cmd_usage(c, "there is no format '%s': text or json", value);
+  return false;
+}
+
 int cmd_parse(const cmd *c, int argc, char **argv, bool stop_at_word, cmd_on_option on_option,
               void *context)
 {

@@ -39,11 +39,11 @@ typedef bool (*cmd_on_option)(const cmd *c, size_t at, const char *value, void *
 
 struct cmd {
   const char *name;
-  const char *synopsis; /* what follows the name in a usage line */
-  const char *summary;  /* one line */
-  const char *details;  /* paragraphs of `weir help NAME`, or NULL */
-  const cmd_option *options;
-  bool hidden; /* for other parts of Weir, not for people: left out of the list */
+  const char *synopsis;      /* what follows the name in a usage line */
+  const char *summary;       /* one line */
+  const char *details;       /* paragraphs of `weir help NAME`, or NULL */
+  const cmd_option *options; /* NULL: it has none, and is parsed without cmd_on_option */
+  bool hidden;               /* for other parts of Weir, not for people: left out of the list */
   int (*run)(const cmd *c, int argc, char **argv); /* argv[0] is the name */
 };
 
@@ -57,6 +57,9 @@ const cmd *cmd_find(const char *name);
  * and gives 0. Else returns the index of the first operand, or -1 after a sentence on stderr. */
 int cmd_parse(const cmd *c, int argc, char **argv, bool stop_at_word, cmd_on_option on_option,
               void *context);
+
+/* The value of --format text|json; false after cmd_usage() when it is neither. */
+bool cmd_take_format(const cmd *c, const char *value, bool *json);
 
 /* Prints the help of a command on stdout. */
 void cmd_print_help(const cmd *c);

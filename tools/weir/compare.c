@@ -61,10 +61,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     w->c.runs = (unsigned)n;
     return true;
   case OPT_FORMAT:
-    w->json = !strcmp(value, "json");
-    if (w->json || !strcmp(value, "text")) return true;
-    cmd_usage(c, "there is no format '%s': text or json", value);
-    return false;
+    return cmd_take_format(c, value, &w->json);
   default:
     w->sim = true;
     w->sim_devices = value;

@@ -7,8 +7,6 @@
 #include "tools/weir/cmd.h"
 #include "tools/weir/commands.h"
 
-static const cmd_option no_options[] = {{NULL, 0, CMD_ARG_NONE, NULL, NULL}};
-
 const cmd cmd_commands[] = {
     {"run",
      "[-o FILE] [--force] [--sim[=N]] [--mode=observe] [--stacks=off|N] [--no-wait] -- PROGRAM "
@@ -54,9 +52,9 @@ const cmd cmd_commands[] = {
      "TRACE is whatever weir replay reads. memory_viz opens the snapshot; older copies of it want\n"
      "a pickle, which pytorch-pickle is.",
      export_options, false, export_main},
-    {"version", "", "Print the versions of weir and of what it is built on", NULL, no_options,
-     false, version_main},
-    {"help", "[COMMAND]", "Print this list, or how a command is used", NULL, no_options, false,
+    {"version", "", "Print the versions of weir and of what it is built on", NULL, NULL, false,
+     version_main},
+    {"help", "[COMMAND]", "Print this list, or how a command is used", NULL, NULL, false,
      help_main},
     {"collect", "--spool-dir DIR [--output FILE] [--pid PID]",
      "Collect the spools of a folder into a trace until their programs have ended",
@@ -64,12 +62,6 @@ const cmd cmd_commands[] = {
      true, collect_main},
     {NULL, NULL, NULL, NULL, NULL, false, NULL},
 };
-
-static bool no_option(const cmd *c, size_t at, const char *value, void *context)
-{
-  (void)c, (void)at, (void)value, (void)context;
-  return true;
-}
 
 static void print_commands(void)
 {
@@ -85,7 +77,7 @@ static void print_commands(void)
 
 int help_main(const cmd *c, int argc, char **argv)
 {
-  int at = cmd_parse(c, argc, argv, false, no_option, NULL);
+  int at = cmd_parse(c, argc, argv, false, NULL, NULL);
   if (at < 1) return at ? CMD_USAGE : 0;
   if (argc - at > 1) return cmd_usage(c, "weir help takes one command, not %d", argc - at);
   if (argc - at == 0) {

@@ -90,10 +90,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     r->svg = value;
     return true;
   default:
-    r->json = !strcmp(value, "json");
-    if (r->json || !strcmp(value, "text")) return true;
-    cmd_usage(c, "there is no format '%s': text or json", value);
-    return false;
+    return cmd_take_format(c, value, &r->json);
   }
 }
 

@@ -29,10 +29,9 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   report_settings *o = context;
   long n;
   if (at == OPT_FORMAT) {
-    o->format = strcmp(value, "json") ? WEIR_REPORT_TEXT : WEIR_REPORT_JSON;
-    if (!strcmp(value, "json") || !strcmp(value, "text")) return true;
-    cmd_usage(c, "there is no format '%s': text or json", value);
-    return false;
+    bool json, good = cmd_take_format(c, value, &json);
+    o->format = json ? WEIR_REPORT_JSON : WEIR_REPORT_TEXT;
+    return good;
   }
   if (at == OPT_SYMBOLS) {
     o->symbols = value;
@@ -109,10 +108,7 @@ int report_main(const cmd *c, int argc, char **argv)
   ask_terminal(&o);
   weir_status status = kind->print(stdout, argv[at], &o);
   free(folder);
-  if (status != WEIR_OK) {
-    (void)fflush(stdout);
-    cmd_say("%s.", weir_error_message());
-    return CMD_FAILED;
-  }
-  return 0;
+  if (!status) return 0;
+  (void)fflush(stdout);
+  return cmd_failed();
 }

@@ -9,15 +9,9 @@
 #include "core/weir.h"
 #include "tools/weir/commands.h"
 
-static bool no_option(const cmd *c, size_t at, const char *value, void *context)
-{
-  (void)c, (void)at, (void)value, (void)context;
-  return true;
-}
-
 int version_main(const cmd *c, int argc, char **argv)
 {
-  int at = cmd_parse(c, argc, argv, false, no_option, NULL);
+  int at = cmd_parse(c, argc, argv, false, NULL, NULL);
   if (at < 1) return at ? CMD_USAGE : 0;
   if (at < argc) return cmd_usage(c, "weir version takes no argument, not '%s'", argv[at]);
   printf("weir %s\n", WEIR_VERSION);
