@@ -221,6 +221,9 @@ spool_header *spool_current(void);
  * epoch (a writer, a recorded module map) is stale. Never 0 once a spool was opened. */
 uint32_t spool_fork_epoch(void);
 
+/* When a process started, in clock ticks since boot (field 22 of /proc/PID/stat); 0: it is gone. */
+uint64_t spool_start_time(uint32_t pid);
+
 /* Marks the spool closed and takes a last clock pair. The mapping stays, for late threads. */
 void spool_close(void);
 

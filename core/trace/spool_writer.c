@@ -236,9 +236,8 @@ static bool make_path(char *out, const char *directory, uint32_t pid, unsigned n
   return true;
 }
 
-/* Field 22 of a process's stat; the name in field 2 may hold anything, so counting starts behind
- * it. */
-static uint64_t start_time_of(uint32_t pid)
+/* Field 22; the name in field 2 may hold anything, so counting starts behind it. */
+uint64_t spool_start_time(uint32_t pid)
 {
   char text[1024], path[48];
   uint64_t value = 0;
@@ -312,7 +311,7 @@ static void fill_header(spool_header *h, const spool_options *options)
   h->api_hash = options->api_hash;
   h->pid = pid_of(options);
   h->ppid = (uint32_t)getppid();
-  h->start_time = start_time_of(h->pid);
+  h->start_time = spool_start_time(h->pid);
   h->pid_namespace = origin.pid_namespace = pid_namespace();
   origin.pid = h->pid;
   clock_gettime(CLOCK_REALTIME, &now);

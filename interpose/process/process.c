@@ -11,7 +11,6 @@
  *
  * Nothing of ours runs CUDA at exit or in a child, no descriptor stays open, and errno is kept. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -84,25 +83,6 @@ static struct {
 /* ---- options ----------------------------------------------------------------------------------
  */
 
-/* Start of a process (field 22 of its stat, clock ticks since boot), 0 when it is not there. */
-static uint64_t start_time(const char *stat_path)
-{
-  char text[1024];
-  uint64_t value = 0;
-  long n, fd = syscall(SYS_openat, AT_FDCWD, stat_path, O_RDONLY | O_CLOEXEC);
-
-  if (fd < 0) return 0;
-  n = syscall(SYS_read, fd, text, sizeof text - 1);
-  syscall(SYS_close, fd);
-  text[n < 0 ? 0 : n] = 0;
-  char *p = strrchr(text, ')');
-  for (int field = 2; p && field < 22; field++)
-    p = strchr(p + 1, ' ');
-  for (p = p ? p + 1 : NULL; p && *p >= '0' && *p <= '9'; p++)
-    value = value * 10 + (uint64_t)(*p - '0');
-  return value;
-}
-
 /* What is no answer means yes: who asks at all has something to hide. */
 static bool read_redact_option(void)
 {
@@ -168,7 +148,7 @@ static void choose_directory(void)
   if (root && *root) place = root;
   if (snprintf(life.directory, sizeof life.directory, "%s/weir-%u-%d-%llu-%016llx", place,
                (unsigned)geteuid(), (int)getpid(),
-               (unsigned long long)start_time("/proc/self/stat"),
+               (unsigned long long)spool_start_time((uint32_t)getpid()),
                random_part()) >= (int)sizeof life.directory) {
     life.directory[0] = 0;
     return;
@@ -225,13 +205,11 @@ static int tree_root(void)
   unsigned long long started;
   unsigned uid;
   int pid;
-  char path[32];
   const char *name = strrchr(life.directory, '/');
 
-  if (name && sscanf(name, "/weir-%u-%d-%llu", &uid, &pid, &started) == 3) {
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (start_time(path) == started) return pid;
-  }
+  if (name && sscanf(name, "/weir-%u-%d-%llu", &uid, &pid, &started) == 3 &&
+      spool_start_time((uint32_t)pid) == started)
+    return pid;
   return (int)getpid();
 }
 
