@@ -101,6 +101,13 @@ void *cmd_alloc(size_t bytes)
   return check_memory(calloc(1, bytes));
 }
 
+void *cmd_grow(void *array, unsigned *room, unsigned count, size_t size)
+{
+  if (count < *room) return array;
+  *room = *room ? *room * 2 : 16;
+  return check_memory(reallocarray(array, *room, size));
+}
+
 char *cmd_format(const char *format, ...)
 {
   va_list args;

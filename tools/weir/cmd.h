@@ -95,4 +95,7 @@ char *cmd_sibling(const char *relative);
 char *cmd_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *cmd_alloc(size_t bytes); /* zeroed, never NULL */
 
+/* Room in an array for one more than `count` elements of `size` bytes; the array, moved or not. */
+void *cmd_grow(void *array, unsigned *room, unsigned count, size_t size);
+
 #endif

@@ -231,13 +231,7 @@ static bool is_known_spool(const collector *c, const char *name)
 
 static void add_spool(collector *c, const char *name)
 {
-  if (c->count == c->room) {
-    c->room = c->room ? c->room * 2 : 16;
-    spool *more = cmd_alloc(c->room * sizeof *more);
-    if (c->count) memcpy(more, c->spools, c->count * sizeof *more);
-    free(c->spools);
-    c->spools = more;
-  }
+  c->spools = cmd_grow(c->spools, &c->room, c->count, sizeof *c->spools);
   spool *s = &c->spools[c->count++];
   *s = (spool){.path = cmd_format("%s/%s", c->dir, name), .pidfd = -1, .detail = -1};
   s->name = s->path + strlen(c->dir) + 1;

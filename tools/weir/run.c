@@ -225,13 +225,7 @@ static void note_reaped(run *r, const siginfo_t *si, uint64_t start_time)
     r->ended = true;
     r->end = e;
   }
-  if (r->count == r->room) {
-    r->room = r->room ? r->room * 2 : 16;
-    reaped *more = cmd_alloc(r->room * sizeof *more);
-    if (r->count) memcpy(more, r->others, r->count * sizeof *more);
-    free(r->others);
-    r->others = more;
-  }
+  r->others = cmd_grow(r->others, &r->room, r->count, sizeof *r->others);
   r->others[r->count++] = e;
 }
 

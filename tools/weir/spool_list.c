@@ -58,13 +58,7 @@ static int spool_entry(const struct dirent *e)
 /* `path` becomes the list's. */
 static void list_add(spool_list *l, char *path)
 {
-  if (l->count == l->room) {
-    l->room = l->room ? l->room * 2 : 64;
-    char **more = cmd_alloc(l->room * sizeof *more);
-    if (l->count) memcpy(more, l->path, l->count * sizeof *more);
-    free(l->path);
-    l->path = more;
-  }
+  l->path = cmd_grow(l->path, &l->room, l->count, sizeof *l->path);
   l->path[l->count++] = path;
 }
 
