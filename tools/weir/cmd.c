@@ -209,7 +209,13 @@ static bool take_option(parse *p, const cmd_option *o, const char *given, const 
     }
     given = p->argv[++p->at];
   }
-  return p->on_option(p->c, (size_t)(o - p->c->options), given, p->context);
+  char *member = o->sets ? (char *)p->context + o->sets - 1 : NULL;
+  if (!member) return p->on_option(p->c, (size_t)(o - p->c->options), given, p->context);
+  if (o->arg == CMD_ARG_NONE)
+    *(bool *)(void *)member = true;
+  else
+    *(const char **)(void *)member = given;
+  return true;
 }
 
 static bool take_long(parse *p, const char *word)

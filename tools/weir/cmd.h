@@ -29,11 +29,16 @@ typedef struct cmd_option {
   cmd_arg arg;       /* OPTIONAL takes --name=VALUE only */
   const char *value; /* name of the value in help */
   const char *help;  /* one line */
+  size_t sets;       /* CMD_SETS(); 0: cmd_on_option takes it */
 } cmd_option;
+
+/* An option that sets a member of the command's context, which is `type`: a bool where it takes no
+ * value, else a const char *. */
+#define CMD_SETS(type, member) (1 + offsetof(type, member))
 
 typedef struct cmd cmd;
 
-/* What parsing calls for each option: `at` is its row, `value` its value or NULL. Returns false
+/* What parsing calls for each other option: `at` is its row, `value` its value or NULL. Returns false
  * after cmd_usage() when the value is no good. */
 typedef bool (*cmd_on_option)(const cmd *c, size_t at, const char *value, void *context);
 
@@ -42,7 +47,7 @@ struct cmd {
   const char *synopsis;      /* what follows the name in a usage line */
   const char *summary;       /* one line */
   const char *details;       /* paragraphs of `weir help NAME`, or NULL */
-  const cmd_option *options; /* NULL: it has none, and is parsed without cmd_on_option */
+  const cmd_option *options; /* NULL: it has none */
   bool hidden;               /* for other parts of Weir, not for people: left out of the list */
   int (*run)(const cmd *c, int argc, char **argv); /* argv[0] is the name */
 };

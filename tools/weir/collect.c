@@ -21,34 +21,33 @@
 enum { OPT_DIR, OPT_OUTPUT, OPT_PID };
 enum { FORK_WAIT_MS = 50 };
 
-const cmd_option collect_options[] = {
-    [OPT_DIR] = {"spool-dir", 'd', CMD_ARG_REQUIRED, "DIR", "folder of the spools; is removed"},
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE",
-                    "trace (default weir.PID.db); FILE-2, ... if it is there"},
-    [OPT_PID] = {"pid", 'p', CMD_ARG_REQUIRED, "PID", "a process to wait for, spool or no spool"},
-    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
-};
-
 typedef struct collect {
   const char *dir, *output;
   pid_t starter;
   uint64_t starter_time; /* its start time */
 } collect;
 
+const cmd_option collect_options[] = {
+    [OPT_DIR] = {"spool-dir", 'd', CMD_ARG_REQUIRED, "DIR", "folder of the spools; is removed",
+                 CMD_SETS(collect, dir)},
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE",
+                    "trace (default weir.PID.db); FILE-2, ... if it is there",
+                    CMD_SETS(collect, output)},
+    [OPT_PID] = {"pid", 'p', CMD_ARG_REQUIRED, "PID", "a process to wait for, spool or no spool",
+                 0},
+    {0},
+};
+
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
   collect *o = context;
   long pid;
-  if (at == OPT_DIR)
-    o->dir = value;
-  else if (at == OPT_OUTPUT)
-    o->output = value;
-  else if (cmd_number(value, 1, INT32_MAX, &pid))
-    o->starter = (pid_t)pid;
-  else {
+  (void)at; /* --pid */
+  if (!cmd_number(value, 1, INT32_MAX, &pid)) {
     cmd_usage(c, "--pid takes a process id, not '%s'", value);
     return false;
   }
+  o->starter = (pid_t)pid;
   return true;
 }
 

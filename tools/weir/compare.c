@@ -28,11 +28,11 @@
 enum { OPT_RUNS, OPT_FORMAT, OPT_SIM };
 
 const cmd_option compare_options[] = {
-    [OPT_RUNS] = {"runs", 'n', CMD_ARG_REQUIRED, "N", "runs in each mode (default 3)"},
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json"},
+    [OPT_RUNS] = {"runs", 'n', CMD_ARG_REQUIRED, "N", "runs in each mode (default 3)", 0},
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json", 0},
     [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N",
-                 "run on N software devices (default 1) instead of GPUs"},
-    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
+                 "run on N software devices (default 1) instead of GPUs", 0},
+    {0},
 };
 
 const char *const compare_modes[COMPARE_MODES] = {"bare", "observe", "strict", "relaxed"};

@@ -14,26 +14,24 @@
 
 enum { OPT_FORMAT, OPT_OUTPUT };
 
-const cmd_option export_options[] = {
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT",
-                    "nsys, rmm-csv, pytorch-snapshot or pytorch-pickle (needed)"},
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the file to write (needed)"},
-    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
-};
-
 typedef struct request {
   const rp_format *format;
   bool nsys; /* and no format: not of operations, but of all */
   const char *output;
 } request;
 
+const cmd_option export_options[] = {
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT",
+                    "nsys, rmm-csv, pytorch-snapshot or pytorch-pickle (needed)", 0},
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the file to write (needed)",
+                    CMD_SETS(request, output)},
+    {0},
+};
+
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
   request *r = context;
-  if (at == OPT_OUTPUT) {
-    r->output = value;
-    return true;
-  }
+  (void)at; /* --format */
   r->nsys = !strcmp(value, "nsys");
   if (r->nsys) return true;
   for (r->format = rp_formats; r->format->name; r->format++)

@@ -7,30 +7,18 @@
 #include "tools/weir/progress.h"
 #include "tools/weir/spool_list.h"
 
-enum { OPT_OUTPUT, OPT_FORCE };
-
-const cmd_option import_options[] = {
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace to write (needed)"},
-    [OPT_FORCE] = {"force", 0, CMD_ARG_NONE, NULL,
-                   "replace the trace that FILE is instead of adding to it"},
-    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
-};
-
 typedef struct target {
   const char *output;
   bool force;
 } target;
 
-static bool on_option(const cmd *c, size_t at, const char *value, void *context)
-{
-  target *t = context;
-  (void)c;
-  if (at == OPT_FORCE)
-    t->force = true;
-  else
-    t->output = value;
-  return true;
-}
+const cmd_option import_options[] = {
+    {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace to write (needed)",
+     CMD_SETS(target, output)},
+    {"force", 0, CMD_ARG_NONE, NULL, "replace the trace that FILE is instead of adding to it",
+     CMD_SETS(target, force)},
+    {0},
+};
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
@@ -75,7 +63,7 @@ static int import_all(const target *t, const spool_list *l, bool good)
 int import_main(const cmd *c, int argc, char **argv)
 {
   target t = {0};
-  int at = cmd_parse(c, argc, argv, false, on_option, &t);
+  int at = cmd_parse(c, argc, argv, false, NULL, &t);
   if (at < 1) return at ? CMD_USAGE : 0;
   if (at == argc) return cmd_usage(c, "which spools? SPOOL is missing");
   if (!t.output) return cmd_usage(c, "where to? -o FILE is missing");

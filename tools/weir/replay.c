@@ -11,22 +11,23 @@
 
 enum { OPT_POLICY, OPT_CAPACITY, OPT_SET, OPT_FORMAT, OPT_SVG };
 
-const cmd_option replay_options[] = {
-    [OPT_POLICY] = {"policy", 'p', CMD_ARG_REQUIRED, "NAME", "a policy, or all (default)"},
-    [OPT_CAPACITY] = {"capacity", 'c', CMD_ARG_REQUIRED, "BYTES",
-                      "memory of a device, as 80G (default unlimited)"},
-    [OPT_SET] = {"set", 's', CMD_ARG_REQUIRED, "NAME=VALUE", "a setting of a policy, see above"},
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json"},
-    [OPT_SVG] = {"svg", 0, CMD_ARG_REQUIRED, "FILE", "draw reserved against live memory"},
-    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
-};
-
 typedef struct request {
   const rp_policy *policy; /* NULL: all */
   rp_options options;
   bool json;
   const char *svg; /* NULL: none */
 } request;
+
+const cmd_option replay_options[] = {
+    [OPT_POLICY] = {"policy", 'p', CMD_ARG_REQUIRED, "NAME", "a policy, or all (default)", 0},
+    [OPT_CAPACITY] = {"capacity", 'c', CMD_ARG_REQUIRED, "BYTES",
+                      "memory of a device, as 80G (default unlimited)", 0},
+    [OPT_SET] = {"set", 's', CMD_ARG_REQUIRED, "NAME=VALUE", "a setting of a policy, see above", 0},
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json", 0},
+    [OPT_SVG] = {"svg", 0, CMD_ARG_REQUIRED, "FILE", "draw reserved against live memory",
+                 CMD_SETS(request, svg)},
+    {0},
+};
 
 static bool take_policy(const cmd *c, const char *value, request *r)
 {
@@ -86,9 +87,6 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     return take_size(c, "--capacity", value, &r->options.capacity);
   case OPT_SET:
     return take_setting(c, value, r);
-  case OPT_SVG:
-    r->svg = value;
-    return true;
   default:
     return cmd_take_format(c, value, &r->json);
   }

@@ -14,14 +14,16 @@ enum { OPT_FORMAT, OPT_TOP, OPT_DEPTH, OPT_WIDTH, OPT_SYMBOLS };
 enum { NO_LIMIT = -1 }; /* of report_settings.width, until the terminal was asked */
 
 const cmd_option report_options[] = {
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json"},
-    [OPT_TOP] = {"top", 'n', CMD_ARG_REQUIRED, "N", "call sites in each list (default 5)"},
-    [OPT_DEPTH] = {"depth", 'd', CMD_ARG_REQUIRED, "N", "callers above each call site (default 2)"},
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json", 0},
+    [OPT_TOP] = {"top", 'n', CMD_ARG_REQUIRED, "N", "call sites in each list (default 5)", 0},
+    [OPT_DEPTH] = {"depth", 'd', CMD_ARG_REQUIRED, "N", "callers above each call site (default 2)",
+                   0},
     [OPT_WIDTH] = {"width", 'w', CMD_ARG_REQUIRED, "N",
-                   "columns of text (default the terminal's; 0: no limit)"},
+                   "columns of text (default the terminal's; 0: no limit)", 0},
     [OPT_SYMBOLS] = {"symbols", 0, CMD_ARG_REQUIRED, "DIR",
-                     "look for programs, libraries and debug files in DIR first"},
-    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
+                     "look for programs, libraries and debug files in DIR first",
+                     CMD_SETS(report_settings, symbols)},
+    {0},
 };
 
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
@@ -32,10 +34,6 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     bool json, good = cmd_take_format(c, value, &json);
     o->format = json ? WEIR_REPORT_JSON : WEIR_REPORT_TEXT;
     return good;
-  }
-  if (at == OPT_SYMBOLS) {
-    o->symbols = value;
-    return true;
   }
   static const struct {
     const char *name;

@@ -44,29 +44,6 @@ enum {
   OPT_UNSUPPORTED
 };
 
-const cmd_option run_options[] = {
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace (default weir.PID.db)"},
-    [OPT_FORCE] = {"force", 0, CMD_ARG_NONE, NULL, "replace the trace that FILE is"},
-    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N",
-                 "run on N software devices (default 1) instead of GPUs"},
-    [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE",
-                  "observe (log only), strict (default) or relaxed: memory through caches"},
-    [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
-                    "frames kept of each call's stack, 1 to 128, or off (default 32)"},
-    [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "FILE",
-                   "which sizes, modules and functions go through caches and staging"},
-    [OPT_ZERO] = {"zero", 0, CMD_ARG_NONE, NULL, "zero the memory that a cache hands out again"},
-    [OPT_POISON] = {"poison", 0, CMD_ARG_NONE, NULL,
-                    "fill device memory with a pattern, report what of it is copied back"},
-    [OPT_REDACT] = {"redact", 0, CMD_ARG_NONE, NULL,
-                    "leave the arguments of PROGRAM and its children out of the trace"},
-    [OPT_NO_WAIT] = {"no-wait", 0, CMD_ARG_NONE, NULL,
-                     "finish when PROGRAM ends, though others of its tree live"},
-    [OPT_UNSUPPORTED] = {"list-unsupported", 0, CMD_ARG_NONE, NULL,
-                         "with --sim: list what the software device lacks, run nothing"},
-    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
-};
-
 typedef struct reaped {
   pid_t pid;
   int code, status;    /* CLD_EXITED and the status, or CLD_KILLED, CLD_DUMPED and the signal */
@@ -90,35 +67,42 @@ typedef struct run {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+const cmd_option run_options[] = {
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace (default weir.PID.db)",
+                    CMD_SETS(run, output)},
+    [OPT_FORCE] = {"force", 0, CMD_ARG_NONE, NULL, "replace the trace that FILE is",
+                   CMD_SETS(run, force)},
+    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N",
+                 "run on N software devices (default 1) instead of GPUs", 0},
+    [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE",
+                  "observe (log only), strict (default) or relaxed: memory through caches", 0},
+    [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
+                    "frames kept of each call's stack, 1 to 128, or off (default 32)", 0},
+    [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "FILE",
+                   "which sizes, modules and functions go through caches and staging",
+                   CMD_SETS(run, env.rules)},
+    [OPT_ZERO] = {"zero", 0, CMD_ARG_NONE, NULL, "zero the memory that a cache hands out again",
+                  CMD_SETS(run, env.zero)},
+    [OPT_POISON] = {"poison", 0, CMD_ARG_NONE, NULL,
+                    "fill device memory with a pattern, report what of it is copied back",
+                    CMD_SETS(run, env.poison)},
+    [OPT_REDACT] = {"redact", 0, CMD_ARG_NONE, NULL,
+                    "leave the arguments of PROGRAM and its children out of the trace",
+                    CMD_SETS(run, env.redact)},
+    [OPT_NO_WAIT] = {"no-wait", 0, CMD_ARG_NONE, NULL,
+                     "finish when PROGRAM ends, though others of its tree live",
+                     CMD_SETS(run, no_wait)},
+    [OPT_UNSUPPORTED] = {"list-unsupported", 0, CMD_ARG_NONE, NULL,
+                         "with --sim: list what the software device lacks, run nothing",
+                         CMD_SETS(run, list_unsupported)},
+    {0},
+};
+
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
   run *r = context;
   long n;
   switch (at) {
-  case OPT_OUTPUT:
-    r->output = value;
-    return true;
-  case OPT_FORCE:
-    r->force = true;
-    return true;
-  case OPT_NO_WAIT:
-    r->no_wait = true;
-    return true;
-  case OPT_UNSUPPORTED:
-    r->list_unsupported = true;
-    return true;
-  case OPT_RULES:
-    r->env.rules = value;
-    return true;
-  case OPT_ZERO:
-    r->env.zero = true;
-    return true;
-  case OPT_POISON:
-    r->env.poison = true;
-    return true;
-  case OPT_REDACT:
-    r->env.redact = true;
-    return true;
   case OPT_SIM:
     r->env.sim = true;
     r->env.sim_devices = value;
