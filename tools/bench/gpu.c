@@ -66,6 +66,7 @@ static void check_result(int result, const char *what)
   (void)fprintf(stderr, "gpu: %s: %d: %s\n", what, result, weir_error_message());
   exit(1);
 }
+#define DRIVER(name, ...) check_result((int)driver.name##_(__VA_ARGS__), #name)
 
 /* ---- what is measured: one call, pair, or step of a page's way ------------------------------- */
 
@@ -92,44 +93,42 @@ static void driver_pair(int i)
 {
   CUdeviceptr p;
   (void)i;
-  check_result((int)driver.cuMemAlloc_v2_(&p, 32 << 20), "cuMemAlloc");
-  check_result((int)driver.cuMemFree_v2_(p), "cuMemFree");
+  DRIVER(cuMemAlloc_v2, &p, 32 << 20);
+  DRIVER(cuMemFree_v2, p);
 }
 
 static void async_pair(int i)
 {
   CUdeviceptr p;
   (void)i;
-  check_result((int)driver.cuMemAllocAsync_(&p, 1024, stream), "cuMemAllocAsync");
-  check_result((int)driver.cuMemFreeAsync_(p, stream), "cuMemFreeAsync");
+  DRIVER(cuMemAllocAsync, &p, 1024, stream);
+  DRIVER(cuMemFreeAsync, p, stream);
 }
 
 static void create_page(int i)
 {
-  check_result((int)driver.cuMemCreate_(&pages[i], page_bytes, &page, 0), "cuMemCreate");
+  DRIVER(cuMemCreate, &pages[i], page_bytes, &page, 0);
 }
 
 static void map_page(int i)
 {
-  check_result((int)driver.cuMemMap_(space + (size_t)i * page_bytes, page_bytes, 0, pages[i], 0),
-               "cuMemMap");
+  DRIVER(cuMemMap, space + (size_t)i * page_bytes, page_bytes, 0, pages[i], 0);
 }
 
 static void access_page(int i)
 {
   CUmemAccessDesc all = {.location = page.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  check_result((int)driver.cuMemSetAccess_(space + (size_t)i * page_bytes, page_bytes, &all, 1),
-               "cuMemSetAccess");
+  DRIVER(cuMemSetAccess, space + (size_t)i * page_bytes, page_bytes, &all, 1);
 }
 
 static void unmap_page(int i)
 {
-  check_result((int)driver.cuMemUnmap_(space + (size_t)i * page_bytes, page_bytes), "cuMemUnmap");
+  DRIVER(cuMemUnmap, space + (size_t)i * page_bytes, page_bytes);
 }
 
 static void release_page(int i)
 {
-  check_result((int)driver.cuMemRelease_(pages[i]), "cuMemRelease");
+  DRIVER(cuMemRelease, pages[i]);
 }
 
 static void pinned_pair(int i)
@@ -144,15 +143,14 @@ static void host_alloc(int i)
 {
   void *p;
   (void)i;
-  check_result((int)driver.cuMemHostAlloc_(&p, 64 << 10, CU_MEMHOSTALLOC_PORTABLE),
-               "cuMemHostAlloc");
-  check_result((int)driver.cuMemFreeHost_(p), "cuMemFreeHost");
+  DRIVER(cuMemHostAlloc, &p, 64 << 10, CU_MEMHOSTALLOC_PORTABLE);
+  DRIVER(cuMemFreeHost, p);
 }
 
 static void record_and_query(int i)
 {
   (void)i;
-  check_result((int)driver.cuEventRecord_(event, stream), "cuEventRecord");
+  DRIVER(cuEventRecord, event, stream);
   CUresult r = driver.cuEventQuery_(event);
   check_result(r == CUDA_ERROR_NOT_READY ? 0 : (int)r, "cuEventQuery");
 }
@@ -218,15 +216,13 @@ static void set_up(void)
   check_result(!driver.name##_, #name);
   CALLS(FIND)
 #undef FIND
-  check_result((int)driver.cuDevicePrimaryCtxRetain_(&context, 0), "cuDevicePrimaryCtxRetain");
-  check_result((int)driver.cuCtxSetCurrent_(context), "cuCtxSetCurrent");
-  check_result((int)driver.cuStreamCreate_(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  check_result((int)driver.cuEventCreate_(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-  check_result((int)driver.cuDeviceGetDefaultMemPool_(&keeps, 0), "cuDeviceGetDefaultMemPool");
-  check_result((int)driver.cuMemPoolSetAttribute_(keeps, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all),
-               "cuMemPoolSetAttribute");
-  check_result((int)driver.cuMemAddressReserve_(&space, SLOW_BURST * page_bytes, 0, 0, 0),
-               "cuMemAddressReserve");
+  DRIVER(cuDevicePrimaryCtxRetain, &context, 0);
+  DRIVER(cuCtxSetCurrent, context);
+  DRIVER(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  DRIVER(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  DRIVER(cuDeviceGetDefaultMemPool, &keeps, 0);
+  DRIVER(cuMemPoolSetAttribute, keeps, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
+  DRIVER(cuMemAddressReserve, &space, SLOW_BURST * page_bytes, 0, 0, 0);
 }
 
 static void print_values(const char *name)
