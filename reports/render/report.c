@@ -8,10 +8,8 @@
 #define TOP_TEXT 5
 #define TOP_JSON 20
 
-weir_status report_summary(FILE *out, const char *trace, const report_settings *options)
+weir_status report_summary(FILE *out, const char *trace, const report_settings *o)
 {
-  static const report_settings plain = {0};
-  const report_settings *o = options ? options : &plain;
   int top = o->top > 0 ? o->top : o->format == WEIR_REPORT_JSON ? TOP_JSON : TOP_TEXT;
   wr_input in;
   wr_model m = {0};
@@ -26,10 +24,8 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
   return s;
 }
 
-weir_status report_cache(FILE *out, const char *trace, const report_settings *options)
+weir_status report_cache(FILE *out, const char *trace, const report_settings *o)
 {
-  static const report_settings plain = {0};
-  const report_settings *o = options ? options : &plain;
   wr_input in;
   wr_cache c = {0};
   weir_status s = wr_input_open(&in, trace);
