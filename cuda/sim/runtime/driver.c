@@ -49,7 +49,7 @@ static cudaError_t load_driver(void)
   if (per_thread)                                                                                  \
     look_up(get, "cu" #name, per_thread, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,            \
             &rt_drv[RT_PER_THREAD].name);
-#include "driver.def"
+#include "driver.gen.h"
 #undef D
   return rt_result(rt_drv[RT_LEGACY].Init(0));
 }

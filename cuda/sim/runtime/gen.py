@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Makes of the Toolkit's headers what the runtime stand-in has in common with every other runtime.
 
-usage: gen.py PREPROCESSED INCLUDE_DIR OUTDIR SOURCE...
+usage: gen.py PREPROCESSED INCLUDE_DIR UNSUPPORTED OUTDIR SOURCE...
 
-PREPROCESSED is `cc -E -P` of headers.h, INCLUDE_DIR the Toolkit's. A SOURCE that defines cudaX, by RT_API or by a
-macro RT_...(cudaX, of rt.h, does it. Any other entry point is the driver's function of its name in
-driver.def, where the two have as many parameters, and else answers cudaErrorNotSupported. Written to
-OUTDIR, only where the content changed:
+PREPROCESSED is `cc -E -P` of headers.h, INCLUDE_DIR the Toolkit's, UNSUPPORTED the list of what the software
+device's driver does not do. A SOURCE that defines cudaX, by RT_API or by a macro RT_...(cudaX, of rt.h, does it.
+Any other entry point is the driver's function of its name, where the driver does it and the two have as many
+parameters, and else answers cudaErrorNotSupported. Written to OUTDIR, only where the content changed:
 
   rt.gen.h              RT_PARAMS_cudaX: the parameters of cudaX as the headers declare them
+  driver.gen.h          the driver's functions that are called: D(name without "cu", version, per-thread version),
+                        the newest that cudaTypedefs.h names PFN_cu<name>_v<version> (0: no per-thread form)
   pass.gen.h            the entry points that are the driver's call of the same parameters
   unsupported.gen.h     the names that are not done: X(cudaX), a line each
 """
@@ -45,6 +47,10 @@ RENAMED = {
     "cudaGetTextureObjectResourceViewDesc": "TexObjectGetResourceViewDesc",
     "cudaDestroySurfaceObject": "SurfObjectDestroy",
 }
+# A stub is no function of the driver's; the tables are the driver's own.
+NOT_PASSED = ["cudaFuncSetSharedMemConfig", "cudaGetExportTable"]
+# Newer versions have a parameter more, or answer otherwise.
+OLDER = {"CtxGetDevice": 2000, "CtxSynchronize": 2000, "DeviceGetUuid": 9020}
 
 
 def declared(include):
@@ -72,12 +78,18 @@ def defined(sources):
     return names
 
 
-def driver_types(text, rows):
-    """{name: [type]} of driver.def's functions."""
-    found = {}
-    for name, version in re.findall(r"^D\((\w+), (\d+), \d+\)", rows, re.M):
-        params = re.search(rf"PFN_cu{name}_v{version}\s*\)\s*\(([^;]*?)\)\s*;", text).group(1)
-        found[name] = [t for t, _ in split_params(" ".join(params.split()))]
+def driver_functions(text):
+    """{name: (version, per-thread version, [type])} of the driver's functions, from cudaTypedefs.h."""
+    versions, found = {}, {}
+    for name, version, suffix, params in re.findall(
+            r"\bPFN_cu(\w+?)_v(\d+)(_ptds|_ptsz)?\s*\)\s*\(([^;]*?)\)\s*;", text):
+        if int(version) <= OLDER.get(name, int(version)):
+            versions.setdefault((name, bool(suffix)), {})[int(version)] = params
+    for (name, per_thread), rows in versions.items():
+        if not per_thread:
+            newest = max(rows)
+            types = [t for t, _ in split_params(" ".join(rows[newest].split()))]
+            found[name] = (newest, max(versions.get((name, True), {0})), types)
     return found
 
 
@@ -85,11 +97,12 @@ def passed(name, suffix, params, driver):
     """The entry point as a call of the driver's function of that name; None: there is none."""
     function = RENAMED.get(name, name[4:])
     params = split_params(params)
-    if function not in driver or len(driver[function]) != len(params):
+    types = driver[function][2] if function in driver else []
+    if name in NOT_PASSED or function not in driver or len(types) != len(params):
         return None
-    device = any(t.startswith("CUdevice_v1") or t == "CUdevice" for t in driver[function])
+    device = any(t.startswith("CUdevice_v1") or t == "CUdevice" for t in types)
     arguments = ", ".join("handle" if device and n == "device" else f"({t})({n})"
-                          for t, (_, n) in zip(driver[function], params))
+                          for t, (_, n) in zip(types, params))
     if device:
         return f"RT_DEVICE_CALL({name}, {function}({arguments}))"
     if suffix:
@@ -98,14 +111,16 @@ def passed(name, suffix, params, driver):
 
 
 def main():
-    text, include, out = Path(sys.argv[1]).read_text(), Path(sys.argv[2]), sys.argv[3]
-    sources = [Path(s) for s in sys.argv[4:]]
+    text, include, out = Path(sys.argv[1]).read_text(), Path(sys.argv[2]), sys.argv[4]
+    missing = set(Path(sys.argv[3]).read_text().split())
+    sources = [Path(s) for s in sys.argv[5:]]
     names, suffixes = declared(include)
     done = defined(sources)
-    driver = driver_types(text, (Path(__file__).parent / "driver.def").read_text())
+    driver = driver_functions(text)
+    does = {name: f for name, f in driver.items() if f"cu{name}" not in missing}
     found = re.findall(r"\bcudaError_t\s+(cuda\w+)\s*\(([^;{}]*?)\)\s*;", text)
     prototypes = {name: " ".join(params.split()) for name, params in found}
-    rows = {name: passed(name, suffixes.get(name), params, driver)
+    rows = {name: passed(name, suffixes.get(name), params, does)
             for name, params in prototypes.items() if name not in done}
     calls = {name: row for name, row in rows.items() if row}
     names |= {name + suffix for name, suffix in suffixes.items()}
@@ -115,6 +130,9 @@ def main():
     os.makedirs(out, exist_ok=True)
     write(os.path.join(out, "rt.gen.h"), head + "".join(
         f"#define RT_PARAMS_{name} ({params})\n" for name, params in sorted(prototypes.items())))
+    words = set(re.findall(r"\b([A-Z]\w+)\(", " ".join([*calls.values(), *(s.read_text() for s in sources)])))
+    write(os.path.join(out, "driver.gen.h"), head + "".join(
+        "D({}, {}, {})\n".format(name, *driver[name]) for name in sorted(words & set(driver))))
     write(os.path.join(out, "pass.gen.h"), head + "".join(
         f"{row}\n" for _, row in sorted(calls.items())))
     write(os.path.join(out, "unsupported.gen.h"), head + "".join(

@@ -335,14 +335,4 @@ static cudaError_t library_kernel(cudaKernel_t *out, cudaLibrary_t library, cons
   return e;
 }
 
-static cudaError_t library_kernels(cudaKernel_t *out, unsigned int count, cudaLibrary_t library)
-{
-  cudaError_t e =
-      rt_result(rt_drv->LibraryEnumerateKernels((CUkernel *)out, count, (CUlibrary)library));
-  for (unsigned int i = 0; !e && i < count; i++)
-    if (out[i]) e = rt_kernel_add((CUkernel)out[i]);
-  return e;
-}
-
 RT_BODY(cudaLibraryGetKernel, library_kernel(pKernel, library, name))
-RT_BODY(cudaLibraryEnumerateKernels, library_kernels(kernels, numKernels, lib))

@@ -31,11 +31,11 @@
 
 enum { RT_LEGACY, RT_PER_THREAD, RT_FLAVOURS };
 
-/* The driver's functions as one flavour of entry points calls them: driver.def, a field a row. A
+/* The driver's functions as one flavour of entry points calls them: driver.gen.h, a field a row. A
  * function the driver lacks is one that returns cudaErrorCallRequiresNewerDriver. */
 struct rt_driver {
 #define D(name, version, per_thread) PFN_cu##name##_v##version name;
-#include "driver.def"
+#include "driver.gen.h"
 #undef D
 };
 
