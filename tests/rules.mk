@@ -6,7 +6,7 @@
 TESTS     :=
 TESTS_ALL :=
 TESTS_LONG :=
-TEST_TOOLS := # built before any suite runs: victims, plug-ins, examples
+TEST_TOOLS := # built before any suite runs, whichever they are: victims, plug-ins, traces
 # test-all only. Suites that a sanitizer build cannot host, because they load the preload library, which
 # is never instrumented, into programs that are (these suites run with an instrumented weir, and all else
 # plain); what valgrind runs (valgrind 3.19 ends by an assertion of its own in programs that map and

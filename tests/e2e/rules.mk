@@ -61,4 +61,5 @@ NOT_TSAN   += tests/e2e/test_counts tests/e2e/test_hardship
 TESTS_ALL  += $(E2E)/test_counts_all
 TESTS_LONG += $(E2E)/test_counts_long
 SAME_PLAIN += $(E2E_OBJ)/kernels.o
-TEST_TOOLS += $(addprefix $(E2E)/,random_caller random_caller_static ticker)
+$(E2E)/test_counts $(E2E)/test_counts_all $(E2E)/test_counts_long: | $(E2E)/random_caller $(E2E)/random_caller_static
+$(E2E)/test_hardship: | $(E2E)/ticker

@@ -26,8 +26,8 @@ $(ENGINET)/test_tensors: $(OBJ)/tests/engine/test_tensors.o $(OBJ)/tests/tools/c
 TESTS      += $(ENGINET)/test_tensors
 NOT_ASAN   += tests/engine/test_tensors
 NOT_TSAN   += tests/engine/test_tensors
-TEST_TOOLS += $(ENGINET)/tensors
+$(ENGINET)/test_tensors: | $(ENGINET)/tensors
 TESTS      += $(ENGINET)/test_engine
 NOT_ASAN   += tests/engine/test_engine
 NOT_TSAN   += tests/engine/test_engine
-TEST_TOOLS += $(ENGINET)/client
+$(ENGINET)/test_engine: | $(ENGINET)/client

@@ -50,14 +50,13 @@ $(O)/tests/gpu/bandwidth: $(OBJ)/tests/gpu/bandwidth.o | $(CUDA_STUBS)/libcuda.s
 
 gpu-suites: $(GPU_SUITES) $(GPU_ENGINE) $(O)/bench/gpu $(O)/bench/gpu_tensor $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
 check-gpu: gpu-suites
-TEST_TOOLS += $(GPU_SUITES) $(GPU_ENGINE) $(O)/tests/gpu/bandwidth
 .PHONY: gpu-suites
 
 # The same programs on the software device.
-TESTS      += $(O)/tests/gpu/test_gpu
-TEST_TOOLS += $(O)/bench/gpu $(O)/bench/gpu_tensor
+TESTS += $(O)/tests/gpu/test_gpu
 
-$(O)/tests/gpu/test_gpu: $(call objs,tests/gpu/test_gpu.c tests/tools/command.c)
+$(O)/tests/gpu/test_gpu: $(call objs,tests/gpu/test_gpu.c tests/tools/command.c) \
+    | $(GPU_SUITES) $(GPU_ENGINE) $(O)/tests/gpu/bandwidth $(O)/bench/gpu $(O)/bench/gpu_tensor
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)

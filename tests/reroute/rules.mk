@@ -50,5 +50,5 @@ TESTS_LONG += $(REROUTE)/test_differ_long $(REROUTE)/test_captures_long $(REROUT
 NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_captures tests/reroute/test_thrash
 NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_captures tests/reroute/test_thrash
 SAME_PLAIN += $(REROUTE_OBJ)/kernels.o
-TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind tracer libplugin.so.1 libinterposer.so)
+$(REROUTE_TESTS): | $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind tracer libplugin.so.1 libinterposer.so)
 NOT_AROUND += $(REROUTE_TESTS:$(O)/%=%)

@@ -54,6 +54,5 @@ NOT_ASAN   += $(TOOLS_TESTS:$(O)/%=%)
 NOT_TSAN   += $(TOOLS_TESTS:$(O)/%=%)
 TESTS_ALL  += $(TOOLS_TESTS_ALL)
 TESTS_LONG += $(TOOLS_TESTS_LONG)
-TEST_TOOLS += $(O)/tests/tools/walker
-TEST_TOOLS += $(O)/tests/tools/own_runtime $(O)/tests/tools/static_program $(O)/tests/tools/starter
-TEST_TOOLS += $(O)/tests/tools/victim $(O)/tests/tools/libother_clock.so
+$(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): | $(O)/tests/reroute/trap \
+  $(addprefix $(O)/tests/tools/,walker own_runtime static_program starter victim libother_clock.so)
