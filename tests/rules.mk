@@ -18,9 +18,13 @@ NOT_TSAN       :=
 # places where those of other suites meet too: ThreadSanitizer has them in make test-long. weir starts
 # no thread either: with it alone instrumented, the suite of its signal handlers is run. Suites of the
 # preload library alone: with another weir around it they would try the same again.
+# And what make test-long alone has instrumented: under AddressSanitizer, programs for make check-gpu, whose
+# rows other suites hold; around weir, suites that ask little or nothing of weir itself.
 ONE_THREAD     :=
+ASAN_AGAIN     := tests/gpu/test_gpu
+AROUND_AGAIN   := $(addprefix tests/tools/test_,deps install public) tests/ops/test_fuzz tests/io/test_numpy
 TSAN_AGAIN     := tests/gpu/test_gpu tests/cuda/test_faults tests/cuda/test_compute tests/examples/test_examples \
-                  $(addprefix tests/ops/test_,elementwise more faults) \
+                  $(addprefix tests/ops/test_,elementwise more faults devices) tests/cuda/test_copy \
                   $(addprefix tests/tensor/test_,create view convert copy faults) \
                   $(addprefix tests/device/test_cpu_,gemm map) tests/memory/test_snapshot \
                   $(addprefix tests/sim_rt/test_,runtime_static runtime_ptds launch_static launch_ptds)
@@ -66,7 +70,7 @@ test-long: ## the repetition: more seeds, every byte, longer stress, deep static
 	@$(MAKE) test-build $(TESTS_LONG)
 	@WEIR_TEST_HANG=7200 WEIR_BUILD="$(abspath $(O))" WEIR_SOURCE="$(CURDIR)" CUDA_HOME="$(CUDA_HOME)" tests/run $(TESTS_LONG)
 	@$(MAKE) -k lint-tidy TIDY_DEPTH=deep
-	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" LONG=1 ONLY="tsan fuzz" FUZZ_SECONDS=600 tests/all
+	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" LONG=1 ONLY="asan tsan fuzz" FUZZ_SECONDS=600 tests/all
 
 check-gpu: all ## on a machine with a GPU: examples with and without Weir, calls counted against CUPTI; the allocator
 	@O="$(abspath $(O))" CUDA_HOME="$(CUDA_HOME)" tests/gpu/check-gpu.sh

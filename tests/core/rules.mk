@@ -7,6 +7,7 @@ CORE_TESTS_ALL := $(O)/tests/core/test_spool_hostile_all
 CORE_TESTS_LONG := $(O)/tests/core/test_spool_hostile_long
 
 TESTS     += $(CORE_TESTS)
+ONE_THREAD += tests/core/test_rules
 TESTS_ALL += $(CORE_TESTS_ALL)
 TESTS_LONG += $(CORE_TESTS_LONG)
 
