@@ -2,8 +2,8 @@
  *
  * Loading the library does next to nothing: it reads its options and finds the loader's functions.
  * What costs comes with the first event: a spool, the unwinder, and, where nobody runs us (plain
- * LD_PRELOAD), a folder for spools and a collector. Under `weir run` the spool's header is opened
- * at once, so that a program that never calls CUDA is known too.
+ * LD_PRELOAD), a folder for spools and a collector (folder.c). Under `weir run` the spool's header
+ * is opened at once, so that a program that never calls CUDA is known too.
  *
  * An *image* is what has its own memory: the program, and each forked child. Its number is the
  * epoch that threads compare with. The epoch lives in a page the kernel empties in a forked child,
@@ -11,7 +11,6 @@
  *
  * Nothing of ours runs CUDA at exit or in a child, no descriptor stays open, and errno is kept. */
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,14 +19,11 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "core/base/options.h"
 #include "core/trace/api.h"
 #include "interpose/elf/elf.h"
+#include "interpose/process/folder.h"
 #include "interpose/process/mode.h"
 #include "interpose/process/options.h"
 #include "interpose/process/part.h"
@@ -45,8 +41,6 @@
 #define EPOCH_NEVER      UINT32_MAX /* a thread that has not begun, or has ended */
 #define UNWINDER_WAIT_NS 100000000
 #define STACKS_DEPTH     32
-#define MOST_OUTPUTS     10000                 /* names tried for a trace */
-#define ROOM_FOR_TREE    (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
 
 __thread thread_state thread_self = {.epoch = EPOCH_NEVER};
 _Atomic bool process_recording;
@@ -58,23 +52,19 @@ static struct {
 extern _Atomic uint32_t process_epoch __attribute__((alias("wiped")));
 
 static struct {
-  pthread_mutex_t lock; /* over everything below but `coverage` */
-  uint32_t images;      /* epochs given out in this and its parents' memory */
-  bool configured;      /* options read, handlers registered: once, forked children inherit it */
-  bool tried;           /* this image has tried to open its spool */
-  uint32_t pid;         /* of this image, which a vfork()ed child shares */
-  bool off;             /* never record (AT_SECURE) */
-  bool automatic;       /* nobody runs us: folder and collector are our business */
-  bool said;            /* by this image or its parents: nothing is recorded */
-  bool redact;          /* no arguments of the program in its trace */
-  unsigned depth;       /* of stacks, 0: off */
-  uint64_t limit;       /* bytes a spool, 0: the default */
-  uint64_t api_hash;    /* of our table of functions, 0: not made yet */
-  pthread_key_t key;    /* its destructor ends a thread */
-  char directory[PATH_MAX];      /* of spools; "": none */
-  char output[PATH_MAX];         /* trace, when automatic */
-  char home[PATH_MAX];           /* folder of our own file; "": not known */
-  _Atomic bool unwinder;         /* it is set up, or left off for good */
+  pthread_mutex_t lock;  /* over everything below but `coverage` */
+  uint32_t images;       /* epochs given out in this and its parents' memory */
+  bool configured;       /* options read, handlers registered: once, forked children inherit it */
+  bool tried;            /* this image has tried to open its spool */
+  uint32_t pid;          /* of this image, which a vfork()ed child shares */
+  bool off;              /* never record (AT_SECURE) */
+  bool said;             /* by this image or its parents: nothing is recorded */
+  bool redact;           /* no arguments of the program in its trace */
+  unsigned depth;        /* of stacks, 0: off */
+  uint64_t limit;        /* bytes a spool, 0: the default */
+  uint64_t api_hash;     /* of our table of functions, 0: not made yet */
+  pthread_key_t key;     /* its destructor ends a thread */
+  _Atomic bool unwinder; /* it is set up, or left off for good */
   pthread_mutex_t unwinder_lock; /* over setting it up */
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .unwinder_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -110,81 +100,11 @@ static void read_options(void)
                        option_size(&life.limit, "WEIR_SPOOL_LIMIT", text, WEIR_SPOOL_CHUNK));
 }
 
-static void find_home(void)
-{
-  if (!own_library_path || !process_absolute_path(life.home, own_library_path)) return;
-  char *slash = strrchr(life.home, '/');
-  if (slash) *slash = 0;
-}
-
-/* Can spools of a whole process tree live here? */
-static bool is_usable_directory(const char *path, uint64_t room)
-{
-  struct statvfs fs;
-
-  return path && path[0] == '/' && access(path, W_OK | X_OK) == 0 && statvfs(path, &fs) == 0 &&
-         (uint64_t)fs.f_bavail * fs.f_frsize >= room;
-}
-
-/* So that nobody can make the folder before us. Where the kernel has no number yet, the clock and
- * an address serve: a squatted folder is refused in any case. */
-static unsigned long long random_part(void)
-{
-  unsigned long long number;
-  if (syscall(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
-  return clock_ticks() ^ (unsigned long long)(uintptr_t)&number << 32;
-}
-
-/* Nobody runs us: this process chooses the names for itself and all its children. Nothing is made
- * yet: most programs never call CUDA. */
-static void choose_directory(void)
-{
-  const char *place = "/dev/shm", *output = getenv("WEIR_OUTPUT"),
-             *root = getenv("WEIR_SPOOL_ROOT");
-  char name[64];
-
-  if (!is_usable_directory(place, ROOM_FOR_TREE)) place = getenv("TMPDIR");
-  if (!is_usable_directory(place, 0)) place = "/tmp";
-  if (root && *root) place = root;
-  if (snprintf(life.directory, sizeof life.directory, "%s/weir-%u-%d-%llu-%016llx", place,
-               (unsigned)geteuid(), (int)getpid(),
-               (unsigned long long)spool_start_time((uint32_t)getpid()),
-               random_part()) >= (int)sizeof life.directory) {
-    life.directory[0] = 0;
-    return;
-  }
-  (void)snprintf(name, sizeof name, "weir.%d.db", (int)getpid());
-  process_absolute_path(life.output, output && *output ? output : name);
-  life.automatic = true;
-  setenv("WEIR_SPOOL_DIR", life.directory, 1);
-  setenv("WEIR_SPOOL_AUTO", life.directory, 1);
-  if (life.output[0]) setenv("WEIR_OUTPUT", life.output, 1);
-}
-
-/* WEIR_SPOOL_AUTO marks a folder that one of us chose, as against one that `weir run` has made. */
-static void read_directory(void)
-{
-  const char *directory = getenv("WEIR_SPOOL_DIR"), *chosen = getenv("WEIR_SPOOL_AUTO");
-  const char *output = getenv("WEIR_OUTPUT");
-
-  if (!directory || !*directory) {
-    choose_directory();
-  } else if (directory[0] != '/' || strlen(directory) >= sizeof life.directory) {
-    process_say("WEIR_SPOOL_DIR must be an absolute path, not \"%s\"; nothing is recorded.",
-                directory);
-    life.off = true;
-  } else {
-    memcpy(life.directory, directory, strlen(directory) + 1);
-    life.automatic = chosen && strcmp(chosen, directory) == 0;
-    if (life.automatic && output) process_absolute_path(life.output, output);
-  }
-}
-
-/* ---- spool and collector --------------------------------------------------------------------- */
+/* ---- the spool ------------------------------------------------------------------------------- */
 
 static weir_status open_spool(void)
 {
-  spool_options options = {.directory = life.directory,
+  spool_options options = {.directory = process_folder.path,
                            .limit_bytes = life.limit,
                            .api_count = api_total,
                            .redact = life.redact,
@@ -198,130 +118,17 @@ static weir_status open_spool(void)
   return status;
 }
 
-/* The process whose end the collector waits for: the one that chose the folder, which its name
- * tells, if it still lives; else this one. */
-static int tree_root(void)
-{
-  unsigned long long started;
-  unsigned uid;
-  int pid;
-  const char *name = strrchr(life.directory, '/');
-
-  if (name && sscanf(name, "/weir-%u-%d-%llu", &uid, &pid, &started) == 3 &&
-      spool_start_time((uint32_t)pid) == started)
-    return pid;
-  return (int)getpid();
-}
-
-/* 0, or why the collector could not make the trace. */
-static int output_error(void)
-{
-  char folder[PATH_MAX];
-
-  memcpy(folder, life.output, sizeof folder);
-  char *slash = strrchr(folder, '/');
-  if (!slash) return ENOENT;
-  slash[slash == folder] = 0;
-  return access(folder, W_OK | X_OK) ? errno : 0;
-}
-
-/* A trace that is there is not replaced: the next free name is taken, and said. The collector makes
- * the file; where two programs want one name at once, it takes the one after. */
-static void choose_output(void)
-{
-  struct stat file;
-  char name[PATH_MAX];
-  size_t stem = strlen(life.output);
-
-  if (lstat(life.output, &file) || !(S_ISREG(file.st_mode) || S_ISLNK(file.st_mode))) return;
-  if (stem > 3 && strcmp(life.output + stem - 3, ".db") == 0) stem -= 3;
-  for (int n = 2; n < MOST_OUTPUTS; n++) {
-    int length =
-        snprintf(name, sizeof name, "%.*s-%d%s", (int)stem, life.output, n, life.output + stem);
-    if (length >= (int)sizeof name) return;
-    if (lstat(name, &file) == 0) continue;
-    process_say("%s is there already: the trace is written to %s.", life.output, name);
-    memcpy(life.output, name, (size_t)length + 1);
-    return;
-  }
-}
-
-static void start_collector(void)
-{
-  char program[PATH_MAX + 16] = "";
-  int error = output_error();
-
-  if (!error) choose_output();
-  if (error) {
-    process_say("cannot write the trace %s (%s): the events stay in %s; `weir import %s/*.spool -o "
-                "FILE` makes a trace of them.",
-                life.output[0] ? life.output : "in a folder that is gone", strerror(error),
-                life.directory, life.directory);
-    return;
-  }
-  error = ENOENT;
-  if (life.home[0]) {
-    (void)snprintf(program, sizeof program, "%s/../bin/weir", life.home);
-    error = process_start_collector(program, life.directory, life.output, tree_root());
-  }
-  if (error)
-    process_say(
-        "cannot start the collector %s (%s): the events stay in %s; `weir import %s/*.spool -o "
-        "FILE` makes a trace of them.",
-        program, strerror(error), life.directory, life.directory);
-}
-
-/* The folder exists and is ours. `*made`: by this call. */
-static weir_status own_directory(bool *made)
-{
-  struct stat s;
-
-  *made = mkdir(life.directory, 0700) == 0;
-  if (*made) return WEIR_OK;
-  if (errno != EEXIST)
-    return weir_fail_errno(WEIR_EIO, errno, "cannot make the folder %s", life.directory);
-  if (lstat(life.directory, &s) == 0 &&
-      (!S_ISDIR(s.st_mode) || s.st_uid != geteuid() || s.st_mode & 077))
-    return weir_fail(WEIR_EIO, "%s is not a folder of ours", life.directory);
-  return WEIR_OK;
-}
-
-/* Who makes the folder starts its collector; the others join. A collector that has just seen the
- * last of its processes end takes the folder away with it: then it is made anew. */
-static weir_status open_automatic(void)
-{
-  weir_status status = WEIR_ENOENT;
-
-  for (int tries = 0; tries < 3 && status == WEIR_ENOENT; tries++) {
-    bool made;
-    status = own_directory(&made);
-    if (status == WEIR_OK) status = open_spool();
-    if (made) start_collector();
-  }
-  return status;
-}
-
-/* A folder of the name that `weir run` gives: that it is gone means that the run this process came
- * from is over, which is no mistake of anybody's. */
-static bool has_run_directory(void)
-{
-  unsigned uid;
-  const char *name = strrchr(life.directory, '/');
-
-  return name && sscanf(name, "/weir-%u-", &uid) == 1 && uid == (unsigned)geteuid();
-}
-
 /* Once an image, or, where it fails before there is an event, once more for the first one: a
  * program without CUDA is not told of what it has no need of. */
 static void open_image(bool for_event)
 {
-  if (life.tried || life.off || !life.directory[0]) return;
-  weir_status status = life.automatic ? open_automatic() : open_spool();
+  if (life.tried || life.off || !process_folder.path[0]) return;
+  weir_status status = process_folder_open(open_spool);
   life.tried = for_event || status == WEIR_OK;
   if (status == WEIR_OK)
     atomic_store(&process_recording, true);
   else if (for_event && !life.said &&
-           (life.automatic || status != WEIR_ENOENT || !has_run_directory())) {
+           (process_folder.automatic || status != WEIR_ENOENT || !process_folder_is_of_run())) {
     process_say("nothing is recorded: %s.", weir_error_message());
     life.said = true;
   }
@@ -371,7 +178,7 @@ static void begin_child(bool counted)
   spool_after_fork();
   begin_image();
   if (parent) atomic_store(&spool_to_come, true);
-  if (parent && life.automatic && !spool_announce()) open_image(false);
+  if (parent && process_folder.automatic && !spool_announce()) open_image(false);
   if (kept == MAP_FAILED) return;
   atomic_fetch_add(&((spool_header *)kept)->forks_done, 1);
   munmap(kept, WEIR_SPOOL_HEADER);
@@ -477,7 +284,8 @@ static const char *begin_unwinder(void)
   if (pthread_mutex_timedlock(&life.unwinder_lock, &until)) return NULL;
   if (!atomic_load_explicit(&life.unwinder, memory_order_relaxed)) {
     stack_skip_range(own_library_start, own_library_end);
-    name = stack_init(life.home[0] ? life.home : NULL, real_dlopen, real_dlsym, life.depth);
+    name = stack_init(process_folder.home[0] ? process_folder.home : NULL, real_dlopen, real_dlsym,
+                      life.depth);
     atomic_store_explicit(&life.unwinder, true, memory_order_release);
   }
   pthread_mutex_unlock(&life.unwinder_lock);
@@ -646,9 +454,8 @@ void process_set_up(void)
     life.off = true;
     return;
   }
-  find_home();
   read_options();
-  read_directory();
+  life.off = !process_folder_choose();
   if (((uintptr_t)&wiped | WIPE_BYTES) % (uintptr_t)sysconf(_SC_PAGESIZE) == 0)
     madvise(&wiped, WIPE_BYTES, MADV_WIPEONFORK);
   if (pthread_key_create(&life.key, end_thread) ||
@@ -663,7 +470,7 @@ __attribute__((constructor(101))) static void at_start(void)
   int saved = errno;
 
   process_set_up();
-  if (!life.automatic) {
+  if (!process_folder.automatic) {
     pthread_mutex_lock(&life.lock);
     open_image(false);
     pthread_mutex_unlock(&life.lock);
@@ -677,7 +484,7 @@ __attribute__((destructor(101))) static void at_end(void)
   int saved = errno;
 
   process_parts_thread_ends();
-  process_print_losses(life.directory, life.automatic);
+  process_print_losses(process_folder.path, process_folder.automatic);
   spool_close();
   errno = saved;
 }

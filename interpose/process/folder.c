@@ -1,0 +1,219 @@
+/* folder.c: where a process's spool lies, and who makes a trace of it.
+ *
+ * Under `weir run` the environment names the folder of spools, and the collector is there. Where
+ * nobody runs us (plain LD_PRELOAD) the first process chooses a folder for itself and its children
+ * and a trace; whoever comes to make the folder, at a first event, starts its collector. */
+#include "interpose/process/folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "core/base/clock.h"
+#include "interpose/elf/elf.h"
+#include "interpose/process/options.h"
+#include "interpose/process/process.h"
+
+#define MOST_OUTPUTS  10000                 /* names tried for a trace */
+#define ROOM_FOR_TREE (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
+
+run_folder process_folder;
+
+/* ---- which folder ---------------------------------------------------------------------------- */
+
+static void find_home(void)
+{
+  if (!own_library_path || !process_absolute_path(process_folder.home, own_library_path)) return;
+  char *slash = strrchr(process_folder.home, '/');
+  if (slash) *slash = 0;
+}
+
+/* Can spools of a whole process tree live here? */
+static bool is_usable_directory(const char *path, uint64_t room)
+{
+  struct statvfs fs;
+
+  return path && path[0] == '/' && access(path, W_OK | X_OK) == 0 && statvfs(path, &fs) == 0 &&
+         (uint64_t)fs.f_bavail * fs.f_frsize >= room;
+}
+
+/* So that nobody can make the folder before us. Where the kernel has no number yet, the clock and
+ * an address serve: a squatted folder is refused in any case. */
+static unsigned long long random_part(void)
+{
+  unsigned long long number;
+  if (syscall(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
+  return clock_ticks() ^ (unsigned long long)(uintptr_t)&number << 32;
+}
+
+/* Nobody runs us: this process chooses the names for itself and all its children. Nothing is made
+ * yet: most programs never call CUDA. */
+static void choose_directory(void)
+{
+  const char *place = "/dev/shm", *output = getenv("WEIR_OUTPUT"),
+             *root = getenv("WEIR_SPOOL_ROOT");
+  char name[64];
+
+  if (!is_usable_directory(place, ROOM_FOR_TREE)) place = getenv("TMPDIR");
+  if (!is_usable_directory(place, 0)) place = "/tmp";
+  if (root && *root) place = root;
+  if (snprintf(process_folder.path, sizeof process_folder.path, "%s/weir-%u-%d-%llu-%016llx", place,
+               (unsigned)geteuid(), (int)getpid(),
+               (unsigned long long)spool_start_time((uint32_t)getpid()),
+               random_part()) >= (int)sizeof process_folder.path) {
+    process_folder.path[0] = 0;
+    return;
+  }
+  (void)snprintf(name, sizeof name, "weir.%d.db", (int)getpid());
+  process_absolute_path(process_folder.output, output && *output ? output : name);
+  process_folder.automatic = true;
+  setenv("WEIR_SPOOL_DIR", process_folder.path, 1);
+  setenv("WEIR_SPOOL_AUTO", process_folder.path, 1);
+  if (process_folder.output[0]) setenv("WEIR_OUTPUT", process_folder.output, 1);
+}
+
+/* WEIR_SPOOL_AUTO marks a folder that one of us chose, as against one that `weir run` has made. */
+bool process_folder_choose(void)
+{
+  const char *directory = getenv("WEIR_SPOOL_DIR"), *chosen = getenv("WEIR_SPOOL_AUTO");
+  const char *output = getenv("WEIR_OUTPUT");
+
+  find_home();
+  if (!directory || !*directory) {
+    choose_directory();
+  } else if (directory[0] != '/' || strlen(directory) >= sizeof process_folder.path) {
+    process_say("WEIR_SPOOL_DIR must be an absolute path, not \"%s\"; nothing is recorded.",
+                directory);
+    return false;
+  } else {
+    memcpy(process_folder.path, directory, strlen(directory) + 1);
+    process_folder.automatic = chosen && strcmp(chosen, directory) == 0;
+    if (process_folder.automatic && output) process_absolute_path(process_folder.output, output);
+  }
+  return true;
+}
+
+/* ---- the collector --------------------------------------------------------------------------- */
+
+/* The process whose end the collector waits for: the one that chose the folder, which its name
+ * tells, if it still lives; else this one. */
+static int tree_root(void)
+{
+  unsigned long long started;
+  unsigned uid;
+  int pid;
+  const char *name = strrchr(process_folder.path, '/');
+
+  if (name && sscanf(name, "/weir-%u-%d-%llu", &uid, &pid, &started) == 3 &&
+      spool_start_time((uint32_t)pid) == started)
+    return pid;
+  return (int)getpid();
+}
+
+/* 0, or why the collector could not make the trace. */
+static int output_error(void)
+{
+  char parent[PATH_MAX];
+
+  memcpy(parent, process_folder.output, sizeof parent);
+  char *slash = strrchr(parent, '/');
+  if (!slash) return ENOENT;
+  slash[slash == parent] = 0;
+  return access(parent, W_OK | X_OK) ? errno : 0;
+}
+
+/* A trace that is there is not replaced: the next free name is taken, and said. The collector makes
+ * the file; where two programs want one name at once, it takes the one after. */
+static void choose_output(void)
+{
+  struct stat file;
+  char name[PATH_MAX];
+  size_t stem = strlen(process_folder.output);
+
+  if (lstat(process_folder.output, &file) || !(S_ISREG(file.st_mode) || S_ISLNK(file.st_mode)))
+    return;
+  if (stem > 3 && strcmp(process_folder.output + stem - 3, ".db") == 0) stem -= 3;
+  for (int n = 2; n < MOST_OUTPUTS; n++) {
+    int length = snprintf(name, sizeof name, "%.*s-%d%s", (int)stem, process_folder.output, n,
+                          process_folder.output + stem);
+    if (length >= (int)sizeof name) return;
+    if (lstat(name, &file) == 0) continue;
+    process_say("%s is there already: the trace is written to %s.", process_folder.output, name);
+    memcpy(process_folder.output, name, (size_t)length + 1);
+    return;
+  }
+}
+
+static void start_collector(void)
+{
+  char program[PATH_MAX + 16] = "";
+  int error = output_error();
+
+  if (!error) choose_output();
+  if (error) {
+    process_say("cannot write the trace %s (%s): the events stay in %s; `weir import %s/*.spool -o "
+                "FILE` makes a trace of them.",
+                process_folder.output[0] ? process_folder.output : "in a folder that is gone",
+                strerror(error), process_folder.path, process_folder.path);
+    return;
+  }
+  error = ENOENT;
+  if (process_folder.home[0]) {
+    (void)snprintf(program, sizeof program, "%s/../bin/weir", process_folder.home);
+    error =
+        process_start_collector(program, process_folder.path, process_folder.output, tree_root());
+  }
+  if (error)
+    process_say(
+        "cannot start the collector %s (%s): the events stay in %s; `weir import %s/*.spool -o "
+        "FILE` makes a trace of them.",
+        program, strerror(error), process_folder.path, process_folder.path);
+}
+
+/* The folder exists and is ours. `*made`: by this call. */
+static weir_status own_directory(bool *made)
+{
+  struct stat s;
+
+  *made = mkdir(process_folder.path, 0700) == 0;
+  if (*made) return WEIR_OK;
+  if (errno != EEXIST)
+    return weir_fail_errno(WEIR_EIO, errno, "cannot make the folder %s", process_folder.path);
+  if (lstat(process_folder.path, &s) == 0 &&
+      (!S_ISDIR(s.st_mode) || s.st_uid != geteuid() || s.st_mode & 077))
+    return weir_fail(WEIR_EIO, "%s is not a folder of ours", process_folder.path);
+  return WEIR_OK;
+}
+
+/* Who makes the folder starts its collector; the others join. A collector that has just seen the
+ * last of its processes end takes the folder away with it: then it is made anew. */
+static weir_status open_automatic(weir_status (*open_spool)(void))
+{
+  weir_status status = WEIR_ENOENT;
+
+  for (int tries = 0; tries < 3 && status == WEIR_ENOENT; tries++) {
+    bool made;
+    status = own_directory(&made);
+    if (status == WEIR_OK) status = open_spool();
+    if (made) start_collector();
+  }
+  return status;
+}
+
+weir_status process_folder_open(weir_status (*open_spool)(void))
+{
+  return process_folder.automatic ? open_automatic(open_spool) : open_spool();
+}
+
+bool process_folder_is_of_run(void)
+{
+  unsigned uid;
+  const char *name = strrchr(process_folder.path, '/');
+
+  return name && sscanf(name, "/weir-%u-", &uid) == 1 && uid == (unsigned)geteuid();
+}

@@ -1,0 +1,30 @@
+/* folder.h: where a process's spool lies, and its trace will. Chosen once, inherited by children; under
+ * the lock of process.c. */
+#ifndef WEIR_INTERPOSE_FOLDER_H
+#define WEIR_INTERPOSE_FOLDER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include "core/base/status.h"
+
+typedef struct run_folder {
+  char path[PATH_MAX];   /* of spools; "": none */
+  char output[PATH_MAX]; /* trace, when automatic */
+  char home[PATH_MAX];   /* folder of our own file; "": not known */
+  bool automatic;        /* nobody runs us: folder and collector are our business */
+} run_folder;
+
+extern run_folder process_folder;
+
+/* Takes the folder from the environment, or chooses one. False, and said: nothing is recorded. */
+bool process_folder_choose(void);
+
+/* Opens the spool there; where nobody runs us, the folder is made and its collector started first.
+ */
+weir_status process_folder_open(weir_status (*open_spool)(void));
+
+/* A folder of the name that `weir run` gives: that it is gone means that the run this process came
+ * from is over, which is no mistake of anybody's. */
+bool process_folder_is_of_run(void);
+
+#endif
