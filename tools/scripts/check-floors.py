@@ -104,37 +104,29 @@ def symbol_edges(files, build):
 
 
 def circles(graph):
-    """Strongly connected components of more than one node (Tarjan, without recursion)."""
-    number, low, stack, held, found = {}, {}, [], set(), []
+    """Strongly connected components of more than one node (Tarjan)."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        number[node] = low[node] = len(number)
+        stack.append(node)
+        for to in sorted(graph.get(node, ())):
+            if to not in number:
+                visit(to)
+                low[node] = min(low[node], low[to])
+            elif to in stack:
+                low[node] = min(low[node], number[to])
+        if low[node] == number[node]:
+            part = [stack.pop()]
+            while part[-1] != node:
+                part.append(stack.pop())
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    sys.setrecursionlimit(2 * len(graph) + 1000)
     for root in sorted(graph):
-        if root in number:
-            continue
-        work = [(root, iter(sorted(graph[root])))]
-        number[root] = low[root] = len(number)
-        stack.append(root)
-        held.add(root)
-        while work:
-            node, rest = work[-1]
-            for to in rest:
-                if to not in number:
-                    number[to] = low[to] = len(number)
-                    stack.append(to)
-                    held.add(to)
-                    work.append((to, iter(sorted(graph.get(to, ())))))
-                    break
-                if to in held:
-                    low[node] = min(low[node], number[to])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == number[node]:
-                    part = []
-                    while not part or part[-1] != node:
-                        part.append(stack.pop())
-                        held.discard(part[-1])
-                    if len(part) > 1:
-                        found.append(sorted(part))
+        if root not in number:
+            visit(root)
     return sorted(found, key=lambda c: (-len(c), c))
 
 
