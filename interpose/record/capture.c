@@ -45,13 +45,6 @@ static bool outermost(uintptr_t *at)
   return true;
 }
 
-static uint64_t now_ns(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 static bool others_in_step(void)
 {
   return atomic_load(&steps) > own_steps;
@@ -66,8 +59,8 @@ __attribute__((noinline)) static void wait_for_steps(void)
     __asm__ volatile("" ::: "memory");
   for (int i = 0; i < YIELDS && others_in_step(); i++)
     (void)sched_yield();
-  uint64_t start = now_ns();
-  while (others_in_step() && now_ns() - start < BEGIN_WAITS_NS)
+  uint64_t start = clock_monotonic_ns();
+  while (others_in_step() && clock_monotonic_ns() - start < BEGIN_WAITS_NS)
     (void)nanosleep(&pause, NULL);
   errno = saved;
 }

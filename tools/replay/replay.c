@@ -2,7 +2,7 @@
  * up. */
 #include "tools/replay/replay.h"
 #include <stdlib.h>
-#include <time.h>
+#include "core/base/clock.h"
 
 typedef struct run {
   const rp_ops *ops;
@@ -19,13 +19,6 @@ typedef struct run {
 double rp_ratio(const rp_result *r)
 {
   return r->peak_live ? (double)r->peak_reserved / (double)r->peak_live : 0;
-}
-
-static double seconds(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* The column of operation i: by time where there is any, else by number. */
@@ -76,13 +69,13 @@ static weir_status run_op(run *r, const rp_op *op)
 static weir_status run_operations(run *r)
 {
   weir_status s = WEIR_OK;
-  double begin = seconds();
+  uint64_t begin = clock_monotonic_ns();
   for (size_t i = 0; !s && i < r->ops->count; i++) {
     s = run_op(r, &r->ops->op[i]);
     note_column(r, i);
   }
-  double took = seconds() - begin;
-  if (r->out->operations) r->out->ns_per_op = took * 1e9 / (double)r->out->operations;
+  uint64_t took = clock_monotonic_ns() - begin;
+  if (r->out->operations) r->out->ns_per_op = (double)took / (double)r->out->operations;
   return s;
 }
 

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/compare.h"
 #include "tools/weir/environment.h"
@@ -147,13 +148,6 @@ typedef struct end {
   uint64_t ns; /* from its start to its end */
 } end;
 
-static uint64_t now_ns(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* Starts a run, unless we are to end: a signal comes before, or when the run can be told of it. */
 static pid_t start_run(const work *w, unsigned mode, const char *out, const char *err, int hung)
 {
@@ -191,7 +185,7 @@ static end run_once(const work *w, unsigned mode, const char *out, const char *e
 {
   end e = {.status = -1};
   int hung[2];
-  uint64_t start = now_ns();
+  uint64_t start = clock_monotonic_ns();
   if (pipe2(hung, O_CLOEXEC)) {
     cmd_say("cannot make a pipe: %s.", strerror(errno));
     return e;
@@ -204,7 +198,7 @@ static end run_once(const work *w, unsigned mode, const char *out, const char *e
   if (pid < 0) return e;
   e.status = wait_for_run(pid);
   under_way = 0;
-  e.ns = now_ns() - start;
+  e.ns = clock_monotonic_ns() - start;
   return e;
 }
 
