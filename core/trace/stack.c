@@ -26,6 +26,7 @@ enum {
   FIRST_WORDS = 1 << 13, /* of an arena */
   MOST_WORDS = 1 << 24,  /* 128 MiB a thread */
   FIRST_MODULES = 256,
+  BUILD_ID_ROOM = 64,
   MANY_THREADS = 64, /* beyond them the unwinder's caches are kept small */
   PATH_ROOM = 1024   /* bytes of a module's path that are recorded */
 };
@@ -53,8 +54,11 @@ typedef struct module {
   uint64_t base, start, end; /* as in module_info */
   uint64_t identity;         /* hash of path and build-id */
   module_stamp stamp;        /* zeros: its file could not be looked at */
-  bool seen;                 /* by the walk that is going on */
-  bool recorded;             /* in this spool: a forked child has its parent's table */
+  const void *headers;       /* its program headers, where it was entered from */
+  uint32_t build_id_bytes;
+  uint8_t build_id[BUILD_ID_ROOM];
+  bool seen;     /* by the walk that is going on */
+  bool recorded; /* in this spool: a forked child has its parent's table */
 } module;
 
 static struct {
@@ -101,6 +105,7 @@ typedef struct object {
   module_info info;
   const uint8_t *build_id; /* borrowed, in the object's memory */
   const char *path;        /* borrowed */
+  const void *headers;     /* borrowed */
   uint64_t identity;
 } object;
 
@@ -121,7 +126,7 @@ static void find_build_id(object *o, const uint8_t *note, size_t bytes)
     size_t whole = sizeof head + name + text;
     if (whole > bytes) return;
     if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
-        !memcmp(note + sizeof head, "GNU", 4) && head.n_descsz <= 64) {
+        !memcmp(note + sizeof head, "GNU", 4) && head.n_descsz <= BUILD_ID_ROOM) {
       o->build_id = note + sizeof head + name;
       o->info.build_id_bytes = head.n_descsz;
       return;
@@ -143,11 +148,18 @@ static bool is_loaded(const struct dl_phdr_info *info, uint64_t address, uint64_
   return false;
 }
 
+static void set_path(object *o, const struct dl_phdr_info *info, unsigned index)
+{
+  const spool_header *spool = spool_current();
+  o->path = info->dlpi_name;
+  if (!o->path || !*o->path) o->path = index == 0 && spool ? spool->exe : "";
+  o->info.path_bytes = (uint32_t)strnlen(o->path, PATH_ROOM);
+}
+
 /* Describes a loaded object; false: it has no code, or is the vdso. */
 static bool describe(object *o, const struct dl_phdr_info *info, unsigned index)
 {
-  const spool_header *spool = spool_current();
-  *o = (object){.info = {.base = info->dlpi_addr, .start = UINT64_MAX}, .path = info->dlpi_name};
+  *o = (object){.info = {.base = info->dlpi_addr, .start = UINT64_MAX}, .headers = info->dlpi_phdr};
   for (unsigned i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *p = &info->dlpi_phdr[i];
     uint64_t start = info->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
@@ -160,11 +172,38 @@ static bool describe(object *o, const struct dl_phdr_info *info, unsigned index)
   }
   uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
   if (!o->info.end || (vdso && o->info.start <= vdso && vdso < o->info.end)) return false;
-  if (!o->path || !*o->path) o->path = index == 0 && spool ? spool->exe : "";
-  o->info.path_bytes = (uint32_t)strnlen(o->path, PATH_ROOM);
+  set_path(o, info, index);
   o->identity = hash_bytes(UINT64_C(0xcbf29ce484222325), o->path, o->info.path_bytes);
   o->identity = hash_bytes(o->identity, o->build_id, o->info.build_id_bytes);
   return true;
+}
+
+/* The entry of an object, where the loader has loaded and unloaded nothing since the table was
+ * right: then the same headers are the same object. NULL: there is none, or that is not certain. A
+ * forked child writes its parent's table so, and touches no page of the objects. */
+static module *find_unchanged(const struct dl_phdr_info *info, object_loads now)
+{
+  if (atomic_load_explicit(&modules.adds, memory_order_relaxed) != now.adds ||
+      atomic_load_explicit(&modules.subs, memory_order_relaxed) != now.subs)
+    return NULL;
+  for (size_t i = 0; i < modules.count; i++) {
+    module *m = &modules.table[i];
+    if (m->headers == info->dlpi_phdr && m->base == info->dlpi_addr) return m;
+  }
+  return NULL;
+}
+
+static void describe_entry(object *o, const module *m, const struct dl_phdr_info *info,
+                           unsigned index)
+{
+  *o = (object){.info = {.base = m->base,
+                         .start = m->start,
+                         .end = m->end,
+                         .build_id_bytes = m->build_id_bytes},
+                .build_id = m->build_id,
+                .headers = m->headers,
+                .identity = m->identity};
+  set_path(o, info, index);
 }
 
 static module *find_module(const object *o)
@@ -191,7 +230,7 @@ static module_stamp stamp_of(const object *o)
 
 static bool write_module(spool_writer *w, const object *o, const module_stamp *stamp)
 {
-  uint8_t payload[sizeof o->info + 64 + PATH_ROOM + sizeof *stamp];
+  uint8_t payload[sizeof o->info + BUILD_ID_ROOM + PATH_ROOM + sizeof *stamp];
   trace_event head = {.start = clock_ticks(), .a = stamp != NULL};
   size_t used = sizeof o->info;
   memcpy(payload, &o->info, used);
@@ -215,7 +254,10 @@ static module *enter_module(const object *o)
                 .start = o->info.start,
                 .end = o->info.end,
                 .identity = o->identity,
-                .stamp = stamp_of(o)};
+                .stamp = stamp_of(o),
+                .headers = o->headers,
+                .build_id_bytes = o->info.build_id_bytes};
+  if (o->build_id) memcpy(m->build_id, o->build_id, o->info.build_id_bytes);
   modules.count++;
   return m;
 }
@@ -225,8 +267,14 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
   walk *k = context;
   object o;
   object_loads_read(&k->at, info, size);
-  if (!describe(&o, info, k->index++)) return 0;
-  module *m = k->writing ? enter_module(&o) : find_module(&o);
+  unsigned index = k->index++;
+  module *m = find_unchanged(info, k->at);
+  if (m)
+    describe_entry(&o, m, info, index);
+  else if (!describe(&o, info, index))
+    return 0;
+  else
+    m = k->writing ? enter_module(&o) : find_module(&o);
   if (m) m->seen = true;
   if (!k->writing || (m && m->recorded)) return 0;
   if (m && write_module(k->writer, &o, &m->stamp))
