@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/base/require.h"
+#include "core/base/lock.h"
 #include "core/backend/plugin.h"
 #include "core/trace/notify.h"
 #include "core/weir.h"
@@ -128,12 +129,11 @@ static weir_status available(void)
   if (state == OPEN) return WEIR_OK;
   if (state == MISSING) return weir_fail(cuda.status, "%s", cuda.why);
   (void)pthread_once(&once, watch_forks);
-  pthread_mutex_lock(&lock);
+  HOLD_LOCK(&lock);
   state = atomic_load(&cuda.state);
   weir_status st = state == OPEN      ? WEIR_OK
                    : state == MISSING ? weir_fail(cuda.status, "%s", cuda.why)
                                       : start_plugin();
-  pthread_mutex_unlock(&lock);
   return st;
 }
 

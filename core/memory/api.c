@@ -1,5 +1,6 @@
 /* api.c: core/weir/memory.h over the pools. */
 #include "core/backend/plugin.h"
+#include "core/base/lock.h"
 #include "core/base/require.h"
 #include "core/memory/devices.h"
 #include "core/memory/history.h"
@@ -108,9 +109,8 @@ weir_status weir_memory_set_fraction(weir_device device, double fraction)
   if (!(fraction >= 0 && fraction <= 1))
     return weir_fail(WEIR_EINVAL, "Invalid fraction value: %g%s. Allowed range: 0~1", fraction,
                      fraction > -1e5 && fraction < 1e5 && fraction == (int)fraction ? ".0" : "");
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   p->fraction = fraction;
-  pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
 
@@ -118,10 +118,9 @@ weir_status weir_memory_on_oom(weir_device device, bool (*ask)(void *user, uint6
                                void *user)
 {
   FIND_POOL(p, pool_of_device(device, &p));
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   p->oom = ask;
   p->oom_user = user;
-  pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
 
@@ -131,11 +130,10 @@ weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, we
   FIND_POOL(p, pool_of_device(device, &p));
   mem_heap *h = stream ? (mem_heap *)stream : current_heap(attached_device_of(device));
   *out = 0;
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   tcache_reclaim(p);
   uint64_t own = heap_largest(h), idle = heap_largest(&p->common[HEAP_IDLE]);
   *out = own > idle ? own : idle;
-  pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
 
@@ -177,10 +175,8 @@ weir_status weir_memory_pause(weir_device device, const char *tag, bool save)
   unsigned number;
   weir_status st = tag_of(tag, &number);
   if (st) return st;
-  pthread_mutex_lock(&p->lock);
-  st = pool_pause(p, number, save);
-  pthread_mutex_unlock(&p->lock);
-  return st;
+  HOLD_LOCK(&p->lock);
+  return pool_pause(p, number, save);
 }
 
 weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lost_bytes)
@@ -190,18 +186,14 @@ weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lo
   uint64_t some;
   weir_status st = tag_of(tag, &number);
   if (st) return st;
-  pthread_mutex_lock(&p->lock);
-  st = pool_resume(p, number, lost_bytes ? lost_bytes : &some);
-  pthread_mutex_unlock(&p->lock);
-  return st;
+  HOLD_LOCK(&p->lock);
+  return pool_resume(p, number, lost_bytes ? lost_bytes : &some);
 }
 
 weir_status weir_graph_pool_create(weir_graph_pool **out, weir_device device)
 {
   WEIR_REQUIRE(out);
   FIND_POOL(p, pool_of_device(device, &p));
-  pthread_mutex_lock(&p->lock);
-  weir_status st = graph_pool_new(p, out);
-  pthread_mutex_unlock(&p->lock);
-  return st;
+  HOLD_LOCK(&p->lock);
+  return graph_pool_new(p, out);
 }

@@ -1,6 +1,7 @@
 /* callers.c: see callers.h. A stack in the arena is two words (hash; how many) and its addresses;
  * its number is its place there + 1. Address space is reserved once and committed in steps. */
 #include "core/base/pages.h"
+#include "core/base/lock.h"
 #include "core/memory/callers.h"
 
 #include <dlfcn.h>
@@ -61,21 +62,19 @@ static void init_callers(void)
 void callers_hold(void)
 {
   pthread_once(&once, init_callers);
-  pthread_mutex_lock(&table.lock);
+  HOLD_LOCK(&table.lock);
   if (!table.holders++) {
     table.used = table.count = 0;
     table.lost = 0;
     if (table.slots) memset(table.slots, 0, SLOTS * sizeof *table.slots);
     atomic_fetch_add(&table.generation, 1);
   }
-  pthread_mutex_unlock(&table.lock);
 }
 
 void callers_release(void)
 {
-  pthread_mutex_lock(&table.lock);
+  HOLD_LOCK(&table.lock);
   table.holders--;
-  pthread_mutex_unlock(&table.lock);
 }
 
 /* Room for one more stack of `count` frames. */
@@ -138,11 +137,9 @@ uint64_t weir_callers_capture(const mem_pool *p)
   uint64_t frames[CALLERS_DEPTH];
   unsigned count = weir_unwind_here(frames, CALLERS_DEPTH);
   if (!count) return 0;
-  pthread_mutex_lock(&table.lock);
+  HOLD_LOCK(&table.lock);
   uint32_t id = intern(p, frames, count);
-  uint64_t generation = atomic_load(&table.generation);
-  pthread_mutex_unlock(&table.lock);
-  return id ? generation << 32 | id : 0;
+  return id ? (uint64_t)atomic_load(&table.generation) << 32 | id : 0;
 }
 
 uint32_t callers_id(uint64_t token)
@@ -159,12 +156,11 @@ unsigned callers_frames(uint32_t id, const uint64_t **frames)
 
 callers_figures callers_count(void)
 {
-  pthread_mutex_lock(&table.lock);
+  HOLD_LOCK(&table.lock);
   callers_figures f = {table.count,
                        (table.slots ? SLOTS * sizeof *table.slots : 0) +
                            (uint64_t)table.committed * sizeof *table.words,
                        table.lost, stack_unwinder()};
-  pthread_mutex_unlock(&table.lock);
   return f;
 }
 

@@ -1,5 +1,6 @@
 /* check.c: the invariants of pool.h, proved by a walk. For tests and for people who debug. */
 #include "core/memory/pool.h"
+#include "core/base/lock.h"
 
 #define REQUIRE(what, condition)                                                                   \
   if (!(condition)) return what
@@ -189,10 +190,9 @@ static const char *check_all(const mem_pool *p)
 
 const char *pool_check(mem_pool *p)
 {
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   tcache_freeze(p);
   const char *wrong = check_all(p);
   tcache_thaw(p);
-  pthread_mutex_unlock(&p->lock);
   return wrong;
 }

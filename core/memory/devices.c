@@ -1,5 +1,6 @@
 /* devices.c: see devices.h. Opening a device at its first use, and attaching one by hand. */
 #include "core/memory/devices.h"
+#include "core/base/lock.h"
 
 #include <stdlib.h>
 #include "core/backend/plugin.h"
@@ -115,16 +116,14 @@ weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
   if (backend->index < 0 || backend->index >= WEIR_DEVICES)
     return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", WEIR_DEVICES - 1);
   if (device_forked()) return WEIR_ECUDA;
-  pthread_mutex_lock(&attach_lock);
-  weir_status st = attach(backend, conf);
-  pthread_mutex_unlock(&attach_lock);
-  return st;
+  HOLD_LOCK(&attach_lock);
+  return attach(backend, conf);
 }
 
 weir_status device_detach(weir_device device, weir_status (*end)(mem_pool *pool))
 {
   if (device_forked()) return WEIR_ECUDA;
-  pthread_mutex_lock(&attach_lock);
+  HOLD_LOCK(&attach_lock);
   attached_device *at = attached_device_of(device);
   weir_status st = at ? end(at->pool)
                       : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%u", device_at(device));
@@ -135,6 +134,5 @@ weir_status device_detach(weir_device device, weir_status (*end)(mem_pool *pool)
     if (at->opened) st = device_close((int)(at - attached_devices));
     at->opened = false;
   }
-  pthread_mutex_unlock(&attach_lock);
   return st;
 }

@@ -17,6 +17,7 @@
  * devices' pools, whose locks are taken one by one while the host pool's is held. */
 #include <string.h>
 #include "core/memory/history.h"
+#include "core/base/lock.h"
 
 enum { BATCHES = 64 }; /* markers for as many bytes of frees as are reserved */
 
@@ -210,10 +211,8 @@ static bool use_complete(const mem_pool *p, block_id use)
 {
   mem_heap *h = heap_table[block(use)->heap];
   if (h->pool == p) return block(use)->stamp <= h->done;
-  pthread_mutex_lock(&h->pool->lock);
-  bool complete = block(use)->stamp <= h->done;
-  pthread_mutex_unlock(&h->pool->lock);
-  return complete;
+  HOLD_LOCK(&h->pool->lock);
+  return block(use)->stamp <= h->done;
 }
 
 /* Whether a freed block's other streams are through with it, at least before anything that its own

@@ -7,6 +7,7 @@
  * waits in pool->pending; an exported one is there until its last export ends, so that its memory
  * is never given out, moved, unmapped or paused meanwhile. */
 #include "core/base/require.h"
+#include "core/base/lock.h"
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"
 
@@ -30,10 +31,9 @@ weir_status pool_use(void *ptr, mem_heap *h)
                      p->backend->index, h->pool->backend->index);
   if (heap_table[b->heap]->clock == h) return WEIR_OK;
   if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   if (!block_use_find(b, USE_STREAM, h->number) && !(st = block_ensure(p, 1)))
     (void)block_use_add(b, USE_STREAM, h->number);
-  pthread_mutex_unlock(&p->lock);
   return st;
 }
 
@@ -45,32 +45,30 @@ weir_status weir_memory_export(void *ptr)
   if (st) return st;
   mem_block *b = block(id);
   mem_pool *p = heap_table[b->heap]->pool;
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   block_id u = block_use_find(b, USE_EXPORT, 0);
   if (block_use_find(b, USE_PAUSE, 0))
     st = weir_fail(WEIR_EINVAL, "the block at %p is paused: its memory is not there", ptr);
   else if (!u && !(st = block_ensure(p, 1)))
     u = block_use_add(b, USE_EXPORT, 0);
   if (!st) block(u)->requested++;
-  pthread_mutex_unlock(&p->lock);
   return st;
 }
 
 weir_status weir_memory_unexport(void *ptr)
 {
   WEIR_REQUIRE(ptr);
-  block_id id = page_map_find((uint64_t)ptr), u = 0;
+  block_id id = page_map_find((uint64_t)ptr);
   if (!id) return weir_fail(WEIR_EINVAL, "%p is not a block of this allocator", ptr);
   mem_pool *p = heap_table[block(id)->heap]->pool;
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   mem_block *b = block(id);
-  if (b->uses) u = block_use_find(b, USE_EXPORT, 0);
-  if (u && !--block(u)->requested) {
-    block_use_drop(b, u);
-    if (block_state(b) == BLOCK_PENDING) epoch_pending(p);
-  }
-  pthread_mutex_unlock(&p->lock);
-  return u ? WEIR_OK : weir_fail(WEIR_EINVAL, "the block at %p is not exported", ptr);
+  block_id u = block_use_find(b, USE_EXPORT, 0);
+  if (!u) return weir_fail(WEIR_EINVAL, "the block at %p is not exported", ptr);
+  if (--block(u)->requested) return WEIR_OK;
+  block_use_drop(b, u);
+  if (block_state(b) == BLOCK_PENDING) epoch_pending(p);
+  return WEIR_OK;
 }
 
 /* ---- streams that are gone ------------------------------------------------------------------- */

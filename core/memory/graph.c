@@ -20,6 +20,7 @@
  * that every request passes graph_route(). */
 #include <stdlib.h>
 #include "core/base/require.h"
+#include "core/base/lock.h"
 #include "core/backend/plugin.h"
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"
@@ -196,10 +197,8 @@ weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream)
   if (h && h->pool != pool->pool)
     return weir_fail(WEIR_EINVAL, "the stream is not of the private pool's device");
   if (device_forked()) return WEIR_ECUDA;
-  pthread_mutex_lock(&pool->pool->lock);
-  weir_status st = begin_capture(pool, h);
-  pthread_mutex_unlock(&pool->pool->lock);
-  return st;
+  HOLD_LOCK(&pool->pool->lock);
+  return begin_capture(pool, h);
 }
 
 /* Takes the i-th away, and those that joined it. */
@@ -220,7 +219,7 @@ weir_status graph_join(mem_heap *waiter, const mem_heap *waited)
   mem_pool *p = waiter->pool;
   weir_status st = WEIR_OK;
   if (p != waited->pool || waiter == waited) return WEIR_OK;
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   unsigned i = find_capture(p, NULL, waited);
   if (i < CAPTURES && find_capture(p, NULL, waiter) == CAPTURES) {
     pool_capture c = p->captures[i];
@@ -228,7 +227,6 @@ weir_status graph_join(mem_heap *waiter, const mem_heap *waited)
     if (!st) c.graph->uses--; /* the graph has one already */
     if (!st) p->captures[p->capture_count - 1].leader = c.leader ? c.leader : c.stream;
   }
-  pthread_mutex_unlock(&p->lock);
   return st;
 }
 
@@ -236,10 +234,9 @@ mem_heap *graph_leader(mem_heap *h)
 {
   mem_pool *p = h->pool;
   mem_heap *leader = NULL;
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   unsigned i = find_capture(p, NULL, h);
   if (i < CAPTURES) leader = p->captures[i].leader ? p->captures[i].leader : h;
-  pthread_mutex_unlock(&p->lock);
   return leader;
 }
 
@@ -249,7 +246,7 @@ weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
   mem_pool *p = pool->pool;
   weir_status st = WEIR_OK;
   if (device_forked()) return WEIR_ECUDA;
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   unsigned i = find_capture(p, pool, (mem_heap *)stream);
   if (i == CAPTURES) {
     st = weir_fail(WEIR_EINVAL, "nothing of that stream allocates to private pool %llu",
@@ -257,7 +254,6 @@ weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
   } else {
     end_captures(p, i);
   }
-  pthread_mutex_unlock(&p->lock);
   return st;
 }
 
@@ -289,10 +285,8 @@ weir_status weir_graph_pool_release(weir_graph_pool *pool)
   WEIR_REQUIRE(pool);
   mem_pool *p = pool->pool;
   if (device_forked()) return WEIR_ECUDA;
-  pthread_mutex_lock(&p->lock);
-  weir_status st = release(pool);
-  pthread_mutex_unlock(&p->lock);
-  return st;
+  HOLD_LOCK(&p->lock);
+  return release(pool);
 }
 
 static void add_block(void *user, const mem_block *b)
@@ -310,9 +304,8 @@ weir_status weir_graph_pool_get_stats(weir_graph_pool_stats *out, weir_graph_poo
   WEIR_REQUIRE(out, pool);
   *out = (weir_graph_pool_stats){.id = pool->id};
   if (device_forked()) return WEIR_ECUDA;
-  pthread_mutex_lock(&pool->pool->lock);
+  HOLD_LOCK(&pool->pool->lock);
   out->uses = pool->uses;
   pool_walk(pool->pool, add_block, out);
-  pthread_mutex_unlock(&pool->pool->lock);
   return WEIR_OK;
 }

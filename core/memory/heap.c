@@ -5,6 +5,7 @@
  * the asked size may hold blocks that fit and blocks that don't, so a few of it are looked at
  * before the next bin, whose every block fits. */
 #include "core/memory/host.h"
+#include "core/base/lock.h"
 #include "core/memory/pool.h"
 
 enum { LOOKS = 4, STAMP_LOOKS = 64 };
@@ -258,18 +259,17 @@ void class_learn(const mem_pool *p, uint64_t bytes)
       class_bytes(units) == units << UNIT_SHIFT ||
       atomic_load_explicit(&class_count, memory_order_relaxed) == CLASSES)
     return;
-  pthread_mutex_lock(&learn_lock);
+  HOLD_LOCK(&learn_lock);
   unsigned count = atomic_load_explicit(&class_count, memory_order_relaxed);
   if (came[units] < LEARN_AFTER && ++came[units] == LEARN_AFTER && count < CLASSES) {
     add_class(units);
     atomic_store_explicit(&class_of_units[units], (uint8_t)count, memory_order_release);
   }
-  pthread_mutex_unlock(&learn_lock);
 }
 
 void class_forget(void)
 {
-  pthread_mutex_lock(&learn_lock);
+  HOLD_LOCK(&learn_lock);
   atomic_store(&class_count, 0);
   for (uint64_t u = 1; u <= CLASS_LIMIT / UNIT; u++) {
     unsigned count = atomic_load(&class_count);
@@ -279,7 +279,6 @@ void class_forget(void)
     atomic_store(&came[u], 0);
   }
   atomic_store(&class_of_units[0], 0);
-  pthread_mutex_unlock(&learn_lock);
 }
 
 __attribute__((constructor)) static void fill_classes(void)
@@ -323,9 +322,8 @@ weir_status heap_number(mem_heap *h, mem_pool *p)
 
 void heap_unnumber(const mem_heap *h)
 {
-  pthread_mutex_lock(&number_lock);
+  HOLD_LOCK(&number_lock);
   heap_table[h->number] = NULL;
-  pthread_mutex_unlock(&number_lock);
 }
 
 bool epoch_capturing(const mem_heap *h)

@@ -1,5 +1,6 @@
 /* history.c: see history.h. */
 #include "core/base/pages.h"
+#include "core/base/lock.h"
 #include "core/memory/history.h"
 
 #include <stdio.h>
@@ -326,13 +327,12 @@ weir_status history_set(mem_pool *p, weir_history_mode mode, weir_history_contex
 
 void history_annotate(mem_pool *p, const char *name, bool begin)
 {
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   history_note *at = p->history ? ring_next(p, &p->history->notes) : NULL;
   if (at) {
     *at = (history_note){.time = now_us(), .begin = begin};
     strncpy(at->name, name, sizeof at->name - 1);
   }
-  pthread_mutex_unlock(&p->lock);
 }
 
 void history_figures(mem_pool *p, weir_history_info *out)
@@ -342,7 +342,7 @@ void history_figures(mem_pool *p, weir_history_info *out)
                              .stacks_lost = c.lost + atomic_load(&marks_lost),
                              .bytes = c.bytes + (uint64_t)atomic_load(&marked) * sizeof *marks,
                              .unwinder = c.unwinder};
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   const pool_history *h = p->history;
   if (h) {
     out->mode = h->mode;
@@ -353,7 +353,6 @@ void history_figures(mem_pool *p, weir_history_info *out)
     out->bytes += h->entries.room * sizeof(history_entry) + h->notes.room * sizeof(history_note) +
                   (h->pages ? h->page_bytes : 0);
   }
-  pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- owners ---------------------------------------------------------------------------------- */

@@ -24,6 +24,7 @@
 #include <sys/mman.h>
 #include <string.h>
 #include "core/base/pages.h"
+#include "core/base/lock.h"
 #include "core/memory/pool.h"
 
 enum {
@@ -69,10 +70,8 @@ static weir_status init_records(void)
 
 weir_status meta_init(void)
 {
-  pthread_mutex_lock(&meta_lock);
-  weir_status st = init_records();
-  pthread_mutex_unlock(&meta_lock);
-  return st;
+  HOLD_LOCK(&meta_lock);
+  return init_records();
 }
 
 void meta_forget(void)
@@ -176,19 +175,18 @@ static uint64_t entry_of(block_id id, uint64_t hash)
 void page_map_put(block_id id)
 {
   uint64_t hash = map_hash(block(id)->address);
-  pthread_mutex_lock(&meta_lock);
+  HOLD_LOCK(&meta_lock);
   entries++;
   if (!insert(map_segment(hash), hash, entry_of(id, hash))) {
     block(id)->prev = crowded;
     crowded = id;
   }
-  pthread_mutex_unlock(&meta_lock);
 }
 
 void page_map_remove(block_id id)
 {
   uint64_t hash = map_hash(block(id)->address);
-  pthread_mutex_lock(&meta_lock);
+  HOLD_LOCK(&meta_lock);
   map_entry *at = slot_with(map_segment(hash), hash, entry_of(id, hash));
   entries--;
   if (at) {
@@ -200,18 +198,16 @@ void page_map_remove(block_id id)
     if (*link) *link = block(id)->prev;
     block(id)->prev = 0;
   }
-  pthread_mutex_unlock(&meta_lock);
 }
 
 block_id page_map_find(uint64_t address)
 {
   block_id id = map_block(map_look(address));
   if (id) return id;
-  pthread_mutex_lock(&meta_lock);
+  HOLD_LOCK(&meta_lock);
   id = map_block(map_look(address));
   for (block_id c = crowded; c && !id; c = block(c)->prev)
     if (block(c)->address == address) id = c;
-  pthread_mutex_unlock(&meta_lock);
   return id;
 }
 
@@ -219,11 +215,10 @@ block_id page_map_find(uint64_t address)
 
 weir_status block_ensure(mem_pool *p, unsigned count)
 {
-  pthread_mutex_lock(&meta_lock);
+  HOLD_LOCK(&meta_lock);
   weir_status st = map_ensure(p, count);
   while (!st && records_spare + records_committed < records_end + count + SPARES)
     st = commit(p, block_records, sizeof(mem_block), &records_committed, RECORDS);
-  pthread_mutex_unlock(&meta_lock);
   return st;
 }
 
@@ -248,19 +243,16 @@ block_id block_new(void)
 void block_drop(block_id id)
 {
   block_set(block(id), BLOCK_SPARE);
-  pthread_mutex_lock(&meta_lock);
+  HOLD_LOCK(&meta_lock);
   block(id)->next = free_record;
   free_record = id;
   records_spare++;
   records_used--;
-  pthread_mutex_unlock(&meta_lock);
 }
 
 uint64_t meta_bytes(void)
 {
-  pthread_mutex_lock(&meta_lock);
-  uint64_t bytes = (uint64_t)records_used * sizeof(mem_block) +
-                   (uint64_t)segments * MAP_SLOTS * sizeof(map_entry);
-  pthread_mutex_unlock(&meta_lock);
-  return bytes;
+  HOLD_LOCK(&meta_lock);
+  return (uint64_t)records_used * sizeof(mem_block) +
+         (uint64_t)segments * MAP_SLOTS * sizeof(map_entry);
 }

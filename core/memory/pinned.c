@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/require.h"
+#include "core/base/lock.h"
 #include "core/memory/devices.h"
 #include "core/base/host_memory.h"
 #include "core/memory/history.h"
@@ -105,10 +106,9 @@ static weir_status host_make(host_pool **out, mem_pool *device, unsigned flags)
   host_pool *_Atomic *place = &hosts[device->backend->index][flags];
   weir_status st = WEIR_OK;
   pthread_once(&once, prepare);
-  pthread_mutex_lock(&hosts_lock);
+  HOLD_LOCK(&hosts_lock);
   *out = atomic_load(place);
   if (!*out && !(st = host_pool_new(out, device, flags, &host_calls))) atomic_store(place, *out);
-  pthread_mutex_unlock(&hosts_lock);
   return st;
 }
 
@@ -132,9 +132,8 @@ static __attribute__((noinline)) weir_status host_find(host_pool **out, weir_dev
 /* Calls `visit` for every pool, all of which exist meanwhile. */
 static void each_host(void (*visit)(host_pool *s, void *user), void *user)
 {
-  pthread_mutex_lock(&hosts_lock);
+  HOLD_LOCK(&hosts_lock);
   FOR_EACH_HOST(s) visit(s, user);
-  pthread_mutex_unlock(&hosts_lock);
 }
 
 /* The device's own host pools. Lock of the list held. */
@@ -174,7 +173,7 @@ weir_status host_pool_device_ends(mem_pool *device)
 {
   uint64_t gone[HEAPS / 64] = {0};
   if (atomic_load(&forked)) return pool_free(device);
-  pthread_mutex_lock(&hosts_lock);
+  HOLD_LOCK(&hosts_lock);
   weir_status st = end_own(device);
   if (!st) {
     hold_all(true);
@@ -182,7 +181,6 @@ weir_status host_pool_device_ends(mem_pool *device)
     if (!(st = pool_free(device))) forget_all(gone);
     hold_all(false);
   }
-  pthread_mutex_unlock(&hosts_lock);
   return st;
 }
 
@@ -297,7 +295,7 @@ static void add_figures(host_pool *s, void *user)
   weir_pinned_stats *o = user;
   weir_memory_stats all;
   mem_pool *p = s->pool;
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   pool_stats(p, &all);
   o->allocations += all.segment;
   o->allocations_peak += all.segment_peak;
@@ -322,7 +320,6 @@ static void add_figures(host_pool *s, void *user)
             &o->host_alloc_time_count);
   add_times(&s->frees, &o->host_free_time_total, &o->host_free_time_max, &o->host_free_time_min,
             &o->host_free_time_count);
-  pthread_mutex_unlock(&p->lock);
 }
 
 weir_status weir_pinned_get_stats(weir_pinned_stats *o)
@@ -371,9 +368,8 @@ weir_status weir_pinned_stat(int64_t *out, const char *name)
 static void reset_pinned(host_pool *s, void *unused)
 {
   (void)unused;
-  pthread_mutex_lock(&s->pool->lock);
+  HOLD_LOCK(&s->pool->lock);
   pool_reset_peak(s->pool);
-  pthread_mutex_unlock(&s->pool->lock);
 }
 
 weir_status weir_pinned_reset_peak(void)

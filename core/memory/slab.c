@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "core/base/host_memory.h"
+#include "core/base/lock.h"
 #include "core/memory/host.h"
 
 enum { HUGE_PAGE = 2 << 20, PAGE = 4096, SLAB = 64 << 20, PIECE = 16 << 20, CREW_MOST = 8 };
@@ -94,28 +95,24 @@ static size_t table_find(uint64_t address)
 
 static weir_status table_speak(const weir_source *s, void *self)
 {
-  weir_status st = WEIR_OK;
-  pthread_mutex_lock(&table_lock);
+  HOLD_LOCK(&table_lock);
   if (table_count + table_spoken == table_room) {
     size_t room = table_room ? 2 * table_room : 64;
-    if (s->host_commit) st = s->host_commit(self, room * sizeof *table);
-    struct range *more = st ? NULL : realloc(table, room * sizeof *table);
-    if (more) {
-      table = more;
-      table_room = room;
-    } else if (!st) {
-      st = weir_fail(WEIR_ENOMEM, "no host memory for the list of pinned chunks");
-    }
+    weir_status st = s->host_commit ? s->host_commit(self, room * sizeof *table) : WEIR_OK;
+    if (st) return st;
+    struct range *more = realloc(table, room * sizeof *table);
+    if (!more) return weir_fail(WEIR_ENOMEM, "no host memory for the list of pinned chunks");
+    table = more;
+    table_room = room;
   }
-  table_spoken += !st;
-  pthread_mutex_unlock(&table_lock);
-  return st;
+  table_spoken++;
+  return WEIR_OK;
 }
 
 /* Uses up what was spoken for; bytes 0: gives it back. */
 static void table_put(uint64_t address, uint64_t bytes)
 {
-  pthread_mutex_lock(&table_lock);
+  HOLD_LOCK(&table_lock);
   table_spoken--;
   if (bytes) {
     size_t at = table_find(address);
@@ -123,12 +120,11 @@ static void table_put(uint64_t address, uint64_t bytes)
     table[at] = (struct range){address, bytes};
     table_count++;
   }
-  pthread_mutex_unlock(&table_lock);
 }
 
 static void table_remove(uint64_t address)
 {
-  pthread_mutex_lock(&table_lock);
+  HOLD_LOCK(&table_lock);
   size_t at = table_find(address);
   table_count--;
   memmove(table + at, table + at + 1, (table_count - at) * sizeof *table);
@@ -137,16 +133,13 @@ static void table_remove(uint64_t address)
     table = NULL;
     table_room = 0;
   }
-  pthread_mutex_unlock(&table_lock);
 }
 
 bool host_pool_owns(uint64_t address)
 {
-  pthread_mutex_lock(&table_lock);
+  HOLD_LOCK(&table_lock);
   size_t at = table_find(address);
-  bool is = at < table_count && table[at].address <= address;
-  pthread_mutex_unlock(&table_lock);
-  return is;
+  return at < table_count && table[at].address <= address;
 }
 
 /* ---- address space --------------------------------------------------------------------------- */
@@ -401,11 +394,10 @@ static void *background(void *host)
   host_pool *s = host;
   mem_pool *p = s->pool;
   weir_status st = job_run(&s->job);
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   job_end(&s->job, st);
   if (!st) s->ahead = (uint64_t)s->job.at;
   finish_making(s);
-  pthread_mutex_unlock(&p->lock);
   return NULL;
 }
 
@@ -493,10 +485,9 @@ static weir_status chunk_free(void *self, uint64_t address, uint64_t bytes)
   if (s->registers) unmap_pages((char *)address, bytes);
   atomic_fetch_sub(&locked, bytes);
   uint64_t us = now_us() - begin;
-  pthread_mutex_lock(&s->pool->lock);
+  HOLD_LOCK(&s->pool->lock);
   if (s->ahead == address) s->ahead = 0;
   time_add(&s->frees, us);
-  pthread_mutex_unlock(&s->pool->lock);
   return WEIR_OK;
 }
 
@@ -554,11 +545,10 @@ weir_status host_pool_new(host_pool **out, mem_pool *device, unsigned flags,
 void host_pool_settle(host_pool *s, bool closing)
 {
   mem_pool *p = s->pool;
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   s->closing = closing;
   while (s->making)
     (void)pthread_cond_wait(&s->made, &p->lock);
-  pthread_mutex_unlock(&p->lock);
 }
 
 weir_status host_pool_free(host_pool *s)

@@ -1,6 +1,7 @@
 /* summary.c: the figures of stats.c as programs ask for them, and PyTorch's table of them. */
 #include <stdio.h>
 #include "core/base/require.h"
+#include "core/base/lock.h"
 #include "core/memory/devices.h"
 #include "core/memory/stats.h"
 
@@ -8,9 +9,8 @@ weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
 {
   WEIR_REQUIRE(out);
   FIND_POOL(p, pool_of_device(device, &p));
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   pool_stats(p, out);
-  pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
 
@@ -32,18 +32,16 @@ weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
 weir_status weir_memory_reset_peak(weir_device device)
 {
   FIND_POOL(p, pool_of_device(device, &p));
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   pool_reset_peak(p);
-  pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
 
 weir_status weir_memory_reset_accumulated(weir_device device)
 {
   FIND_POOL(p, pool_of_device(device, &p));
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   pool_reset_sums(p);
-  pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
 

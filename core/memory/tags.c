@@ -1,5 +1,6 @@
 /* tags.c: see tags.h. */
 #include "core/memory/tags.h"
+#include "core/base/lock.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,35 +18,32 @@ const char *tag_name(unsigned tag)
   return tags[tag % WEIR_TAGS];
 }
 
-unsigned tag_number(const char *name)
+/* The place of a name from `first` on; tag_count: it has none. Lock held. */
+static unsigned find_tag(unsigned first, const char *name)
 {
-  pthread_mutex_lock(&tags_lock);
-  unsigned i = 0;
+  unsigned i = first;
   while (i < tag_count && strncmp(tags[i], name, sizeof tags[i] - 1) != 0)
     i++;
-  if (i == tag_count) i = WEIR_TAGS;
-  pthread_mutex_unlock(&tags_lock);
   return i;
+}
+
+unsigned tag_number(const char *name)
+{
+  HOLD_LOCK(&tags_lock);
+  unsigned i = find_tag(0, name);
+  return i == tag_count ? WEIR_TAGS : i;
 }
 
 weir_status weir_memory_set_tag(const char *tag)
 {
-  weir_status st = WEIR_OK;
-  unsigned i = 0;
-  if (!tag) {
-    tag_now = 0;
-    return WEIR_OK;
-  }
-  pthread_mutex_lock(&tags_lock);
-  for (i = 1; i < tag_count && strncmp(tags[i], tag, sizeof tags[i] - 1) != 0; i++)
-    ;
+  HOLD_LOCK(&tags_lock);
+  unsigned i = tag ? find_tag(1, tag) : 0;
   if (i == WEIR_TAGS)
-    st = weir_fail(WEIR_ELIMIT, "there are %d tags already, the most there can be", WEIR_TAGS - 1);
-  else if (i == tag_count)
-    (void)snprintf(tags[tag_count++], sizeof tags[0], "%s", tag);
-  pthread_mutex_unlock(&tags_lock);
-  if (!st) tag_now = i;
-  return st;
+    return weir_fail(WEIR_ELIMIT, "there are %d tags already, the most there can be",
+                     WEIR_TAGS - 1);
+  if (i == tag_count) (void)snprintf(tags[tag_count++], sizeof tags[0], "%s", tag);
+  tag_now = i;
+  return WEIR_OK;
 }
 
 void tags_forget(void)

@@ -12,6 +12,7 @@
  * of its own, so that the plain case saves no registers. Among a million blocks the two loads are
  * misses of every cache, and they are all a free waits for. */
 #include "core/backend/plugin.h"
+#include "core/base/lock.h"
 #include "core/memory/history.h"
 #include "core/memory/thread_cache.h"
 
@@ -205,9 +206,8 @@ static __attribute__((noinline)) weir_status weir_tcache_free_slow(block_id id)
 static __attribute__((noinline)) weir_status overflow(thread_cache *f)
 {
   mem_pool *p = atomic_load_explicit(&f->heap, memory_order_relaxed)->pool;
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   tcache_flush(f, TCACHE_ROOM - TCACHE_ROOM / 64); /* little by little: nobody waits long for it */
-  pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
 

@@ -7,6 +7,7 @@
  * that runs the process, is the reclaimer's (membarrier), and the owner's half is two plain stores.
  * Where the kernel has no membarrier the owner pays for a fence. */
 #include "core/memory/thread_cache.h"
+#include "core/base/lock.h"
 
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -118,7 +119,7 @@ static thread_cache *tcache_make(mem_heap *h)
   for (thread_cache *f = h->pool->tcaches; f; f = f->next)
     if (atomic_load(&f->heap) == h && !atomic_load(&f->owner)) return f;
   thread_cache *f = NULL;
-  pthread_mutex_lock(&list_lock);
+  HOLD_LOCK(&list_lock);
   for (uint32_t i = 1; i < tcache_count && !f; i++) {
     f = atomic_load(&tcache_table[i]);
     if (atomic_load(&f->heap)) f = NULL;
@@ -135,7 +136,6 @@ static thread_cache *tcache_make(mem_heap *h)
     h->pool->tcaches = f;
     h->pool->tcache_count++;
   }
-  pthread_mutex_unlock(&list_lock);
   return f;
 }
 
@@ -213,7 +213,7 @@ void tcache_reset_high(mem_pool *p)
 
 void tcache_detach(mem_pool *p)
 {
-  pthread_mutex_lock(&list_lock);
+  HOLD_LOCK(&list_lock);
   while (p->tcaches) {
     thread_cache *f = p->tcaches;
     p->tcaches = f->next;
@@ -228,5 +228,4 @@ void tcache_detach(mem_pool *p)
     atomic_store(&f->owner, NULL);
     atomic_store(&f->heap, NULL);
   }
-  pthread_mutex_unlock(&list_lock);
 }

@@ -2,6 +2,7 @@
  * goes its way. Nobody waits but on a condition variable, and every change that somebody may wait
  * for is followed by a broadcast. */
 #include "core/base/require.h"
+#include "core/base/lock.h"
 #include "core/nn/loader.h"
 
 #include <errno.h>
@@ -138,21 +139,19 @@ static loader_slot *next_free_slot(weir_loader_iter *it)
 
 static void reached(weir_loader_iter *it, loader_slot *s, enum slot_state state)
 {
-  pthread_mutex_lock(&it->lock);
+  HOLD_LOCK(&it->lock);
   s->state = state;
   pthread_cond_broadcast(&it->moved);
-  pthread_mutex_unlock(&it->lock);
 }
 
 /* The slot of batch b once it is in this state; NULL: there is no such batch, or stop. */
 static loader_slot *await_slot(weir_loader_iter *it, int64_t b, enum slot_state state)
 {
   loader_slot *s = &it->slot[b % it->window];
-  pthread_mutex_lock(&it->lock);
+  HOLD_LOCK(&it->lock);
   while (!it->stop && b < it->last && s->state != state)
     pthread_cond_wait(&it->moved, &it->lock);
   bool there = !it->stop && b < it->last;
-  pthread_mutex_unlock(&it->lock);
   return there ? s : NULL;
 }
 
@@ -342,11 +341,10 @@ static weir_status take_batch(weir_batch *out, weir_loader_iter *it, loader_slot
     *out = s->batch;
   s->batch.count = 0;
   s->status = WEIR_OK;
-  pthread_mutex_lock(&it->lock);
+  HOLD_LOCK(&it->lock);
   s->state = SLOT_EMPTY;
   it->taken++;
   pthread_cond_broadcast(&it->room);
-  pthread_mutex_unlock(&it->lock);
   return st;
 }
 

@@ -1,6 +1,7 @@
 /* log.c: the process's log callback. The function and its argument belong together, so both are
  * read under one lock, which is free again when the callback runs: it may set another. */
 #include "core/nn/log.h"
+#include "core/base/lock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,10 +16,9 @@ static struct {
 
 void weir_set_log_callback(weir_log_callback callback, void *user)
 {
-  pthread_mutex_lock(&to.lock);
+  HOLD_LOCK(&to.lock);
   to.callback = callback;
   to.user = user;
-  pthread_mutex_unlock(&to.lock);
 }
 
 void log_message(weir_log_level level, const char *format, ...)

@@ -417,8 +417,7 @@ static weir_status matmul_folded(weir_tensor **out, const weir_tensor *a, const 
   if (st) return st;
   shape.count -= b->dims == 1;
   if (b->dims == 2) shape.size[a->dims - 1] = b->size[1];
-  st = product_of(out, shape, rows, b, &no_batch);
-  return st;
+  return product_of(out, shape, rows, b, &no_batch);
 }
 
 /* Whether the batch of a is one run of rows, so that folding copies nothing: as torch decides it.

@@ -23,8 +23,7 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
                      dtype_title((weir_dtype)condition->dtype));
   e.op = WEIR_OP_WHERE, e.count = 3, e.numbers = 0, e.has_alpha = e.has_p = false;
   e.self = NULL, e.t[0] = condition, e.t[1] = a, e.t[2] = b;
-  weir_status st = elementwise_run(out, &e);
-  return st;
+  return elementwise_run(out, &e);
 }
 
 /* The dtype of a and both bounds. */

@@ -5,6 +5,7 @@
  * is being replaced; the list is a help, not a proof. Each stream knows up to where its notes are
  * complete (mem_heap.good). */
 #include "core/stream/async_error.h"
+#include "core/base/lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,7 +157,7 @@ static bool error_stays(const mem_heap *h)
 static void word_first(char *out, size_t room, mem_pool *p, const char *where)
 {
   char list[LIST];
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   struct ring *r = &rings[p->backend->index];
   if (r->first_of != birth_of(p)) {
     list_notes(list, p);
@@ -165,7 +166,6 @@ static void word_first(char *out, size_t room, mem_pool *p, const char *where)
     r->first_of = birth_of(p);
   }
   (void)snprintf(out, room, "%s", r->first);
-  pthread_mutex_unlock(&p->lock);
 }
 
 weir_status async_error(weir_stream *stream, const char *where, weir_status st)

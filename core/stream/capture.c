@@ -4,6 +4,7 @@
  * A graph has one use of its pool, from the begin of its capture until it is reset, and the
  * handle's where it made the pool itself. Its parts (capture.h) come during the capture. */
 #include "core/stream/capture.h"
+#include "core/base/lock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,22 +32,20 @@ static _Atomic unsigned count; /* of those */
 
 static void link_capture(weir_graph *g)
 {
-  pthread_mutex_lock(&lock);
+  HOLD_LOCK(&lock);
   g->next = capturing;
   capturing = g;
   atomic_fetch_add(&count, 1);
-  pthread_mutex_unlock(&lock);
 }
 
 static void unlink_capture(weir_graph *g)
 {
-  pthread_mutex_lock(&lock);
+  HOLD_LOCK(&lock);
   weir_graph **at = &capturing;
   while (*at != g)
     at = &(*at)->next;
   *at = g->next;
   atomic_fetch_sub(&count, 1);
-  pthread_mutex_unlock(&lock);
 }
 
 static weir_status part_of(graph_part **out, weir_graph *g, void *key,
@@ -71,14 +70,13 @@ weir_status graph_part_of(graph_part **out, weir_stream *stream, void *key,
   weir_status st = WEIR_OK;
   *out = NULL;
   if (__builtin_expect(!atomic_load(&count), 1)) return WEIR_OK;
-  pthread_mutex_lock(&lock);
+  HOLD_LOCK(&lock);
   mem_heap *leader = graph_leader((mem_heap *)stream);
   for (weir_graph *g = leader ? capturing : NULL; g; g = g->next)
     if (g->stream == leader) {
       st = part_of(out, g, key, make);
       break;
     }
-  pthread_mutex_unlock(&lock);
   return st;
 }
 

@@ -6,6 +6,7 @@
  * and the event is as if it had never been recorded. */
 #include <stdlib.h>
 #include "core/base/require.h"
+#include "core/base/lock.h"
 #include "core/stream/async_error.h"
 #include "core/backend/plugin.h"
 #include "core/stream/stream.h"
@@ -114,11 +115,10 @@ weir_status weir_event_record(weir_event *event, weir_stream *stream)
 /* The waiter's pool knows the stream of the record, if it is still the same. */
 static void learn_event(mem_heap *waiter, const weir_event *e)
 {
-  pthread_mutex_lock(&waiter->pool->lock);
+  HOLD_LOCK(&waiter->pool->lock);
   const mem_heap *from = heap_table[e->number];
   if (from && from->pool == waiter->pool && from->serial == e->serial)
     epoch_learn(waiter, from, e->epoch, false);
-  pthread_mutex_unlock(&waiter->pool->lock);
 }
 
 weir_status weir_event_wait(weir_event *event, weir_stream *stream)
@@ -151,11 +151,10 @@ static void note_good(const weir_event *e)
 {
   mem_pool *p = atomic_load(&attached_devices[e->backend->index].pool);
   if (!p) return;
-  pthread_mutex_lock(&p->lock);
+  HOLD_LOCK(&p->lock);
   mem_heap *from = heap_table[e->number];
   if (from && from->pool == p && from->serial == e->serial)
     async_complete((weir_stream *)from, e->count);
-  pthread_mutex_unlock(&p->lock);
 }
 
 weir_status weir_event_query(bool *out, weir_event *event)

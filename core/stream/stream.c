@@ -7,6 +7,7 @@
  * Side streams are made once for each device, priority and place, and shared by all who ask: an
  * entry is believed when the pool still has a heap of that serial number. */
 #include "core/base/require.h"
+#include "core/base/lock.h"
 #include "core/backend/plugin.h"
 #include "core/weir/stream.h"
 
@@ -84,12 +85,10 @@ weir_status weir_stream_create(weir_stream **out, weir_device device)
 
 static bool is_there(mem_pool *p, const struct side *s)
 {
-  bool there = false;
-  pthread_mutex_lock(&p->lock);
-  for (unsigned i = 0; i < p->heap_count && !there; i++)
-    there = heap_table[p->numbers[i]] == s->heap && s->heap->serial == s->serial;
-  pthread_mutex_unlock(&p->lock);
-  return there;
+  HOLD_LOCK(&p->lock);
+  for (unsigned i = 0; i < p->heap_count; i++)
+    if (heap_table[p->numbers[i]] == s->heap) return s->heap->serial == s->serial;
+  return false;
 }
 
 /* The priority that the device makes of it. */
@@ -114,7 +113,7 @@ weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
   weir_status st = nearest(&priority, p->backend);
   if (st) return st;
   int index = p->backend->index, level = -priority;
-  pthread_mutex_lock(&sides_lock);
+  HOLD_LOCK(&sides_lock);
   struct side *s = &sides[index][level][turns[index][level] % SIDES];
   if (!s->heap || !is_there(p, s)) {
     st = make_stream(&s->heap, p, priority);
@@ -124,7 +123,6 @@ weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
   }
   *out = (weir_stream *)s->heap;
   turns[index][level] += !st;
-  pthread_mutex_unlock(&sides_lock);
   return st;
 }
 
@@ -193,9 +191,8 @@ weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
   mem_heap *a = (mem_heap *)waiter, *b = (mem_heap *)waited;
   if (device_forked()) return WEIR_ECUDA;
   if (a->pool != b->pool) return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
-  pthread_mutex_lock(&a->pool->lock);
+  HOLD_LOCK(&a->pool->lock);
   epoch_depend(a, b);
-  pthread_mutex_unlock(&a->pool->lock);
   return WEIR_OK;
 }
 

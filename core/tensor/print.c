@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/require.h"
+#include "core/base/lock.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
 
@@ -56,9 +57,8 @@ weir_status weir_set_print_options(const weir_print_options *options)
                      "linewidth from 1, sci_mode -1, 0 or 1; got %d, %d, %d, %d, %d",
                      PRECISION_MOST, o.precision, o.threshold, o.edgeitems, o.linewidth,
                      o.sci_mode);
-  pthread_mutex_lock(&lock);
+  HOLD_LOCK(&lock);
   now = o;
-  pthread_mutex_unlock(&lock);
   return WEIR_OK;
 }
 

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/require.h"
+#include "core/base/lock.h"
 #include "core/trace/notify.h"
 #include "core/trace/api.h"
 #include "core/trace/tensor_record.h"
@@ -193,7 +194,7 @@ weir_status weir_trace_start(const char *path)
   WEIR_REQUIRE(path);
   weir_status st = WEIR_OK;
   (void)pthread_once(&own.once, init_trace);
-  pthread_mutex_lock(&own.lock);
+  HOLD_LOCK(&own.lock);
   if (own.started)
     st = weir_fail(WEIR_EINVAL, "a trace is being written already: %s", own.path);
   else if (notify_preload())
@@ -206,7 +207,6 @@ weir_status weir_trace_start(const char *path)
     atomic_store(&active, !own.aside);
     if (!own.aside) own.aside = !notify_record(&listener);
   }
-  pthread_mutex_unlock(&own.lock);
   return st;
 }
 
@@ -229,9 +229,9 @@ static weir_status put_in_place(void)
 weir_status weir_trace_stop(void)
 {
   weir_status st = WEIR_OK;
-  pthread_mutex_lock(&own.lock);
-  if (!own.started) st = weir_fail(WEIR_EINVAL, "no trace was started");
-  if (!st && !own.aside) {
+  HOLD_LOCK(&own.lock);
+  if (!own.started) return weir_fail(WEIR_EINVAL, "no trace was started");
+  if (!own.aside) {
     (void)notify_record(NULL);
     atomic_store(&active, false);
     while (atomic_load(&inside))
@@ -241,6 +241,5 @@ weir_status weir_trace_stop(void)
     st = put_in_place();
   }
   own.started = own.aside = false;
-  pthread_mutex_unlock(&own.lock);
   return st;
 }

@@ -1,5 +1,6 @@
 /* notify.c: see notify.h. The weak symbol is the preload library's, which the loader puts first. */
 #include "core/trace/notify.h"
+#include "core/base/lock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -109,19 +110,17 @@ static __attribute__((constructor)) void at_load(void)
 void notify_start(void)
 {
   if (!weir_note_engine) return;
-  pthread_mutex_lock(&listeners.lock);
+  HOLD_LOCK(&listeners.lock);
   listeners.preload = weir_note_engine(WEIR_LISTENER_VERSION);
   choose();
-  pthread_mutex_unlock(&listeners.lock);
 }
 
 bool notify_record(const engine_listener *own)
 {
-  pthread_mutex_lock(&listeners.lock);
+  HOLD_LOCK(&listeners.lock);
   bool free = !own || !listeners.preload;
   if (free) __atomic_store_n(&listeners.own, own, __ATOMIC_RELEASE);
   choose();
-  pthread_mutex_unlock(&listeners.lock);
   return free;
 }
 
@@ -129,13 +128,12 @@ weir_status weir_memory_set_callback(weir_memory_callback callback, void *user)
 {
   segment_watch *w = callback ? malloc(sizeof *w) : NULL;
   if (callback && !w) return weir_fail(WEIR_ENOMEM, "no host memory for a callback");
-  pthread_mutex_lock(&listeners.lock);
+  HOLD_LOCK(&listeners.lock);
   if (w) {
     *w = (segment_watch){callback, user, listeners.all};
     listeners.all = w;
   }
   atomic_store_explicit(&memory_watch, w, memory_order_release);
   choose();
-  pthread_mutex_unlock(&listeners.lock);
   return WEIR_OK;
 }
