@@ -1,8 +1,7 @@
 # core: what everything else stands on. Other folders link these lists of objects:
 #   CORE_BASE_OBJS          status, clock, options, map: no dependency but libc
 #   CORE_UNWIND_OBJS        the unwinder's seam
-#   CORE_DUMP_OBJS          JSON and pickles, written
-#   CORE_JSON_OBJS          JSON, read from files nobody vouches for
+#   CORE_JSON_OBJS          JSON and pickles, written; JSON, read from untrusted files
 #   CORE_MEMORY_OBJS        the allocator, streams and the opening of CUDA, on top of base
 #   CORE_TENSOR_OBJS        tensors and the cpu they calculate on, on top of memory
 #   CORE_TRACE_WRITER_OBJS  base and the writing side: the preload library
@@ -11,12 +10,11 @@
 CORE_BASE_OBJS         := $(call objs,core/version.c core/base/status.c core/base/clock.c core/base/options.c core/base/rules.c core/base/map.c core/base/image.c)
 CORE_UNWIND_OBJS       := $(call objs,$(addprefix core/trace/,unwind.c stack_path.c stack_memory.c))
 CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core/trace/spool_writer.c core/trace/stack.c core/trace/api.c)
-CORE_DUMP_OBJS         := $(call objs,core/base/dump.c)
-CORE_JSON_OBJS         := $(call objs,core/base/json.c)
-CORE_MEMORY_OBJS       := $(CORE_DUMP_OBJS) $(CORE_UNWIND_OBJS) \
+CORE_JSON_OBJS         := $(call objs,core/base/dump.c core/base/json.c)
+CORE_MEMORY_OBJS       := $(CORE_JSON_OBJS) $(CORE_UNWIND_OBJS) \
                           $(call objs,core/base/host_memory.c core/trace/notify.c core/backend/name.c core/backend/plugin.c) \
                           $(call objs,$(wildcard core/memory/*.c core/stream/*.c))
-CORE_TENSOR_OBJS       := $(CORE_JSON_OBJS) $(call objs,core/trace/spool_writer.c core/trace/api.c) \
+CORE_TENSOR_OBJS       := $(call objs,core/trace/spool_writer.c core/trace/api.c) \
                           $(call objs,$(wildcard core/backend/cpu*.c core/tensor/*.c core/ops/*.c core/io/*.c core/nn/*.c))
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 

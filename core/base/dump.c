@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
+#include "core/base/json.h"
 
 enum { BATCH = 1000 }; /* as Python's own pickler */
 
@@ -54,31 +55,14 @@ void dump_end(dump_writer *d, char bracket)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Bytes of the UTF-8 sequence at `s`, 0: it is none. */
-static unsigned sequence(const unsigned char *s)
-{
-  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  unsigned n = s[0] < 0x80   ? 1
-               : s[0] < 0xc0 ? 0
-               : s[0] < 0xe0 ? 2
-               : s[0] < 0xf0 ? 3
-               : s[0] < 0xf8 ? 4
-                             : 0;
-  uint32_t code = n > 1 ? s[0] & (0x7fu >> n) : s[0];
-  for (unsigned i = 1; i < n; i++) {
-    if ((s[i] & 0xc0) != 0x80) return 0;
-    code = code << 6 | (s[i] & 0x3f);
-  }
-  return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
-}
-
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
-static size_t length(const char *text)
+/* Bytes of the text as UTF-8. */
+static size_t length(const unsigned char *s, const unsigned char *end)
 {
   size_t bytes = 0;
-  for (const unsigned char *s = (const unsigned char *)text; *s;) {
-    unsigned n = sequence(s);
+  while (s < end) {
+    unsigned n = utf8_sequence(s, end);
     bytes += n ? n : sizeof replacement - 1;
     s += n ? n : 1;
   }
@@ -99,14 +83,15 @@ static void put_character(dump_writer *d, const unsigned char *s, unsigned n)
 
 static void put_text(dump_writer *d, const char *text)
 {
+  const unsigned char *s = (const unsigned char *)text, *end = s + strlen(text);
   if (d->pickle) {
     (void)fputc('X', d->out);
-    put_little(d->out, length(text), 4);
+    put_little(d->out, length(s, end), 4);
   } else {
     (void)fputc('"', d->out);
   }
-  for (const unsigned char *s = (const unsigned char *)text; *s;) {
-    unsigned n = sequence(s);
+  while (s < end) {
+    unsigned n = utf8_sequence(s, end);
     put_character(d, s, n);
     s += n ? n : 1;
   }
