@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "core/base/require.h"
 #include "core/base/dump.h"
+#include "core/base/map.h"
 #include "core/memory/devices.h"
 #include "core/memory/history.h"
 #include "core/memory/tags.h"
@@ -167,54 +168,25 @@ static void drop_picture(picture *pic)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* What was written before and can be put again: a stack by its number, a frame by its address. */
-typedef struct written {
-  uint64_t key; /* 0: empty */
-  uint32_t id;
-} written;
-
 typedef struct writer {
   dump_writer d;
-  code_names *names;   /* owned */
-  written *seen;       /* owned; a hash table of `size` */
-  uint64_t size, used; /* size: a power of two */
+  code_names *names; /* owned */
+  hash_map written;  /* owned; what can be recalled: stacks' numbers and frames' keys to ids */
 } writer;
-
-static written *seen_at(const writer *w, uint64_t key)
-{
-  uint64_t at = key * UINT64_C(0x9fb21c651e98df25) >> 20;
-  while (w->seen[at & (w->size - 1)].key && w->seen[at & (w->size - 1)].key != key)
-    at++;
-  return &w->seen[at & (w->size - 1)];
-}
-
-static bool seen_grow(writer *w)
-{
-  writer bigger = {.size = w->size ? 2 * w->size : 1024};
-  bigger.seen = calloc(bigger.size, sizeof *bigger.seen);
-  if (!bigger.seen) return false;
-  for (uint64_t i = 0; i < w->size; i++)
-    if (w->seen[i].key) *seen_at(&bigger, w->seen[i].key) = w->seen[i];
-  free(w->seen);
-  w->seen = bigger.seen;
-  w->size = bigger.size;
-  return true;
-}
 
 /* Without host memory to remember it, it is written again the next time. */
 static void remember(writer *w, uint64_t key)
 {
   uint32_t id = dump_remember(&w->d);
-  if (!id || (2 * w->used >= w->size && !seen_grow(w))) return;
-  *seen_at(w, key) = (written){key, id};
-  w->used++;
+  uint64_t *at = id ? hash_map_place(&w->written, key, NULL) : NULL;
+  if (at) *at = id;
 }
 
 static bool again(writer *w, uint64_t key)
 {
-  uint32_t id = w->size ? seen_at(w, key)->id : 0;
-  if (id) dump_recall(&w->d, id);
-  return id != 0;
+  const uint64_t *id = hash_map_get(&w->written, key);
+  if (id) dump_recall(&w->d, (uint32_t)*id);
+  return id != NULL;
 }
 
 static void put_frame(writer *w, uint64_t address)
@@ -441,7 +413,7 @@ static weir_status write_all(FILE *f, bool pickle, const picture *pics, size_t p
   dump_end(&w.d, '}');
   dump_finish(&w.d);
   names_free(w.names);
-  free(w.seen);
+  hash_map_free(&w.written);
   return WEIR_OK;
 }
 
