@@ -27,10 +27,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+#include "core/base/clock.h"
 #include "core/base/host_memory.h"
 #include "core/base/lock.h"
+#include "core/memory/back.h"
 #include "core/memory/host.h"
 
 enum { HUGE_PAGE = 2 << 20, PAGE = 4096, SLAB = 64 << 20, PIECE = 16 << 20, CREW_MOST = 8 };
@@ -45,18 +46,6 @@ enum { HUGE_PAGE = 2 << 20, PAGE = 4096, SLAB = 64 << 20, PIECE = 16 << 20, CREW
 _Atomic uint64_t host_pool_limit;
 static _Atomic uint64_t locked;    /* bytes of all chunks, those in the making included */
 static _Atomic uint64_t untouched; /* of them: in the making, so perhaps not charged to us yet */
-
-static uint64_t align_up(uint64_t value, uint64_t align)
-{
-  return (value + align - 1) & ~(align - 1);
-}
-
-static uint64_t now_us(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static void time_add(host_timing *t, uint64_t us)
 {
@@ -155,7 +144,7 @@ static char *map_aligned(uint64_t bytes)
   uint64_t all = bytes + HUGE_PAGE;
   char *at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return NULL;
-  char *from = (char *)align_up((uint64_t)at, HUGE_PAGE);
+  char *from = (char *)page_up((uint64_t)at, HUGE_PAGE);
   unmap_pages(at, (uint64_t)(from - at));
   unmap_pages(from + bytes, (uint64_t)(at + all - (from + bytes)));
   (void)madvise(from, bytes, MADV_HUGEPAGE);
@@ -243,8 +232,7 @@ static int thread_start(pthread_t *out, bool detached, void *(*run)(void *), voi
 
 static unsigned crew_size(const host_job *j)
 {
-  uint64_t most = j->host->device->config.pinned_threads,
-           pieces = align_up(j->bytes, PIECE) / PIECE;
+  uint64_t most = j->host->device->config.pinned_threads, pieces = page_up(j->bytes, PIECE) / PIECE;
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   if (!most) most = cpus < CREW_MOST ? (uint64_t)cpus : CREW_MOST;
   if (j->bytes < 2 * (uint64_t)PIECE) pieces = 1;
@@ -346,7 +334,7 @@ static weir_status job_run(host_job *j)
 {
   host_pool *s = j->host;
   const weir_backend *b = s->device->backend;
-  uint64_t begin = now_us();
+  uint64_t begin = clock_monotonic_ns();
   weir_status st;
   if (s->registers) {
     bind_node(j);
@@ -358,7 +346,7 @@ static weir_status job_run(host_job *j)
     st = b->source.host_alloc(b->self, j->bytes, s->flags, &at);
     j->at = at;
   }
-  j->us = now_us() - begin;
+  j->us = (clock_monotonic_ns() - begin) / 1000;
   return st;
 }
 
@@ -404,8 +392,8 @@ static void *background(void *host)
 static uint64_t chunk_bytes(const host_pool *s, uint64_t bytes)
 {
   uint64_t used = s->pool->reserved - s->pool->common[HEAP_IDLE].free_bytes;
-  uint64_t next = align_up(used / 2, HUGE_PAGE), least = align_up(bytes, HUGE_PAGE);
-  if (bytes > HOST_CHUNK) return align_up(bytes, PAGE);
+  uint64_t next = page_up(used / 2, HUGE_PAGE), least = page_up(bytes, HUGE_PAGE);
+  if (bytes > HOST_CHUNK) return page_up(bytes, PAGE);
   if (next < HUGE_PAGE) next = HUGE_PAGE;
   if (next > HOST_CHUNK) next = HOST_CHUNK;
   return next > least ? next : least;
@@ -443,7 +431,7 @@ static weir_status make_one(host_pool *s, uint64_t bytes)
   mem_pool *p = s->pool;
   host_job j;
   uint64_t size = chunk_bytes(s, bytes),
-           least = align_up(bytes, bytes > HOST_CHUNK ? PAGE : HUGE_PAGE);
+           least = page_up(bytes, bytes > HOST_CHUNK ? PAGE : HUGE_PAGE);
   weir_status st = job_begin(s, size, &j);
   if ((st == WEIR_EOOM || st == WEIR_ELIMIT) && size > least) st = job_begin(s, least, &j);
   if (st) return st;
@@ -477,14 +465,14 @@ static weir_status chunk_free(void *self, uint64_t address, uint64_t bytes)
 {
   host_pool *s = self;
   const weir_backend *b = s->device->backend;
-  uint64_t begin = now_us();
+  uint64_t begin = clock_monotonic_ns();
   weir_status st = s->registers ? b->source.host_unregister(b->self, (void *)address, bytes)
                                 : b->source.host_free(b->self, (void *)address, bytes);
   if (st) return st;
   table_remove(address);
   if (s->registers) unmap_pages((char *)address, bytes);
   atomic_fetch_sub(&locked, bytes);
-  uint64_t us = now_us() - begin;
+  uint64_t us = (clock_monotonic_ns() - begin) / 1000;
   HOLD_LOCK(&s->pool->lock);
   if (s->ahead == address) s->ahead = 0;
   time_add(&s->frees, us);
