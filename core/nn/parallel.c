@@ -4,7 +4,6 @@
  * copies to a device are made, that the thread of that device calculates, and that its result is
  * fetched; copies between two devices are ordered by weir_copy_(). So nothing here waits for a
  * device, and memory that is released goes back in the order of the stream it was used in. */
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "core/nn/log.h"
 #include "core/nn/module.h"
 #include "core/tensor/announce.h"
+#include "core/tensor/tensor.h"
 #include "core/weir/cuda.h"
 #include "core/weir/parallel.h"
 #include "core/weir/trace.h"
@@ -110,16 +110,6 @@ weir_status weir_scatter(weir_tensor **out, int *parts, const weir_tensor *t,
   return st;
 }
 
-static void shape_text(char *out, size_t room, weir_shape s)
-{
-  size_t at = 0;
-  for (int i = 0; i < s.count && at < room; i++) {
-    int n = snprintf(out + at, room - at, "%s%" PRId64, i ? ", " : "", s.size[i]);
-    at += n > 0 ? (size_t)n : 0;
-  }
-  if (!s.count) out[0] = 0;
-}
-
 /* Of the result, with `rows` in dimension 0. */
 static weir_status gathered_shape(weir_shape *out, weir_tensor *const *tensors, int count)
 {
@@ -137,12 +127,10 @@ static weir_status gathered_shape(weir_shape *out, weir_tensor *const *tensors, 
                        weir_dtype_name(weir_tensor_dtype(tensors[0])));
     if (s.count != first.count ||
         memcmp(s.size, wanted.size, (size_t)s.count * sizeof *s.size) != 0) {
-      char has[192], expected[192];
-      shape_text(has, sizeof has, s);
-      shape_text(expected, sizeof expected, first);
+      text_buffer has, expected;
       return weir_fail(WEIR_EINVAL,
-                       "Input tensor at index %d has invalid shape [%s], but expected [%s]", i, has,
-                       expected);
+                       "Input tensor at index %d has invalid shape %s, but expected %s", i,
+                       shape_format(&has, s), shape_format(&expected, first));
     }
     out->size[0] += s.size[0];
   }
@@ -251,9 +239,7 @@ weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
                                 int count)
 {
   WEIR_REQUIRE(out);
-  if (count) WEIR_REQUIRE(modules);
-  if (count) WEIR_REQUIRE(inputs);
-  if (count) WEIR_REQUIRE(devices);
+  if (count) WEIR_REQUIRE(modules, inputs, devices);
   memset(out, 0, (size_t)count * sizeof(weir_tensor *));
   job *jobs = calloc((size_t)count + 1, sizeof *jobs);
   if (!jobs) return weir_fail(WEIR_ENOMEM, "no host memory for %d replicas", count);

@@ -5,8 +5,8 @@
  * copies within a device remain, which a device that has failed alone can refuse. */
 #include "core/base/require.h"
 #include "core/nn/module.h"
+#include "core/tensor/tensor.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,14 +158,6 @@ static void say_unexpected(complaint *c, const weir_module *m, const weir_tensor
   if (any) append_complaint(c, ". ");
 }
 
-static void say_shape(complaint *c, weir_shape s)
-{
-  append_complaint(c, "weir.Size([");
-  for (int i = 0; i < s.count; i++)
-    append_complaint(c, "%s%" PRId64, i ? ", " : "", s.size[i]);
-  append_complaint(c, "])");
-}
-
 static bool same_shape(weir_shape a, weir_shape b)
 {
   return a.count == b.count && !memcmp(a.size, b.size, (size_t)a.count * sizeof a.size[0]);
@@ -178,11 +170,11 @@ static void say_mismatches(complaint *c, const module_walk *w, const weir_tensor
     if (!from) continue;
     weir_shape theirs = weir_tensor_shape(from), ours = weir_tensor_shape(w->item[i].slot->t);
     if (same_shape(theirs, ours)) continue;
-    append_complaint(c, "\n\tsize mismatch for %s: copying a param with shape ", w->item[i].path);
-    say_shape(c, theirs);
-    append_complaint(c, " from checkpoint, the shape in current model is ");
-    say_shape(c, ours);
-    append_complaint(c, ".");
+    text_buffer has, wants;
+    append_complaint(c,
+                     "\n\tsize mismatch for %s: copying a param with shape weir.Size(%s) from "
+                     "checkpoint, the shape in current model is weir.Size(%s).",
+                     w->item[i].path, shape_format(&has, theirs), shape_format(&wants, ours));
   }
 }
 
