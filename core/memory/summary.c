@@ -54,35 +54,17 @@ static uint64_t figure_or_0(weir_device device, const char *name)
   return weir_memory_stat(&value, device, name) ? 0 : (uint64_t)value;
 }
 
-uint64_t weir_memory_allocated(weir_device device)
-{
-  return figure_or_0(device, "allocated_bytes.all.current");
-}
-
-uint64_t weir_max_memory_allocated(weir_device device)
-{
-  return figure_or_0(device, "allocated_bytes.all.peak");
-}
-
-uint64_t weir_memory_reserved(weir_device device)
-{
-  return figure_or_0(device, "reserved_bytes.all.current");
-}
-
-uint64_t weir_max_memory_reserved(weir_device device)
-{
-  return figure_or_0(device, "reserved_bytes.all.peak");
-}
-
-uint64_t weir_memory_cached(weir_device device)
-{
-  return weir_memory_reserved(device);
-}
-
-uint64_t weir_max_memory_cached(weir_device device)
-{
-  return weir_max_memory_reserved(device);
-}
+#define FIGURE(name, figure)                                                                       \
+  uint64_t weir_##name(weir_device device)                                                         \
+  {                                                                                                \
+    return figure_or_0(device, figure);                                                            \
+  }
+FIGURE(memory_allocated, "allocated_bytes.all.current")
+FIGURE(max_memory_allocated, "allocated_bytes.all.peak")
+FIGURE(memory_reserved, "reserved_bytes.all.current")
+FIGURE(max_memory_reserved, "reserved_bytes.all.peak")
+FIGURE(memory_cached, "reserved_bytes.all.current")
+FIGURE(max_memory_cached, "reserved_bytes.all.peak")
 
 weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes, weir_device device)
 {
