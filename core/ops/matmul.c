@@ -11,43 +11,26 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 
-static _Atomic bool tf32, full_precision, deterministic;
+static _Atomic bool tf32, reduced_precision = true, deterministic;
 
-void weir_set_allow_tf32(bool allow)
-{
-  tf32 = allow;
-}
-
-bool weir_get_allow_tf32(void)
-{
-  return tf32;
-}
-
-void weir_set_allow_reduced_precision(bool allow)
-{
-  full_precision = !allow;
-}
-
-bool weir_get_allow_reduced_precision(void)
-{
-  return !full_precision;
-}
-
-void weir_set_deterministic(bool on)
-{
-  deterministic = on;
-}
-
-bool weir_get_deterministic(void)
-{
-  return deterministic;
-}
+#define SETTING(name, variable)                                                                    \
+  void weir_set_##name(bool on)                                                                    \
+  {                                                                                                \
+    variable = on;                                                                                 \
+  }                                                                                                \
+  bool weir_get_##name(void)                                                                       \
+  {                                                                                                \
+    return variable;                                                                               \
+  }
+SETTING(allow_tf32, tf32)
+SETTING(allow_reduced_precision, reduced_precision)
+SETTING(deterministic, deterministic)
 
 weir_status gemm_run(const compute_target *t, weir_gemm *g)
 {
   if (!t->compute->gemm) return compute_target_lacks(t, "matmul");
   g->tf32 = tf32;
-  g->reduced_precision = !full_precision;
+  g->reduced_precision = reduced_precision;
   g->deterministic = deterministic;
   g->blas = weir_get_blas();
   return compute_target_done(t, t->compute->gemm(t->self, t->stream, g), "matmul");

@@ -337,33 +337,22 @@ static weir_status fill_new(weir_tensor **out, weir_status st, filler draw, doub
   return st;
 }
 
-weir_status weir_rand(weir_tensor **out, weir_shape shape, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  return fill_new(out, weir_empty(out, shape, options), weir_uniform_, 0, 1);
-}
-
-weir_status weir_randn(weir_tensor **out, weir_shape shape, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  return fill_new(out, weir_empty(out, shape, options), weir_normal_, 0, 1);
-}
-
-weir_status weir_rand_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, like);
-  return fill_new(out, weir_empty_like(out, like, options), weir_uniform_, 0, 1);
-}
-
-weir_status weir_randn_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, like);
-  return fill_new(out, weir_empty_like(out, like, options), weir_normal_, 0, 1);
-}
+#define DRAWN(name, draw)                                                                          \
+  weir_status weir_##name(weir_tensor **out, weir_shape shape, const weir_options *options)        \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE(out);                                                                             \
+    return fill_new(out, weir_empty(out, shape, options), draw, 0, 1);                             \
+  }                                                                                                \
+  weir_status weir_##name##_like(weir_tensor **out, const weir_tensor *like,                       \
+                                 const weir_options *options)                                      \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, like);                                                                   \
+    return fill_new(out, weir_empty_like(out, like, options), draw, 0, 1);                         \
+  }
+DRAWN(rand, weir_uniform_)
+DRAWN(randn, weir_normal_)
 
 weir_status weir_randint(weir_tensor **out, int64_t low, int64_t high, weir_shape shape,
                          const weir_options *options)
