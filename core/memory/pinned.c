@@ -290,6 +290,12 @@ static void add_times(const host_timing *t, int64_t *total, int64_t *max, int64_
   *count += (int64_t)t->count;
 }
 
+#define ADD_KINDS(to, sum, from, figure)                                                           \
+  (to)->sum += (from).figure;                                                                      \
+  (to)->sum##_peak += (from).figure##_peak;                                                        \
+  (to)->sum##_allocated += (from).figure##_allocated;                                              \
+  (to)->sum##_freed += (from).figure##_freed
+
 static void add_figures(host_pool *s, void *user)
 {
   weir_pinned_stats *o = user;
@@ -297,22 +303,10 @@ static void add_figures(host_pool *s, void *user)
   mem_pool *p = s->pool;
   HOLD_LOCK(&p->lock);
   pool_stats(p, &all);
-  o->allocations += all.segment;
-  o->allocations_peak += all.segment_peak;
-  o->allocations_allocated += all.segment_allocated;
-  o->allocations_freed += all.segment_freed;
-  o->allocated_bytes += all.reserved_bytes;
-  o->allocated_bytes_peak += all.reserved_bytes_peak;
-  o->allocated_bytes_allocated += all.reserved_bytes_allocated;
-  o->allocated_bytes_freed += all.reserved_bytes_freed;
-  o->active_requests += all.active;
-  o->active_requests_peak += all.active_peak;
-  o->active_requests_allocated += all.active_allocated;
-  o->active_requests_freed += all.active_freed;
-  o->active_bytes += all.active_bytes;
-  o->active_bytes_peak += all.active_bytes_peak;
-  o->active_bytes_allocated += all.active_bytes_allocated;
-  o->active_bytes_freed += all.active_bytes_freed;
+  ADD_KINDS(o, allocations, all, segment);
+  ADD_KINDS(o, allocated_bytes, all, reserved_bytes);
+  ADD_KINDS(o, active_requests, all, active);
+  ADD_KINDS(o, active_bytes, all, active_bytes);
   o->requested_bytes += all.requested_bytes;
   o->pending_bytes += p->pending_bytes[0] + p->pending_bytes[1];
   o->num_ooms += all.num_ooms;
