@@ -36,7 +36,7 @@ static double value_at_rank(double *values, size_t count, double share)
   return values[(size_t)((double)(count - 1) * share)];
 }
 
-static void fail(const char *why)
+static void fail_with(const char *why)
 {
   (void)fprintf(stderr, "alloc: %s\n", why);
   exit(1);
@@ -45,13 +45,13 @@ static void fail(const char *why)
 static void *weir_get(size_t bytes)
 {
   void *out;
-  if (weir_malloc(&out, bytes, cuda0, NULL)) fail(weir_error_message());
+  if (weir_malloc(&out, bytes, cuda0, NULL)) fail_with(weir_error_message());
   return out;
 }
 
 static void weir_put(void *block)
 {
-  if (weir_free(block)) fail(weir_error_message());
+  if (weir_free(block)) fail_with(weir_error_message());
 }
 
 static const library ours = {weir_get, weir_put};
@@ -65,7 +65,7 @@ static library mimalloc(void)
     *(void **)&m.get = dlsym(lib, "mi_malloc");
     *(void **)&m.put = dlsym(lib, "mi_free");
   }
-  if (!m.get || !m.put) fail("no libmimalloc.so.2 (Debian: libmimalloc2.0)");
+  if (!m.get || !m.put) fail_with("no libmimalloc.so.2 (Debian: libmimalloc2.0)");
   return m;
 }
 
@@ -135,7 +135,7 @@ static void pinned_pairs(const library *l, void *unused, int count)
   (void)unused;
   for (int k = 0; k < count; k++) {
     void *out;
-    if (weir_pinned_malloc(&out, 1024) || weir_pinned_free(out)) fail(weir_error_message());
+    if (weir_pinned_malloc(&out, 1024) || weir_pinned_free(out)) fail_with(weir_error_message());
   }
 }
 
@@ -287,7 +287,7 @@ static double measure(int argc, char **argv)
 int main(int argc, char **argv)
 {
   fake_init(&device, 1ull << 36, 2 << 20);
-  if (weir_memory_attach(&device.backend, NULL)) fail(weir_error_message());
+  if (weir_memory_attach(&device.backend, NULL)) fail_with(weir_error_message());
   double ns = measure(argc, argv);
   printf("%.2f\n", ns);
   return ns < 0 || weir_memory_detach(cuda0) != WEIR_OK;
