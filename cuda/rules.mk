@@ -35,18 +35,6 @@ $(SIM)/libcuda.so.1: $(SIMDRV_O) cuda/sim/driver/libcuda.map
 	  -Wl,--version-script,cuda/sim/driver/libcuda.map $(SIMDRV_O) $(LDFLAGS) -o $@ -lpthread -ldl
 	$(Q)ln -sf libcuda.so.1 $(SIM)/libcuda.so
 
-# For programs that are linked against CUPTI: nothing to profile.
-$(SIM)/libcupti.so.13: $(call objs,cuda/sim/runtime/cupti.c) cuda/sim/runtime/libcupti.map
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) -shared $(LDSAN) -Wl,-soname,libcupti.so.13 -Wl,-Bsymbolic -Wl,--version-script,cuda/sim/runtime/libcupti.map \
-	  $(filter %.o,$^) $(LDFLAGS) -o $@ -ldl
-	$(Q)ln -sf libcupti.so.13 $(SIM)/libcupti.so
-
-$(call objs,cuda/sim/runtime/cupti.c): cuda/sim/runtime/cupti.def
-
-sim: $(SIM)/libcupti.so.13
-
 -include cuda/sim/runtime/rules.mk
 
 # What answers "not supported", driver first, then the runtime's own list (SIMRT_UNSUPPORTED).

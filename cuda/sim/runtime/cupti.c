@@ -19,7 +19,7 @@ enum { VERSION = 130000 }; /* of CUDA 13.0, as the driver stand-in's */
 enum {
 #define R(result, number) result = (number),
 #define N(name)
-#include "cupti.def"
+#include "cupti.gen.h"
 #undef R
 #undef N
 };
@@ -60,7 +60,7 @@ int cuptiGetResultString(int result, const char **name)
   case result:                                                                                     \
     *name = #result;                                                                               \
     return CUPTI_SUCCESS;
-#include "cupti.def"
+#include "cupti.gen.h"
 #undef R
 #undef N
   default:
@@ -76,4 +76,4 @@ int cuptiGetResultString(int result, const char **name)
     static _Atomic bool said;                                                                      \
     return not_supported(&said, #name);                                                            \
   }
-#include "cupti.def"
+#include "cupti.gen.h"
