@@ -5,6 +5,7 @@
  * above the version asked for; with the per-thread flag the per-thread rows first. */
 #include "cuda/sim/internal.h"
 
+#include <driver_types.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,72 +86,17 @@ CUresult sim_cuGetErrorName(CUresult error, const char **name)
   return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* One sentence an error; the name serves for the others. */
-static const struct {
-  int value;
-  const char *text;
-} sentences[] = {
-    {CUDA_SUCCESS, "no error"},
-    {CUDA_ERROR_INVALID_VALUE, "invalid argument"},
-    {CUDA_ERROR_OUT_OF_MEMORY, "out of memory"},
-    {CUDA_ERROR_NOT_INITIALIZED, "initialization error"},
-    {CUDA_ERROR_DEINITIALIZED, "driver shutting down"},
-    {CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"},
-    {CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"},
-    {CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"},
-    {CUDA_ERROR_INVALID_CONTEXT, "invalid device context"},
-    {CUDA_ERROR_UNSUPPORTED_LIMIT, "limit is not supported on this architecture"},
-    {CUDA_ERROR_ECC_UNCORRECTABLE, "uncorrectable ECC error encountered"},
-    {CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, "the provided execution affinity is not supported"},
-    {CUDA_ERROR_FILE_NOT_FOUND, "file not found"},
-    {CUDA_ERROR_OPERATING_SYSTEM, "OS call failed or operation not supported on this OS"},
-    {CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"},
-    {CUDA_ERROR_NOT_FOUND, "named symbol not found"},
-    {CUDA_ERROR_NOT_READY, "device not ready"},
-    {CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"},
-    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch"},
-    {CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated"},
-    {CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "peer access is already enabled"},
-    {CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "peer access has not been enabled"},
-    {CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, "the primary context is in use"},
-    {CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed"},
-    {CUDA_ERROR_ASSERT, "device-side assert triggered"},
-    {CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part or all of the memory is already registered"},
-    {CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
-     "pointer does not correspond to a registered memory region"},
-    {CUDA_ERROR_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered"},
-    {CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned address"},
-    {CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"},
-    {CUDA_ERROR_NOT_PERMITTED, "operation not permitted"},
-    {CUDA_ERROR_NOT_SUPPORTED, "operation not supported"},
-    {CUDA_ERROR_ILLEGAL_STATE, "the operation cannot be performed in the present state"},
-    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"},
-    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
-     "operation failed due to a previous error during capture"},
-    {CUDA_ERROR_STREAM_CAPTURE_MERGE,
-     "operation would result in a merge of separate capture sequences"},
-    {CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "capture was not ended in the same stream as it began"},
-    {CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "capturing stream has unjoined work"},
-    {CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
-     "dependency created on uncaptured work in another stream"},
-    {CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
-     "operation would make the legacy stream depend on a capturing blocking stream"},
-    {CUDA_ERROR_CAPTURED_EVENT,
-     "operation not permitted on an event last recorded in a capturing stream"},
-    {CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
-     "attempt to terminate a thread-local capture sequence from another thread"},
-    {CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
-     "the graph update was not performed because it included changes which violated constraints "
-     "specific to instantiated graph update"},
-    {CUDA_ERROR_UNKNOWN, "unknown error"},
-};
-
+/* Where there is no sentence the name serves. */
 CUresult sim_cuGetErrorString(CUresult error, const char **text)
 {
   CUresult result = sim_cuGetErrorName(error, text);
-  for (size_t i = 0; !result && i < sizeof sentences / sizeof *sentences; i++)
-    if (sentences[i].value == (int)error) *text = sentences[i].text;
-  return result;
+  if (result) return result;
+  if (error == CUDA_SUCCESS) *text = "no error";
+#define E(name, sentence)                                                                          \
+  if ((int)error == cudaError##name) *text = sentence;
+#include "cuda/sim/error.def"
+#undef E
+  return CUDA_SUCCESS;
 }
 
 /* ---- profiler: there is none to start, which its functions may say --------------------------- */

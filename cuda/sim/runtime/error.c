@@ -19,7 +19,7 @@ cudaError_t rt_result(CUresult result)
   switch ((int)result) {
   case 0:
 #define E(name, text) case cudaError##name:
-#include "error.def"
+#include "cuda/sim/error.def"
 #undef E
     return (cudaError_t)result;
   default:
@@ -86,7 +86,7 @@ RT_API const char *CUDARTAPI cudaGetErrorName(cudaError_t error)
 #define E(name, text)                                                                              \
   case cudaError##name:                                                                            \
     return "cudaError" #name;
-#include "error.def"
+#include "cuda/sim/error.def"
 #undef E
   default:
     return "unrecognized error code";
@@ -101,7 +101,7 @@ RT_API const char *CUDARTAPI cudaGetErrorString(cudaError_t error)
 #define E(name, text)                                                                              \
   case cudaError##name:                                                                            \
     return text;
-#include "error.def"
+#include "cuda/sim/error.def"
 #undef E
   default:
     return "unrecognized error code";
