@@ -48,51 +48,40 @@ static void module_free(CUmodule m) /* lock held, unlinked */
 
 void sim_modules_free_of(CUcontext c)
 {
-  pthread_mutex_lock(&sim_modules_lock);
+  SIM_HOLD(sim_modules_lock);
   for (CUmodule m; (m = c->modules);) {
     c->modules = m->next;
     module_free(m);
   }
-  pthread_mutex_unlock(&sim_modules_lock);
 }
 
-static CUresult load_module(CUmodule *module, CUresult error, struct sim_image *image)
+/* What `code` is, or a file of that path. */
+static CUresult open_image(const void *code, const char *path, struct sim_image **image)
 {
+  return path ? sim_image_read(path, image) : sim_image_open(code, image);
+}
+
+static CUresult load_module(CUmodule *module, const void *code, const char *path)
+{
+  SIM_SAFE();
+  SIM_NEED_CURRENT();
+  struct sim_image *image;
+  CUresult error = module ? open_image(code, path, &image) : CUDA_ERROR_INVALID_VALUE;
   if (error) return error;
-  pthread_mutex_lock(&sim_modules_lock);
+  SIM_HOLD(sim_modules_lock);
   CUmodule m = module_new(sim_current(), image, NULL);
-  pthread_mutex_unlock(&sim_modules_lock);
-  if (m) {
+  if (m)
     *module = m;
-    return CUDA_SUCCESS;
-  }
-  sim_image_unref(image);
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  else
+    sim_image_unref(image);
+  return m ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult sim_cuModuleLoadData(CUmodule *module, const void *code)
-{
-  SIM_SAFE();
-  SIM_NEED_CURRENT();
-  if (!module) return CUDA_ERROR_INVALID_VALUE;
-  struct sim_image *image = NULL;
-  CUresult error = sim_image_open(code, &image);
-  return load_module(module, error, image);
-}
-
+SIM_ENTRY(cuModuleLoadData, load_module(module, image, NULL))
+SIM_ENTRY(cuModuleLoadFatBinary, load_module(module, fatCubin, NULL))
+SIM_ENTRY(cuModuleLoad, load_module(module, NULL, fname))
 SIM_CHECKED(cuModuleLoadDataEx, SIM_NEED(!numOptions || (options && optionValues)),
-            sim_cuModuleLoadData(module, image))
-SIM_ENTRY(cuModuleLoadFatBinary, sim_cuModuleLoadData(module, fatCubin))
-
-CUresult sim_cuModuleLoad(CUmodule *module, const char *path)
-{
-  SIM_SAFE();
-  SIM_NEED_CURRENT();
-  if (!module) return CUDA_ERROR_INVALID_VALUE;
-  struct sim_image *image = NULL;
-  CUresult error = sim_image_read(path, &image);
-  return load_module(module, error, image);
-}
+            load_module(module, image, NULL))
 
 CUresult sim_cuModuleUnload(CUmodule m)
 {
@@ -101,18 +90,14 @@ CUresult sim_cuModuleUnload(CUmodule m)
   if (m->library) return CUDA_ERROR_NOT_PERMITTED;
   CUresult error = sim_context_wait(m->context); /* its functions may be queued */
   if (error) return error;
-  pthread_mutex_lock(&sim_modules_lock);
+  SIM_HOLD(sim_modules_lock);
   CUmodule *link = &m->context->modules;
   while (*link && *link != m)
     link = &(*link)->next;
-  if (*link) {
-    *link = m->next;
-    module_free(m);
-  } else {
-    error = CUDA_ERROR_INVALID_HANDLE;
-  }
-  pthread_mutex_unlock(&sim_modules_lock);
-  return error;
+  if (!*link) return CUDA_ERROR_INVALID_HANDLE;
+  *link = m->next;
+  module_free(m);
+  return CUDA_SUCCESS;
 }
 
 SIM_ASSIGN(cuModuleGetLoadingMode, SIM_NEED(mode), *mode, CU_MODULE_EAGER_LOADING)
@@ -148,12 +133,10 @@ CUresult sim_cuModuleGetFunction(CUfunction *function, CUmodule m, const char *n
   if (!function || !name) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_arena_has(&sim_modules, m)) return CUDA_ERROR_INVALID_HANDLE;
   if (!name_exists(m->image, name)) return CUDA_ERROR_NOT_FOUND;
-  pthread_mutex_lock(&sim_modules_lock);
+  SIM_HOLD(sim_modules_lock);
   CUfunction f = function_get(m, name, NULL);
-  pthread_mutex_unlock(&sim_modules_lock);
-  if (!f) return CUDA_ERROR_OUT_OF_MEMORY;
-  *function = f;
-  return CUDA_SUCCESS;
+  if (f) *function = f;
+  return f ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sim_cuFuncGetModule(CUmodule *module, CUfunction f)
@@ -166,8 +149,10 @@ CUresult sim_cuFuncGetModule(CUmodule *module, CUfunction f)
 
 /* ---- libraries ------------------------------------------------------------------------------- */
 
-static CUresult library_new(CUlibrary *library, CUresult error, struct sim_image *image)
+static CUresult load_library(CUlibrary *library, const void *code, const char *path)
 {
+  struct sim_image *image;
+  CUresult error = library ? open_image(code, path, &image) : CUDA_ERROR_INVALID_VALUE;
   if (error) return error;
   CUlibrary l = sim_arena_new(&sim_libraries);
   if (!l) {
@@ -179,27 +164,13 @@ static CUresult library_new(CUlibrary *library, CUresult error, struct sim_image
   return CUDA_SUCCESS;
 }
 
-CUresult sim_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit,
-                               void **jit_values, unsigned int jit_count, CUlibraryOption *options,
-                               void **values, unsigned int count)
-{
-  (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
-  if (!library) return CUDA_ERROR_INVALID_VALUE;
-  struct sim_image *image = NULL;
-  CUresult error = sim_image_open(code, &image);
-  return library_new(library, error, image);
-}
+/* There is nothing to compile, and so nothing that they change. */
+#define IGNORE_OPTIONS()                                                                           \
+  (void)jitOptions, (void)jitOptionsValues, (void)numJitOptions, (void)libraryOptions,             \
+      (void)libraryOptionValues, (void)numLibraryOptions
 
-CUresult sim_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit,
-                                   void **jit_values, unsigned int jit_count,
-                                   CUlibraryOption *options, void **values, unsigned int count)
-{
-  (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
-  if (!library) return CUDA_ERROR_INVALID_VALUE;
-  struct sim_image *image = NULL;
-  CUresult error = sim_image_read(path, &image);
-  return library_new(library, error, image);
-}
+SIM_CHECKED(cuLibraryLoadData, IGNORE_OPTIONS(), load_library(library, code, NULL))
+SIM_CHECKED(cuLibraryLoadFromFile, IGNORE_OPTIONS(), load_library(library, NULL, fileName))
 
 static void unload_modules(CUlibrary l) /* lock held */
 {
@@ -221,7 +192,7 @@ CUresult sim_cuLibraryUnload(CUlibrary l)
 {
   if (!sim_arena_has(&sim_libraries, l)) return CUDA_ERROR_INVALID_HANDLE;
   sim_wait_all();
-  pthread_mutex_lock(&sim_modules_lock);
+  SIM_HOLD(sim_modules_lock);
   unload_modules(l);
   for (CUkernel k; (k = l->kernels);) {
     l->kernels = k->next;
@@ -230,7 +201,6 @@ CUresult sim_cuLibraryUnload(CUlibrary l)
   }
   sim_image_unref(l->image);
   sim_arena_free(&sim_libraries, l);
-  pthread_mutex_unlock(&sim_modules_lock);
   return CUDA_SUCCESS;
 }
 
@@ -256,12 +226,10 @@ CUresult sim_cuLibraryGetKernel(CUkernel *kernel, CUlibrary l, const char *name)
   if (!kernel || !name) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_arena_has(&sim_libraries, l)) return CUDA_ERROR_INVALID_HANDLE;
   if (!name_exists(l->image, name)) return CUDA_ERROR_NOT_FOUND;
-  pthread_mutex_lock(&sim_modules_lock);
+  SIM_HOLD(sim_modules_lock);
   CUkernel k = kernel_get(l, name);
-  pthread_mutex_unlock(&sim_modules_lock);
-  if (!k) return CUDA_ERROR_OUT_OF_MEMORY;
-  *kernel = k;
-  return CUDA_SUCCESS;
+  if (k) *kernel = k;
+  return k ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The library's module of the current context. */
@@ -279,9 +247,8 @@ CUresult sim_cuLibraryGetModule(CUmodule *module, CUlibrary l)
   SIM_NEED_CONTEXT(c);
   if (!module) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_arena_has(&sim_libraries, l)) return CUDA_ERROR_INVALID_HANDLE;
-  pthread_mutex_lock(&sim_modules_lock);
+  SIM_HOLD(sim_modules_lock);
   *module = module_of(l, c);
-  pthread_mutex_unlock(&sim_modules_lock);
   return *module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -290,10 +257,9 @@ CUresult sim_cuKernelGetFunction(CUfunction *function, CUkernel k)
   SIM_NEED_CONTEXT(c);
   if (!function) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_arena_has(&sim_kernels, k)) return CUDA_ERROR_INVALID_HANDLE;
-  pthread_mutex_lock(&sim_modules_lock);
+  SIM_HOLD(sim_modules_lock);
   CUmodule m = module_of(k->library, c);
   *function = m ? function_get(m, k->name, k) : NULL;
-  pthread_mutex_unlock(&sim_modules_lock);
   return *function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -410,10 +376,8 @@ CUresult sim_cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule m, con
 {
   if ((!p && !bytes) || !name) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_arena_has(&sim_modules, m)) return CUDA_ERROR_INVALID_HANDLE;
-  pthread_mutex_lock(&sim_modules_lock);
-  CUresult error = global_get(p, bytes, m, name);
-  pthread_mutex_unlock(&sim_modules_lock);
-  return error;
+  SIM_HOLD(sim_modules_lock);
+  return global_get(p, bytes, m, name);
 }
 
 CUresult sim_cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary l, const char *name)
@@ -421,11 +385,9 @@ CUresult sim_cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary l, cons
   SIM_NEED_CONTEXT(c);
   if ((!p && !bytes) || !name) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_arena_has(&sim_libraries, l)) return CUDA_ERROR_INVALID_HANDLE;
-  pthread_mutex_lock(&sim_modules_lock);
+  SIM_HOLD(sim_modules_lock);
   CUmodule m = module_of(l, c);
-  CUresult error = m ? global_get(p, bytes, m, name) : CUDA_ERROR_OUT_OF_MEMORY;
-  pthread_mutex_unlock(&sim_modules_lock);
-  return error;
+  return m ? global_get(p, bytes, m, name) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* ---- linking --------------------------------------------------------------------------------- */
