@@ -337,6 +337,10 @@ CUstream sim_stream_new(CUcontext context, unsigned flags, int priority, bool is
 void sim_stream_close(CUstream stream);
 /* A handle as a program passes it, 0 and the default streams' constants included. */
 CUresult sim_stream_find(CUstream handle, CUstream *stream);
+#define SIM_FIND_STREAM(s, handle)                                                                 \
+  CUstream s;                                                                                      \
+  CUresult error = sim_stream_find(handle, &s);                                                    \
+  if (error) return error
 void sim_stream_ref(CUstream stream);
 void sim_stream_unref(CUstream stream);
 /* An op of `bytes` (its struct begins with struct sim_op), zeroed; NULL: no memory. */

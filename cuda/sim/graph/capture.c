@@ -363,9 +363,7 @@ static CUresult may_begin(CUstream s, CUstreamCaptureMode mode)
 CUresult sim_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
   static const struct sim_nodes none;
-  CUstream s;
-  CUresult error = sim_stream_find(stream, &s);
-  if (error) return error;
+  SIM_FIND_STREAM(s, stream);
   SIM_GRAPH_HOLD();
   error = may_begin(s, mode);
   return error ? error : start_capture(s, NULL, &none, mode);
@@ -392,9 +390,7 @@ CUresult sim_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph g, const CUgra
                                          CUstreamCaptureMode mode)
 {
   struct sim_nodes after = {0};
-  CUstream s;
-  CUresult error = sim_stream_find(stream, &s);
-  if (error) return error;
+  SIM_FIND_STREAM(s, stream);
   SIM_GRAPH_HOLD();
   error = may_begin(s, mode);
   if (!error && (!sim_graph_is(g) || g->capture)) error = CUDA_ERROR_INVALID_VALUE;
@@ -457,10 +453,8 @@ static CUresult may_end(const struct sim_capture *c, CUstream s)
 
 CUresult sim_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-  CUstream s;
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
-  CUresult error = sim_stream_find(stream, &s);
-  if (error) return error;
+  SIM_FIND_STREAM(s, stream);
   *graph = NULL;
   SIM_GRAPH_HOLD();
   struct sim_capture *c = capture_of(s);

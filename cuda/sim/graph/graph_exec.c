@@ -341,9 +341,7 @@ static CUresult capture_launch(CUgraphExec e, CUstream s)
 
 CUresult sim_cuGraphLaunch(CUgraphExec e, CUstream stream)
 {
-  CUstream s;
-  CUresult error = sim_stream_find(stream, &s);
-  if (error) return error;
+  SIM_FIND_STREAM(s, stream);
   SIM_GRAPH_HOLD();
   NEED_EXEC(e);
   return sim_capturing(s) ? capture_launch(e, s) : launch(e, s, false);
@@ -352,9 +350,7 @@ CUresult sim_cuGraphLaunch(CUgraphExec e, CUstream stream)
 /* All an upload does here is to give the graph its memory. */
 CUresult sim_cuGraphUpload(CUgraphExec e, CUstream stream)
 {
-  CUstream s;
-  CUresult error = sim_stream_find(stream, &s);
-  if (error) return error;
+  SIM_FIND_STREAM(s, stream);
   SIM_GRAPH_HOLD();
   NEED_EXEC(e);
   return launch(e, s, true);

@@ -477,9 +477,7 @@ SIM_CHECKED(cuMemAdvise_v2, NEED_PLACE(location.type == CU_MEM_LOCATION_TYPE_DEV
 static CUresult prefetch(CUdeviceptr p, size_t bytes, CUstream stream)
 {
   if (!bytes || !is_managed(p, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  CUstream s;
-  CUresult error = sim_stream_find(stream, &s);
-  if (error) return error;
+  SIM_FIND_STREAM(s, stream);
   struct sim_op *op = sim_op_new(sizeof *op, NULL);
   return op ? sim_submit(s, op, SIM_AT_ONCE, NULL) : CUDA_ERROR_OUT_OF_MEMORY;
 }

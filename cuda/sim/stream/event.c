@@ -143,9 +143,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent e, CUstream stream, unsigned int fla
 {
   NEED_EVENT(e);
   if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
-  CUstream s;
-  CUresult error = sim_stream_find(stream, &s);
-  if (error) return error;
+  SIM_FIND_STREAM(s, stream);
   if (s->context != e->context)
     return CUDA_ERROR_INVALID_HANDLE; /* "must be from the same CUcontext" */
   if (sim_capturing(s)) return sim_capture_ops->record(s, e, flags != 0);
@@ -252,9 +250,7 @@ CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent e, unsigned int flags)
 {
   NEED_EVENT(e);
   if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
-  CUstream s;
-  CUresult error = sim_stream_find(stream, &s);
-  if (error) return error;
+  SIM_FIND_STREAM(s, stream);
   if (sim_capturing(s) || e->taken) return sim_capture_ops->wait(s, e, flags != 0);
   if (flags) return CUDA_ERROR_INVALID_VALUE; /* external: only while a stream is capturing */
   error = sim_queue_barred(s);

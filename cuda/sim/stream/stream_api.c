@@ -45,11 +45,6 @@ CUresult sim_stream_find(CUstream handle, CUstream *stream)
   return (CUresult)atomic_load_explicit(&handle->context->error, memory_order_relaxed);
 }
 
-#define FIND_STREAM(s, handle)                                                                     \
-  CUstream s;                                                                                      \
-  CUresult error = sim_stream_find(handle, &s);                                                    \
-  if (error) return error
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 CUresult sim_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
@@ -77,7 +72,7 @@ CUresult sim_cuStreamDestroy_v2(CUstream stream)
 
 CUresult sim_cuStreamQuery(CUstream stream)
 {
-  FIND_STREAM(s, stream);
+  SIM_FIND_STREAM(s, stream);
   error = sim_queue_barred(s);
   if (!error) error = sim_unsafe();
   return error ? error : sim_stream_settle(s, true);
@@ -85,7 +80,7 @@ CUresult sim_cuStreamQuery(CUstream stream)
 
 CUresult sim_cuStreamSynchronize(CUstream stream)
 {
-  FIND_STREAM(s, stream);
+  SIM_FIND_STREAM(s, stream);
   error = sim_queue_barred(s);
   if (!error) error = sim_unsafe();
   if (error) return error;
@@ -97,12 +92,13 @@ CUresult sim_cuStreamSynchronize(CUstream stream)
 
 /* ---- what a stream says of itself ------------------------------------------------------------ */
 
-SIM_ASSIGN(cuStreamGetPriority, SIM_NEED(priority); FIND_STREAM(s, hStream), *priority, s->priority)
-SIM_ASSIGN(cuStreamGetFlags, SIM_NEED(flags); FIND_STREAM(s, hStream), *flags, s->flags)
-SIM_ASSIGN(cuStreamGetId, SIM_NEED(streamId); FIND_STREAM(s, hStream), *streamId, s->id)
+SIM_ASSIGN(cuStreamGetPriority, SIM_NEED(priority);
+           SIM_FIND_STREAM(s, hStream), *priority, s->priority)
+SIM_ASSIGN(cuStreamGetFlags, SIM_NEED(flags); SIM_FIND_STREAM(s, hStream), *flags, s->flags)
+SIM_ASSIGN(cuStreamGetId, SIM_NEED(streamId); SIM_FIND_STREAM(s, hStream), *streamId, s->id)
 SIM_ASSIGN(cuStreamGetDevice, SIM_NEED(device);
-           FIND_STREAM(s, hStream), *device, s->context->device->ordinal)
-SIM_ASSIGN(cuStreamGetCtx, SIM_NEED(pctx); FIND_STREAM(s, hStream), *pctx, s->context)
+           SIM_FIND_STREAM(s, hStream), *device, s->context->device->ordinal)
+SIM_ASSIGN(cuStreamGetCtx, SIM_NEED(pctx); SIM_FIND_STREAM(s, hStream), *pctx, s->context)
 
 CUresult sim_cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
 {
@@ -111,13 +107,13 @@ CUresult sim_cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *
 }
 
 /* "NULL if the stream is not associated with any green context" */
-SIM_ASSIGN(cuStreamGetGreenCtx, SIM_NEED(phCtx); FIND_STREAM(s, hStream), *phCtx, NULL)
+SIM_ASSIGN(cuStreamGetGreenCtx, SIM_NEED(phCtx); SIM_FIND_STREAM(s, hStream), *phCtx, NULL)
 
 CUresult sim_cuStreamGetAttribute(CUstream stream, CUstreamAttrID attribute,
                                   CUstreamAttrValue *value)
 {
   if (!value || (unsigned)attribute >= CU_LAUNCH_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
-  FIND_STREAM(s, stream);
+  SIM_FIND_STREAM(s, stream);
   *value = s->attributes[attribute];
   if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) value->priority = s->priority;
   return CUDA_SUCCESS;
@@ -137,7 +133,7 @@ CUresult sim_cuStreamSetAttribute(CUstream stream, CUstreamAttrID attribute,
                                   const CUstreamAttrValue *value)
 {
   if (!value || (unsigned)attribute >= CU_LAUNCH_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
-  FIND_STREAM(s, stream);
+  SIM_FIND_STREAM(s, stream);
   if (attribute == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW &&
       !window_is_legal(s->context->device, &value->accessPolicyWindow))
     return CUDA_ERROR_INVALID_VALUE;
@@ -148,7 +144,7 @@ CUresult sim_cuStreamSetAttribute(CUstream stream, CUstreamAttrID attribute,
 
 CUresult sim_cuStreamCopyAttributes(CUstream dst, CUstream src)
 {
-  FIND_STREAM(from, src);
+  SIM_FIND_STREAM(from, src);
   CUstream to;
   error = sim_stream_find(dst, &to);
   if (error) return error;
@@ -180,7 +176,7 @@ static void run_host(struct sim_op *op, CUstream s)
 /* A callback is told of an error; a host function "will not be called in the event of an error". */
 static CUresult add_host(CUstream stream, struct host_op what)
 {
-  FIND_STREAM(s, stream);
+  SIM_FIND_STREAM(s, stream);
   if (what.function && sim_capturing(s)) {
     CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_HOST};
     p.host = (CUDA_HOST_NODE_PARAMS_v2){.fn = what.function, .userData = what.data};
