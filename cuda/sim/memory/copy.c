@@ -303,37 +303,20 @@ struct box {
 };
 
 /* As a graph's node says it. */
-static CUDA_MEMCPY3D params_of(const struct box *b)
-{
-  return (CUDA_MEMCPY3D){.srcXInBytes = b->src.x,
-                         .srcY = b->src.y,
-                         .srcZ = b->src.z,
-                         .srcMemoryType = b->src.type,
-                         .srcHost = (void *)b->src.host,
-                         .srcDevice = b->src.device,
-                         .srcArray = b->src.array,
-                         .srcPitch = b->src.pitch,
-                         .srcHeight = b->src.rows,
-                         .dstXInBytes = b->dst.x,
-                         .dstY = b->dst.y,
-                         .dstZ = b->dst.z,
-                         .dstMemoryType = b->dst.type,
-                         .dstHost = (void *)b->dst.host,
-                         .dstDevice = b->dst.device,
-                         .dstArray = b->dst.array,
-                         .dstPitch = b->dst.pitch,
-                         .dstHeight = b->dst.rows,
-                         .WidthInBytes = b->width,
-                         .Height = b->height,
-                         .Depth = b->depth};
-}
+#define PARAMS_SIDE(b, side)                                                                       \
+  .side##XInBytes = (b)->side.x, .side##Y = (b)->side.y, .side##Z = (b)->side.z,                   \
+  .side##MemoryType = (b)->side.type, .side##Host = (void *)(b)->side.host,                        \
+  .side##Device = (b)->side.device, .side##Array = (b)->side.array,                                \
+  .side##Pitch = (b)->side.pitch, .side##Height = (b)->side.rows
 
 static CUresult capture_box(const struct box *box, CUstream s)
 {
   if (!box->width || !box->height || !box->depth) return CUDA_SUCCESS;
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
   p.memcpy.copyCtx = s->context;
-  p.memcpy.copyParams = params_of(box);
+  p.memcpy.copyParams =
+      (CUDA_MEMCPY3D){PARAMS_SIDE(box, src), PARAMS_SIDE(box, dst), .WidthInBytes = box->width,
+                      .Height = box->height, .Depth = box->depth};
   return sim_capture_add(s, &p);
 }
 
