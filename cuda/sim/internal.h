@@ -494,7 +494,9 @@ struct sim_range *sim_range_reach(uintptr_t address, size_t bytes, uint32_t *rea
 struct sim_range *sim_range_touching(uintptr_t address, size_t bytes);
 /* A new device range; *error says why it is NULL. */
 struct sim_range *sim_range_device(CUcontext context, size_t bytes, CUresult *error);
-struct sim_range *sim_range_new(CUcontext context, struct sim_device *device, size_t bytes);
+/* A record, not yet anywhere; `context` may be NULL. NULL: no memory. */
+struct sim_range *sim_range_new(enum sim_kind kind, CUcontext context, struct sim_device *device,
+                                size_t bytes);
 bool sim_range_add(struct sim_range *range); /* lock held; into the tree and its context's list */
 void sim_range_detach(struct sim_range *range); /* lock held; the record ends, the memory stays */
 void sim_range_remove(struct sim_range *range); /* lock held; gives the memory back */

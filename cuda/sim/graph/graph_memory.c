@@ -258,9 +258,8 @@ CUresult sim_graph_memory_new(struct sim_device *d, size_t bytes, CUdeviceptr *p
 {
   if (!bytes || bytes > d->span) return bytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
   if (d->file < 0) return CUDA_ERROR_NOT_SUPPORTED;
-  struct sim_range *r = calloc(1, sizeof *r);
+  struct sim_range *r = sim_range_new(SIM_DEVICE, NULL, d, bytes);
   if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
-  *r = (struct sim_range){.bytes = bytes, .kind = SIM_DEVICE, .device = d};
   r->reserved = rounded(bytes);
   r->absent = true;
   pthread_mutex_lock(&sim_memory_lock);

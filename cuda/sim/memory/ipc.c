@@ -127,7 +127,7 @@ static CUresult map_import(CUcontext c, const struct sim_handle *h, int file, CU
   size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = h->offset % page;
   struct sim_device *d = device_of(h);
   struct sim_import *m = calloc(1, sizeof *m);
-  struct sim_range *r = d && m ? sim_range_new(c, d, h->bytes) : NULL;
+  struct sim_range *r = d && m ? sim_range_new(SIM_IMPORTED, c, d, h->bytes) : NULL;
   void *start = r ? mmap(NULL, h->bytes + skip, PROT_READ | PROT_WRITE, MAP_SHARED, file,
                          (off_t)(h->offset - skip))
                   : MAP_FAILED;
@@ -137,7 +137,6 @@ static CUresult map_import(CUcontext c, const struct sim_handle *h, int file, CU
     return CUDA_ERROR_MAP_FAILED;
   }
   *m = (struct sim_import){.pid = h->pid, .started = h->started, .id = h->id, .refs = 1};
-  r->kind = SIM_IMPORTED;
   r->start = (uintptr_t)start + skip;
   r->reserved = h->bytes + skip;
   r->import = m;

@@ -107,22 +107,15 @@ void sim_ranges_free_of(CUcontext c)
   }
 }
 
-static struct sim_range *range_new(CUcontext c, enum sim_kind kind, size_t bytes, unsigned flags)
+struct sim_range *sim_range_new(enum sim_kind kind, CUcontext c, struct sim_device *device,
+                                size_t bytes)
 {
   struct sim_range *r = calloc(1, sizeof *r);
   if (!r) return NULL;
   r->kind = kind;
   r->bytes = bytes;
   r->context = c;
-  r->device = c->device;
-  r->flags = flags;
-  return r;
-}
-
-struct sim_range *sim_range_new(CUcontext c, struct sim_device *device, size_t bytes)
-{
-  struct sim_range *r = range_new(c, SIM_DEVICE, bytes, 0);
-  if (r) r->device = device;
+  r->device = device;
   return r;
 }
 
@@ -133,7 +126,7 @@ bool sim_memory_shrink(struct sim_device *device)
 
 struct sim_range *sim_range_device(CUcontext c, size_t bytes, CUresult *error)
 {
-  struct sim_range *r = range_new(c, SIM_DEVICE, bytes, 0);
+  struct sim_range *r = sim_range_new(SIM_DEVICE, c, c->device, bytes);
   *error = CUDA_ERROR_OUT_OF_MEMORY;
   if (!r) return NULL;
   pthread_mutex_lock(&sim_memory_lock);
@@ -157,8 +150,9 @@ static CUresult map_range(CUcontext c, enum sim_kind kind, size_t bytes, unsigne
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   if (bytes > SIZE_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY;
-  struct sim_range *r = range_new(c, kind, bytes, flags);
+  struct sim_range *r = sim_range_new(kind, c, c->device, bytes);
   if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
+  r->flags = flags;
   r->reserved = (bytes + page - 1) / page * page;
   void *p = mmap(NULL, r->reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) {
@@ -310,8 +304,9 @@ CUresult sim_cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags)
   if (!p || !bytes || flags & ~known || (uintptr_t)p + bytes < (uintptr_t)p)
     return CUDA_ERROR_INVALID_VALUE;
   if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return CUDA_ERROR_NOT_SUPPORTED;
-  struct sim_range *r = range_new(c, SIM_REGISTERED, bytes, flags);
+  struct sim_range *r = sim_range_new(SIM_REGISTERED, c, c->device, bytes);
   if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
+  r->flags = flags;
   r->start = (uintptr_t)p;
   CUresult error = CUDA_SUCCESS;
   pthread_mutex_lock(&sim_memory_lock);

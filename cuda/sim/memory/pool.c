@@ -226,7 +226,7 @@ static CUresult alloc_from(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstr
 {
   struct sim_ticket wait = {0};
   struct sim_device *d = p->device ? p->device : s->context->device;
-  struct sim_range *r = sim_range_new(s->context, d, bytes);
+  struct sim_range *r = sim_range_new(SIM_DEVICE, s->context, d, bytes);
   if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
   r->pool = p;
   r->reserved = rounded(p, bytes);

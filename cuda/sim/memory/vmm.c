@@ -385,12 +385,10 @@ CUresult sim_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle
 
 static struct sim_range *mapping_new(uintptr_t p, size_t bytes, struct sim_physical *m)
 {
-  struct sim_range *r = calloc(1, sizeof *r);
+  struct sim_range *r = sim_range_new(SIM_MAPPED, NULL, m->device, bytes);
   if (!r) return NULL;
   r->start = p;
-  r->bytes = r->reserved = bytes;
-  r->kind = SIM_MAPPED;
-  r->device = m->device;
+  r->reserved = bytes;
   r->physical = m;
   return r;
 }
