@@ -1,7 +1,6 @@
 /* test_symbolize.c: return addresses of this very program get their function, file and line. */
 #include <check.h>
 #include <fcntl.h>
-#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "reports/symbols/symbolize.h"
+#include "tests/reports/own_program.h"
 #include "tests/reports/synth.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -55,54 +55,6 @@ NOINLINE void cxx_function(int n)
   __asm__ volatile("" ::"r"(n) : "memory");
 }
 
-/* ---- this program as a module ---------------------------------------------------------------- */
-
-static struct {
-  uint64_t base, start, end;
-  unsigned char build_id[64];
-  size_t build_id_bytes;
-  char path[512];
-} self;
-
-static void note_build_id(const char *at, size_t bytes)
-{
-  while (bytes >= sizeof(ElfW(Nhdr))) {
-    const ElfW(Nhdr) *n = (const void *)at;
-    size_t name = (n->n_namesz + 3u) & ~3u, text = (n->n_descsz + 3u) & ~3u;
-    if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && n->n_descsz <= sizeof(self.build_id)) {
-      memcpy(self.build_id, at + sizeof(*n) + name, n->n_descsz);
-      self.build_id_bytes = n->n_descsz;
-    }
-    if (sizeof(*n) + name + text > bytes) return;
-    at += sizeof(*n) + name + text;
-    bytes -= sizeof(*n) + name + text;
-  }
-}
-
-static int look_at_program(struct dl_phdr_info *info, size_t size, void *context)
-{
-  (void)size, (void)context;
-  self.base = info->dlpi_addr;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-    if (p->p_type == PT_LOAD && p->p_flags & PF_X) {
-      self.start = info->dlpi_addr + p->p_vaddr;
-      self.end = self.start + p->p_memsz;
-    }
-    if (p->p_type == PT_NOTE)
-      note_build_id((const char *)(uintptr_t)(info->dlpi_addr + p->p_vaddr), p->p_memsz);
-  }
-  return 1; /* the first object is the program */
-}
-
-static void find_own_program(void)
-{
-  dl_iterate_phdr(look_at_program, NULL);
-  ssize_t n = readlink("/proc/self/exe", self.path, sizeof(self.path) - 1);
-  ck_assert_int_gt(n, 0);
-  self.path[n] = '\0';
-}
-
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 static wr_frame answer[8]; /* strings are the symbolizer's, which stays open */
@@ -132,7 +84,8 @@ static void resolve(uint64_t address, const char *module, const unsigned char *i
   const char *one[] = {NULL, NULL};
   const wr_frame *frames;
   synth_open(synth_dir());
-  if (module) synth_module(0, self.base, self.start, self.end, module, id, id_bytes);
+  if (module)
+    synth_module(0, own_program.base, own_program.start, own_program.end, module, id, id_bytes);
   synth_stack(0, 1, &address, 1);
   synth_event(0, 100, 10, (trace_event){.kind = WEIR_EV_CALL, .stack = 1});
   synth_close();
@@ -156,10 +109,10 @@ static void expect_file(const wr_frame *f, int line)
 START_TEST(a_return_address_has_function_file_and_line_of_its_call)
 {
   known_function();
-  resolve(seen, self.path, self.build_id, self.build_id_bytes);
+  resolve(seen, own_program.path, own_program.build_id, own_program.build_id_bytes);
   ck_assert_uint_eq(answers, 1);
   ck_assert_str_eq(answer[0].function, "known_function");
-  ck_assert_str_eq(answer[0].module, self.path);
+  ck_assert_str_eq(answer[0].module, own_program.path);
   expect_file(&answer[0], seen_line);
 }
 END_TEST
@@ -167,7 +120,7 @@ END_TEST
 START_TEST(an_inlined_function_is_a_frame_of_its_own)
 {
   outer_function();
-  resolve(seen, self.path, NULL, 0);
+  resolve(seen, own_program.path, NULL, 0);
   ck_assert_uint_eq(answers, 2);
   ck_assert_str_eq(answer[0].function, "inlined_function");
   ck_assert_str_eq(answer[1].function, "outer_function");
@@ -178,7 +131,7 @@ END_TEST
 START_TEST(a_cxx_name_is_demangled)
 {
   cxx_function(3);
-  resolve(seen, self.path, NULL, 0);
+  resolve(seen, own_program.path, NULL, 0);
   ck_assert_str_eq(answer[0].function, "victim::batch::load(int)");
 }
 END_TEST
@@ -186,15 +139,15 @@ END_TEST
 START_TEST(a_changed_or_absent_module_gives_offsets)
 {
   unsigned char other[64];
-  memcpy(other, self.build_id, sizeof(other));
+  memcpy(other, own_program.build_id, sizeof(other));
   other[0] ^= 1;
   known_function();
-  ck_assert_uint_gt(self.build_id_bytes, 0);
-  resolve(seen, self.path, other, self.build_id_bytes);
+  ck_assert_uint_gt(own_program.build_id_bytes, 0);
+  resolve(seen, own_program.path, other, own_program.build_id_bytes);
   ck_assert_uint_eq(answers, 1);
   ck_assert_ptr_null(answer[0].function);
-  ck_assert_str_eq(answer[0].module, self.path);
-  ck_assert_uint_eq(answer[0].offset, seen - self.base);
+  ck_assert_str_eq(answer[0].module, own_program.path);
+  ck_assert_uint_eq(answer[0].offset, seen - own_program.base);
   resolve(seen, "/no/such/module.so", NULL, 0);
   ck_assert_ptr_null(answer[0].function);
   ck_assert_str_eq(answer[0].module, "/no/such/module.so");
@@ -322,9 +275,9 @@ START_TEST(a_stripped_module_has_its_lines_from_the_file_it_names)
   char copy[600], debug[640];
   (void)snprintf(copy, sizeof(copy), "%s/copy", synth_dir());
   (void)snprintf(debug, sizeof(debug), "%s.debug", copy);
-  run_shell_format("objcopy --only-keep-debug %s %s", self.path, debug);
-  run_shell_format("objcopy --strip-all --remove-section=.note.gnu.build-id %s %s", self.path,
-                   copy);
+  run_shell_format("objcopy --only-keep-debug %s %s", own_program.path, debug);
+  run_shell_format("objcopy --strip-all --remove-section=.note.gnu.build-id %s %s",
+                   own_program.path, copy);
   run_shell_format("objcopy --add-gnu-debuglink=%s %s", debug, copy);
   known_function();
   resolve(seen, copy, NULL, 0);
@@ -343,7 +296,7 @@ END_TEST
 static void copy_without_id(const char *path)
 {
   struct stat file;
-  run_shell_format("objcopy --remove-section=.note.gnu.build-id %s %s", self.path, path);
+  run_shell_format("objcopy --remove-section=.note.gnu.build-id %s %s", own_program.path, path);
   ck_assert_int_eq(stat(path, &file), 0);
   synth_stamp((uint64_t)file.st_size,
               (int64_t)file.st_mtim.tv_sec * 1000000000 + file.st_mtim.tv_nsec);
@@ -385,7 +338,7 @@ static const char *trace_of_an_allocation(const char *module, const void *id, si
 {
   const char *one[] = {NULL, NULL};
   synth_open(synth_dir());
-  synth_module(0, self.base, self.start, self.end, module, id, id_bytes);
+  synth_module(0, own_program.base, own_program.start, own_program.end, module, id, id_bytes);
   synth_stack(0, 1, &seen, 1);
   synth_event(0, 100, 10,
               (trace_event){.kind = WEIR_EV_ALLOC,
@@ -417,16 +370,16 @@ START_TEST(a_folder_of_symbols_serves_for_what_is_gone)
   ck_assert_msg(strstr(text, wanted) && !strstr(text, "removed"), "%s", text);
   free(text);
   synth_stamp(0, 0);
-  for (size_t i = 0; i < self.build_id_bytes; i++)
-    (void)snprintf(id + 2 * i, 3, "%02x", self.build_id[i]);
+  for (size_t i = 0; i < own_program.build_id_bytes; i++)
+    (void)snprintf(id + 2 * i, 3, "%02x", own_program.build_id[i]);
   ck_assert_int_eq(unlink(path), 0);
   (void)snprintf(path, sizeof(path), "%s/.build-id", folder);
   ck_assert_int_eq(mkdir(path, 0700), 0);
   (void)snprintf(path, sizeof(path), "%s/.build-id/%.2s", folder, id);
   ck_assert_int_eq(mkdir(path, 0700), 0);
   (void)snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", folder, id, id + 2);
-  run_shell_format("objcopy --only-keep-debug %s %s", self.path, path);
-  t = trace_of_an_allocation(gone, self.build_id, self.build_id_bytes);
+  run_shell_format("objcopy --only-keep-debug %s %s", own_program.path, path);
+  t = trace_of_an_allocation(gone, own_program.build_id, own_program.build_id_bytes);
   text = report_with(t, folder);
   ck_assert_msg(strstr(text, wanted), "%s", text);
   free(text);
@@ -442,7 +395,8 @@ START_TEST(a_report_names_the_place_in_the_program)
   uint64_t frames[] = {0x7000100, seen};
   synth_open(synth_dir());
   synth_module(0, 0x7000000, 0x7000000, 0x7001000, "/usr/lib/libcudart.so.13", NULL, 0);
-  synth_module(0, self.base, self.start, self.end, self.path, self.build_id, self.build_id_bytes);
+  synth_module(0, own_program.base, own_program.start, own_program.end, own_program.path,
+               own_program.build_id, own_program.build_id_bytes);
   synth_stack(0, 1, frames, 2);
   synth_event(0, 100, 10,
               (trace_event){.kind = WEIR_EV_ALLOC,
@@ -472,7 +426,7 @@ int main(void)
   Suite *s = suite_create("reports/symbolize");
   TCase *t = tcase_create("symbolize");
   tcase_set_timeout(t, 0);
-  tcase_add_checked_fixture(t, find_own_program, teardown);
+  tcase_add_checked_fixture(t, own_program_find, teardown);
   tcase_add_test(t, a_return_address_has_function_file_and_line_of_its_call);
   tcase_add_test(t, an_inlined_function_is_a_frame_of_its_own);
   tcase_add_test(t, a_cxx_name_is_demangled);
