@@ -4,47 +4,9 @@
  * made in the WAL, where nobody who reads meanwhile is kept waiting. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "reports/base/elf_facts.h"
 #include "reports/import/importer.h"
 #include "reports/import/lifetime.h"
-
-/* The header of a database that is in WAL mode says so by these two bytes (SQLite's "Database File
- * Format", 1.3.3: 1 legacy, 2 WAL). */
-enum { VERSIONS_AT = 18, VERSION_LEGACY = 1, VERSION_WAL = 2 };
-
-/* SQLite leaves WAL mode under an exclusive lock and through a journal, and whoever reads at that
- * moment is told "database is locked". All that is left to change when the WAL is empty, and no one
- * writes any more, is two bytes. */
-static bool leave_wal(const wr_db *db)
-{
-  unsigned char versions[2] = {0}, legacy[2] = {VERSION_LEGACY, VERSION_LEGACY};
-  sqlite3_file *file = NULL;
-  if (sqlite3_file_control(db->handle, NULL, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
-      !file->pMethods || file->pMethods->xRead(file, versions, 2, VERSIONS_AT) ||
-      versions[0] != VERSION_WAL || versions[1] != VERSION_WAL)
-    return false;
-  return !file->pMethods->xWrite(file, legacy, 2, VERSIONS_AT) &&
-         !file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
-}
-
-/* Puts the WAL into the file. Somebody who reads the trace just now keeps it: that is no failure.
- */
-static void fold_wal(const wr_db *db, bool for_good)
-{
-  int left = -1;
-  sqlite3_busy_timeout(db->handle, 200);
-  int code = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, &left, NULL);
-  sqlite3_busy_timeout(db->handle, 5000);
-  if (!for_good || code || left || !leave_wal(db)) return;
-  sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* it would lock */
-  static const char *const ends[] = {"-wal", "-shm"};
-  for (int i = 0; i < 2; i++) { /* empty; who has them open goes on with what he has */
-    char *path = wr_format("%s%s", db->path, ends[i]);
-    if (path) unlink(path);
-    free(path);
-  }
-}
 
 /* Times count from the earliest opening or event; what was before the origin moves it. */
 static weir_status shift_times(const trace_importer *im)
@@ -168,7 +130,7 @@ static weir_status complete_trace(trace_importer *im)
 
 weir_status wr_finish(trace_importer *im)
 {
-  fold_wal(&im->db, false);
+  wr_trace_file_fold(&im->db, false);
   weir_status s = wr_db_exec(&im->db, "BEGIN IMMEDIATE");
   if (s) return s;
   s = complete_trace(im);
@@ -179,6 +141,6 @@ weir_status wr_finish(trace_importer *im)
     im->batch.rows[WR_TABLE_BLOCK].count = 0; /* they are made anew */
     return s;
   }
-  fold_wal(&im->db, true);
+  wr_trace_file_fold(&im->db, true);
   return WEIR_OK;
 }

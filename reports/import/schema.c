@@ -105,6 +105,20 @@ weir_status wr_db_out_of_memory(const wr_db *db)
   return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", db->path);
 }
 
+bool wr_db_has_table(const wr_db *db, const char *table)
+{
+  sqlite3_stmt *q = NULL;
+  if (wr_db_prepare(db,
+                    "SELECT 1 FROM main.sqlite_schema WHERE name = ? AND type = 'table'"
+                    " AND sql NOT LIKE 'CREATE VIRTUAL%'",
+                    &q))
+    return false;
+  sqlite3_bind_text(q, 1, table, -1, SQLITE_STATIC);
+  bool has = sqlite3_step(q) == SQLITE_ROW;
+  sqlite3_finalize(q);
+  return has;
+}
+
 bool wr_db_has_column(const wr_db *db, const char *table, const char *column)
 {
   sqlite3_stmt *q = NULL;
@@ -194,8 +208,16 @@ static const char event_tables[] =
   " CASE WHEN t.flags & 32 THEN (SELECT call FROM batch_item x WHERE x.id = e.id) END AS call"     \
   " FROM event_row e CROSS JOIN template t ON t.id = e.template"
 
+/* Where the program was: of a stack, as resolved; and of any, in a trace that is not resolved. */
+#define PLACE_OF(stack)                                                                            \
+  "(SELECT caller FROM call_site x WHERE x.stack = " stack "),"                                    \
+  " (SELECT file FROM call_site x WHERE x.stack = " stack "),"                                     \
+  " (SELECT line FROM call_site x WHERE x.stack = " stack ")"
+#define NO_PLACE   "NULL, NULL, NULL"
+#define PLACE_MARK "{place}" /* in schema.sql, where these go */
+
 /* Blocks whole: `e` is the event, `t` what it has in common, `over` its end. */
-#define BLOCKS(t, over)                                                                            \
+#define BLOCKS(t, over, place)                                                                     \
   "SELECT b.id, " t ".process, e.a AS pointer, CASE WHEN b.how <> 4 THEN e.bytes END AS bytes, " t \
   ".device, " t ".mem, " t ".kind = 11 AS registered, b.how,"                                      \
   " CASE WHEN b.how <> 4 THEN b.event END AS alloc,"                                               \
@@ -203,11 +225,15 @@ static const char event_tables[] =
   " CASE WHEN b.how <> 4 THEN " over " END AS start,"                                              \
   " CASE b.how WHEN 4 THEN e.start ELSE " over " + b.life END AS \"end\", b.born,"                 \
   " ifnull(b.born, 0) + b.died_after AS died, CASE WHEN b.how <> 4 THEN " t ".stack END AS stack," \
-  " " t ".context FROM block_row b CROSS JOIN "
-#define BLOCKS_1 BLOCKS("e", "e.\"end\"") "event e ON e.id = b.event"
-#define BLOCKS_2                                                                                   \
-  BLOCKS("t", "e.start + e.duration")                                                              \
+  " " t ".context" place " FROM block_row b CROSS JOIN "
+#define BLOCKS_1 BLOCKS("e", "e.\"end\"", "") "event e ON e.id = b.event"
+#define BLOCKS_2(place)                                                                            \
+  BLOCKS("t", "e.start + e.duration", place)                                                       \
   "event_row e ON e.id = b.event CROSS JOIN template t ON t.id = e.template"
+#define BLOCK_VIEW(place)                                                                          \
+  "CREATE VIEW block(id, process, pointer, bytes, device, mem, registered, how, alloc, free, "     \
+  "start,"                                                                                         \
+  " \"end\", born, died, stack, context, caller, file, line) AS " BLOCKS_2(", " place) ";"
 
 weir_status wr_schema_blocks(const wr_db *db)
 {
@@ -225,7 +251,7 @@ weir_status wr_schema_reader_views(const wr_db *db)
                           " SELECT * FROM main.event WHERE kind = 10 OR kind = 13");
   return wr_db_exec(db, "CREATE TEMP VIEW event AS " EVENTS ";"
                         "CREATE TEMP VIEW rare_event AS " EVENTS " WHERE e.template < 0;"
-                        "CREATE TEMP VIEW block AS " BLOCKS_2);
+                        "CREATE TEMP VIEW block AS " BLOCKS_2(""));
 }
 
 /* From the first of Nsight's enumerations on, all that schema.sql has is Nsight's. */
@@ -245,6 +271,30 @@ weir_status wr_schema_nsys_views(const wr_db *db)
   return s;
 }
 
+/* The same text with `place` for each mark (new, NULL: out of memory). */
+static char *with_place(const char *sql, size_t bytes, const char *place)
+{
+  const char *end = sql + bytes, *mark;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *f = open_memstream(&text, &size);
+  if (!f) return NULL;
+  for (; (mark = strstr(sql, PLACE_MARK)) && mark < end; sql = mark + strlen(PLACE_MARK))
+    (void)fprintf(f, "%.*s%s", (int)(mark - sql), sql, place);
+  (void)fwrite(sql, 1, (size_t)(end - sql), f);
+  return fclose(f) ? NULL : text;
+}
+
+static weir_status create_with_place(const wr_db *db, const char *sql, size_t bytes,
+                                     const char *place)
+{
+  char *text = with_place(sql, bytes, place);
+  weir_status s = text ? wr_db_exec(db, text)
+                       : weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", db->path);
+  free(text);
+  return s;
+}
+
 weir_status wr_schema_create(const wr_db *db)
 {
   char pragmas[128];
@@ -253,10 +303,41 @@ weir_status wr_schema_create(const wr_db *db)
   weir_status s = wr_db_exec(db, "BEGIN IMMEDIATE");
   if (!s) s = wr_db_exec(db, pragmas);
   if (!s) s = wr_db_exec(db, event_tables);
-  if (!s) s = wr_db_exec(db, wr_schema_sql);
-  if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS "; CREATE VIEW block AS " BLOCKS_2);
+  if (!s) s = create_with_place(db, wr_schema_sql, strlen(wr_schema_sql), NO_PLACE);
+  if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS ";" BLOCK_VIEW(NO_PLACE));
   if (!s) s = wr_db_exec(db, fixed_rows);
   if (!s) s = insert_apis(db);
   if (!s) s = wr_db_exec(db, "COMMIT");
   return s;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static const char place_tables[] =
+    "CREATE TABLE source_line(frame INTEGER, inlined INTEGER, function TEXT, file TEXT,"
+    " line INTEGER, PRIMARY KEY(frame, inlined)) WITHOUT ROWID;"
+    "CREATE TABLE site(stack INTEGER PRIMARY KEY, frame INTEGER, inlined INTEGER);"
+    "CREATE VIEW call_site(stack, caller, file, line) AS"
+    " SELECT s.stack, l.function, l.file, l.line FROM site s CROSS JOIN source_line l"
+    " ON l.frame = s.frame AND l.inlined = s.inlined;";
+
+static weir_status drop_view(const wr_db *db, const char *name, int bytes)
+{
+  char drop[96];
+  (void)snprintf(drop, sizeof(drop), "DROP VIEW IF EXISTS \"%.*s\"", bytes, name);
+  return wr_db_exec(db, drop);
+}
+
+weir_status wr_schema_add_places(const wr_db *db)
+{
+  static const char head[] = "\nCREATE VIEW ";
+  weir_status s = wr_db_exec(db, place_tables);
+  for (const char *at = wr_schema_sql; !s && (at = strstr(at, head)); at++) {
+    const char *name = at + strlen(head), *end = strchr(at, ';'), *mark = strstr(at, PLACE_MARK);
+    if (!end || !mark || mark > end) continue;
+    s = drop_view(db, name, (int)strcspn(name, "("));
+    if (!s) s = create_with_place(db, at, (size_t)(end - at), PLACE_OF("t.stack"));
+  }
+  if (!s) s = drop_view(db, "block", 5);
+  return s ? s : wr_db_exec(db, BLOCK_VIEW(PLACE_OF("t.stack AND b.how <> 4")));
 }

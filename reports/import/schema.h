@@ -19,6 +19,7 @@ typedef struct wr_db {
   const char *path;    /* borrowed */
   const char *symbols; /* folder in which symbols are looked for first, or NULL; borrowed */
   int schema;          /* version of the trace */
+  bool want_lines;     /* names that the trace has, without a line, are looked for again */
 } wr_db;
 
 /* Words the last failure of `db` as a status: ENOSPC, EIO, ECORRUPT, ENOMEM. `doing`: "writing". */
@@ -46,11 +47,18 @@ char *wr_db_text(sqlite3_stmt *q, int column);
 /* The failure of a report for want of memory. */
 weir_status wr_db_out_of_memory(const wr_db *db);
 
+/* Whether the trace has a table of that name: no view, which in an untrusted file could be anything.
+ */
+bool wr_db_has_table(const wr_db *db, const char *table);
+
 /* Whether a table of the trace has a column: one of an older Weir may lack what came later. */
 bool wr_db_has_column(const wr_db *db, const char *table, const char *column);
 
 /* Tables, views, and the rows that every trace has (kinds, functions). */
 weir_status wr_schema_create(const wr_db *db);
+
+/* The tables source_line and site, and the views that show them, in a trace that has none. */
+weir_status wr_schema_add_places(const wr_db *db);
 
 /* What readers ask, in views of this connection alone, so that no view of an untrusted file's is:
  * `event` and `block`, as version 1 had them as tables, and `rare_event`, resets and cache facts,

@@ -80,89 +80,93 @@ CREATE TABLE memory(
   peak INTEGER, peak_at INTEGER, peak_place INTEGER, live INTEGER, live_blocks INTEGER);
 
 -- ---- one view a kind, columns with names and units --------------------------------------------
+-- {place}: caller, file and line, of which a trace knows nothing before `weir resolve` (schema.c).
 
 CREATE VIEW call(id, process, thread, function, layer, category, kind, start_ns, duration_ns,
-  status, stream, context, stack, captured) AS
+  status, stream, context, stack, captured, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api),
          (SELECT layer FROM api x WHERE x.id = t.api),
          (SELECT category FROM api x WHERE x.id = t.api),
          (SELECT name FROM event_kind x WHERE x.id = t.kind), e.start, e.duration, t.status,
-         t.stream, t.context, t.stack, t.flags & 16 <> 0
+         t.stream, t.context, t.stack, t.flags & 16 <> 0, {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind <> 13 AND NOT (t.flags & 32);
 
 CREATE VIEW allocation(id, process, thread, function, start_ns, duration_ns, status, pointer,
-  bytes, pitch_bytes, memory, device, from_cache, reason, stream, context, stack, captured) AS
+  bytes, pitch_bytes, memory, device, from_cache, reason, stream, context, stack,
+  captured, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status, e.a, e.bytes, nullif(e.b, 0),
          (SELECT name FROM mem_kind x WHERE x.id = t.mem), t.device, t.flags & 64 <> 0,
          (SELECT name FROM cache_reason x WHERE x.id = nullif(t.copy, 0)), t.stream, t.context,
-         t.stack, t.flags & 16 <> 0
+         t.stack, t.flags & 16 <> 0, {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 1;
 
 CREATE VIEW release(id, process, thread, function, start_ns, duration_ns, status, pointer, memory,
-  device, waited_ns, into_cache, cached_bytes, reason, stream, context, stack, captured) AS
+  device, waited_ns, into_cache, cached_bytes, reason, stream, context, stack,
+  captured, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status, e.a, (SELECT name FROM mem_kind x WHERE x.id = t.mem), t.device,
          e.b, t.flags & 64 <> 0, CASE WHEN t.flags & 64 THEN e.bytes END,
          (SELECT name FROM cache_reason x WHERE x.id = nullif(t.copy, 0)), t.stream, t.context,
-         t.stack, t.flags & 16 <> 0
+         t.stack, t.flags & 16 <> 0, {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 2;
 
 CREATE VIEW copy(id, process, thread, function, start_ns, duration_ns, status, direction, bytes,
   destination, source, destination_memory, source_memory, destination_device, source_device,
-  asynchronous, may_wait, staged, call, stream, context, stack, captured) AS
+  asynchronous, may_wait, staged, call, stream, context, stack, captured, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status, (SELECT name FROM copy_direction x WHERE x.id = t.copy), e.bytes,
          e.a, e.b, (SELECT name FROM mem_kind x WHERE x.id = t.mem),
          (SELECT name FROM mem_kind x WHERE x.id = t.src_mem), t.device, t.src_device,
          t.flags & 1 <> 0, t.flags & 2 <> 0, t.flags & 128 <> 0,
          CASE WHEN t.flags & 32 THEN (SELECT call FROM batch_item x WHERE x.id = e.id) END,
-         t.stream, t.context, t.stack, t.flags & 16 <> 0
+         t.stream, t.context, t.stack, t.flags & 16 <> 0, {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 3;
 
 CREATE VIEW memset(id, process, thread, function, start_ns, duration_ns, status, pointer, bytes,
-  value, memory, device, asynchronous, stream, context, stack, captured) AS
+  value, memory, device, asynchronous, stream, context, stack, captured, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status, e.a, e.bytes, e.b,
          (SELECT name FROM mem_kind x WHERE x.id = t.mem), t.device, t.flags & 1 <> 0, t.stream,
-         t.context, t.stack, t.flags & 16 <> 0
+         t.context, t.stack, t.flags & 16 <> 0, {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 4;
 
 CREATE VIEW wait(id, process, thread, function, start_ns, duration_ns, status, waits_for,
-  event_handle, device, stream, context, stack, captured) AS
+  event_handle, device, stream, context, stack, captured, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status, (SELECT name FROM wait_kind x WHERE x.id = t.copy), nullif(e.a, 0),
-         t.device, t.stream, t.context, t.stack, t.flags & 16 <> 0
+         t.device, t.stream, t.context, t.stack, t.flags & 16 <> 0, {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 5;
 
 CREATE VIEW launch(id, process, thread, function, start_ns, duration_ns, status, kernel,
-  kernel_handle, grid_x, grid_y, grid_z, threads, device, stream, context, stack, captured) AS
+  kernel_handle, grid_x, grid_y, grid_z, threads, device, stream, context, stack,
+  captured, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status,
          (SELECT n.name FROM name n WHERE n.process = t.process AND n.kind = 'kernel' AND n.handle = e.a),
          e.a, e.b & 4294967295, e.b >> 32 & 65535, e.b >> 48 & 65535, e.bytes, t.device, t.stream,
-         t.context, t.stack, t.flags & 16 <> 0
+         t.context, t.stack, t.flags & 16 <> 0, {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 6;
 
 CREATE VIEW registration(id, process, thread, function, start_ns, duration_ns, status, pointer,
-  bytes, context, stack) AS
+  bytes, context, stack, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
-         e.duration, t.status, e.a, nullif(e.bytes, 0), t.context, t.stack
+         e.duration, t.status, e.a, nullif(e.bytes, 0), t.context, t.stack, {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 11;
 
 CREATE VIEW reset(id, process, thread, function, start_ns, duration_ns, status, device, scope,
-  context, stack) AS
+  context, stack, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status, t.device, CASE e.bytes WHEN 1 THEN 'context' ELSE 'device' END,
-         t.context, t.stack
+         t.context, t.stack, {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE e.template < 0 AND t.kind = 10;
 
@@ -182,8 +186,8 @@ CREATE VIEW staging_measurement(id, process, thread, time_ns, direction, driver_
   WHERE e.template < 0 AND t.kind = 13 AND t.copy = 3;
 
 CREATE VIEW uninitialised_copy(id, process, thread, time_ns, block_pointer, offset_bytes, bytes,
-  stack) AS
-  SELECT e.id, t.process, t.thread, e.start + e.duration, e.a, e.b, e.bytes, t.stack
+  stack, caller, file, line) AS
+  SELECT e.id, t.process, t.thread, e.start + e.duration, e.a, e.b, e.bytes, t.stack, {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE e.template < 0 AND t.kind = 13 AND t.copy = 4;
 

@@ -121,13 +121,15 @@ static weir_status take_companion(const char *path, bool keep, bool make, ino_t 
   return s;
 }
 
-static weir_status take_companions(wr_trace_file *t, bool keep)
+static weir_status take_companions(wr_trace_file *t, wr_trace_use use)
 {
+  bool keep = use == WR_TRACE_EXTEND || use == WR_TRACE_CHANGE;
   weir_status s = WEIR_OK;
   for (int i = 0; !s && i < WR_COMPANIONS; i++) {
     char *path = wr_format("%s%s", t->path, companions[i]);
-    s = path ? take_companion(path, keep, i != JOURNAL, &t->inode[i])
+    s = path ? take_companion(path, keep, i != JOURNAL && use != WR_TRACE_CHANGE, &t->inode[i])
              : weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", t->path);
+    if (use == WR_TRACE_CHANGE) t->inode[i] = 0; /* SQLite makes them anew */
     free(path);
   }
   return s;
@@ -166,7 +168,7 @@ static weir_status take_trace(wr_trace_file *t, wr_trace_use use)
 {
   struct stat file;
   int old = -1;
-  if (use == WR_TRACE_EXTEND) return open_and_lock(t->path, &t->fd);
+  if (use == WR_TRACE_EXTEND || use == WR_TRACE_CHANGE) return open_and_lock(t->path, &t->fd);
   if (!lstat(t->path, &file)) {
     bool link = S_ISLNK(file.st_mode) && use == WR_TRACE_REPLACE; /* it goes, not its file */
     if (!link && !S_ISREG(file.st_mode))
@@ -197,8 +199,8 @@ weir_status wr_trace_file_take(wr_trace_file *t, const char *path, wr_trace_use 
   *t = (wr_trace_file){.fd = -1, .path = wr_format("%s", path)};
   if (!t->path) return weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", path);
   weir_status s = take_trace(t, use);
-  t->made = !s && use != WR_TRACE_EXTEND;
-  if (!s) s = take_companions(t, use == WR_TRACE_EXTEND);
+  t->made = !s && (use == WR_TRACE_NEW || use == WR_TRACE_REPLACE);
+  if (!s) s = take_companions(t, use);
   if (s) wr_trace_file_leave(t, t->made);
   return s;
 }
@@ -211,8 +213,9 @@ static weir_status file_changed(const char *path)
 static bool companion_sound(const wr_trace_file *t, int i, const char *path)
 {
   struct stat named;
-  if (lstat(path, &named)) return i == JOURNAL && errno == ENOENT;
-  return is_own_regular_file(&named) && (i == JOURNAL || named.st_ino == t->inode[i]);
+  bool any = i == JOURNAL || !t->inode[i]; /* whichever SQLite makes, or none */
+  if (lstat(path, &named)) return any && errno == ENOENT;
+  return is_own_regular_file(&named) && (any || named.st_ino == t->inode[i]);
 }
 
 weir_status wr_trace_file_check(const wr_trace_file *t)
@@ -250,4 +253,60 @@ void wr_trace_file_leave(wr_trace_file *t, bool remove)
   if (t->fd >= 0) close(t->fd);
   free(t->path);
   *t = (wr_trace_file){.fd = -1};
+}
+
+/* ---- the WAL --------------------------------------------------------------------------------- */
+
+/* The header of a database says by these two bytes whether it is in WAL mode (SQLite's "Database
+ * File Format", 1.3.3: 1 legacy, 2 WAL). */
+enum { VERSIONS_AT = 18, VERSION_LEGACY = 1, VERSION_WAL = 2 };
+
+/* SQLite changes the mode through a journal, and a process that is killed then leaves one, with
+ * which nobody can read who may not write. All that is to be changed are these two bytes. */
+static bool set_versions(const wr_db *db, unsigned char from, unsigned char to)
+{
+  unsigned char versions[2] = {0}, changed[2] = {to, to};
+  sqlite3_file *file = NULL;
+  if (sqlite3_file_control(db->handle, NULL, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
+      !file->pMethods || file->pMethods->xRead(file, versions, 2, VERSIONS_AT) ||
+      versions[0] != from || versions[1] != from)
+    return false;
+  return !file->pMethods->xWrite(file, changed, 2, VERSIONS_AT) &&
+         !file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+}
+
+weir_status wr_trace_file_enter_wal(const wr_db *db, bool *entered)
+{
+  int64_t wal = 0;
+  *entered = false;
+  weir_status s = wr_db_exec(db, "BEGIN EXCLUSIVE");
+  if (s) return s;
+  s = wr_db_number(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", &wal);
+  *entered = !s && !wal;
+  if (*entered && !set_versions(db, VERSION_LEGACY, VERSION_WAL))
+    s = weir_fail(WEIR_EIO, "writing %s failed", db->path);
+  weir_status ended = wr_db_exec(db, "COMMIT");
+  return s ? s : ended;
+}
+
+void wr_trace_file_leave_wal(const wr_db *db)
+{
+  static const char *const ends[] = {"-wal", "-shm"};
+  if (!set_versions(db, VERSION_WAL, VERSION_LEGACY)) return;
+  sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* it would lock */
+  for (int i = 0; i < 2; i++) { /* empty; who has them open goes on with what he has */
+    char *path = wr_format("%s%s", db->path, ends[i]);
+    if (path) unlink(path);
+    free(path);
+  }
+}
+
+void wr_trace_file_fold(const wr_db *db, bool for_good)
+{
+  int left = -1;
+  sqlite3_busy_timeout(db->handle, 200);
+  int code = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, &left, NULL);
+  sqlite3_busy_timeout(db->handle, 5000);
+  /* SQLite would ask for an exclusive lock, and whoever reads is told "database is locked". */
+  if (for_good && !code && !left) wr_trace_file_leave_wal(db);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include "core/base/status.h"
+#include "reports/import/schema.h"
 
 enum { WR_COMPANIONS = 3 }; /* -wal, -shm, -journal */
 
@@ -21,7 +22,8 @@ typedef enum wr_trace_state {
 typedef enum wr_trace_use {
   WR_TRACE_NEW,     /* the name must be free */
   WR_TRACE_REPLACE, /* what is there is removed, unless it is live or not ours */
-  WR_TRACE_EXTEND   /* the trace that is there, which must be ours, is written on */
+  WR_TRACE_EXTEND,  /* the trace that is there, which must be ours, is written on */
+  WR_TRACE_CHANGE   /* the same, complete: SQLite makes the companions, when nobody reads it */
 } wr_trace_use;
 
 typedef struct wr_trace_file {
@@ -44,5 +46,16 @@ weir_status wr_trace_file_check(const wr_trace_file *t);
 /* To be called once SQLite has closed the trace: closing the lock's descriptor before would take
  * SQLite's own locks away. `remove`: the trace too. */
 void wr_trace_file_leave(wr_trace_file *t, bool remove);
+
+/* From the next time that it is opened, the trace is in WAL mode. Nobody may be reading it: else EIO,
+ * after a while. *entered: it was not yet, and is to leave it. */
+weir_status wr_trace_file_enter_wal(const wr_db *db, bool *entered);
+
+/* Leaves WAL mode, when nothing in the WAL is to be kept. */
+void wr_trace_file_leave_wal(const wr_db *db);
+
+/* Puts the WAL into the file, and `for_good` leaves WAL mode. Somebody who reads the trace just now
+ * keeps it: that is no failure. */
+void wr_trace_file_fold(const wr_db *db, bool for_good);
 
 #endif

@@ -1,7 +1,8 @@
 /* open.c: opens what a person gives as a trace.
  *
  * The file is hostile until shown otherwise: it must say by its ids that it is a trace, hold our
- * tables as tables, and is read with SQLite's defences on. It is opened read-only. */
+ * tables as tables, and is read with SQLite's defences on. It is opened read-only, but for who
+ * resolves it. */
 #include "reports/model/open.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -113,7 +114,7 @@ static weir_status open_with(wr_db *db, const char *name, int flags)
 {
   sqlite3_close(db->handle);
   db->handle = NULL;
-  if (sqlite3_open_v2(name, &db->handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | flags, NULL))
+  if (sqlite3_open_v2(name, &db->handle, SQLITE_OPEN_NOMUTEX | flags, NULL))
     return wr_db_fail(db, "opening");
   sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -125,17 +126,32 @@ static weir_status open_with(wr_db *db, const char *name, int flags)
 /* `file`: where the trace is; db->path is what it is called in errors. */
 static weir_status open_trace(wr_db *db, const char *file)
 {
-  weir_status s = open_with(db, file, 0);
+  weir_status s = open_with(db, file, SQLITE_OPEN_READONLY);
   /* A trace in WAL whose folder we may not write: what the file itself holds can still be read. */
   if (s == WEIR_EIO && (sqlite3_errcode(db->handle) & 0xff) == SQLITE_CANTOPEN) {
     char *uri = immutable_uri(file);
-    if (uri) s = open_with(db, uri, SQLITE_OPEN_URI);
+    if (uri) s = open_with(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
     free(uri);
   }
   if (!s) s = wr_db_exec(db, "PRAGMA cache_size = -65536");
   if (!s) s = wr_db_exec(db, "BEGIN"); /* all that is read is of one moment */
   if (!s) s = check_tables(db);
   if (!s) s = wr_schema_reader_views(db);
+  return s;
+}
+
+weir_status wr_finished_open(wr_db *db)
+{
+  int64_t finished = 0;
+  weir_status s = open_with(db, db->path, SQLITE_OPEN_READWRITE);
+  if (!s) s = check_tables(db);
+  if (!s) s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
+  if (!s && db->schema < WR_SCHEMA_VERSION)
+    s = weir_fail(WEIR_EVERSION, "%s has trace schema %d, which nothing is added to", db->path,
+                  db->schema);
+  if (!s && finished != 1)
+    s = weir_fail(WEIR_EIO, "%s is not complete: 'weir import' of its spools completes it",
+                  db->path);
   return s;
 }
 

@@ -20,4 +20,8 @@ typedef struct wr_input {
 weir_status wr_input_open(wr_input *in, const char *path);
 void wr_input_close(wr_input *in);
 
+/* Opens db->path, a complete trace, to be written. db->handle is to be closed, whatever comes of
+ * it. Errors as above; EVERSION for one of an older schema, EIO for one that is not complete. */
+weir_status wr_finished_open(wr_db *db);
+
 #endif

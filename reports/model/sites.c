@@ -138,6 +138,12 @@ static size_t site_frame(const wr_frame *f, size_t count)
   return at;
 }
 
+size_t wr_site_at(const wr_frame *f, size_t count)
+{
+  size_t at = site_frame(f, count);
+  return at == count && count ? count - 1 : at;
+}
+
 /* A stack as a person reads it: its frames, and which of them is the place. */
 typedef struct path {
   uint32_t *frames; /* owned */
@@ -205,8 +211,7 @@ weir_status wr_site_words(wr_symbols *symbols, int64_t stack, char **out)
   wr_site site = {0};
   weir_status s = stack ? wr_symbols_stack(symbols, stack, &frames, &count) : WEIR_OK;
   if (s) return s;
-  size_t at = site_frame(frames, count);
-  bool good = fill_place(&site, at < count ? &frames[at] : count ? &frames[count - 1] : NULL);
+  bool good = fill_place(&site, count ? &frames[wr_site_at(frames, count)] : NULL);
   *out = !good       ? NULL
          : site.file ? wr_format("%s  %s:%d", site.function, base_name(site.file), site.line)
                      : wr_format("%s", site.function);
@@ -284,8 +289,7 @@ static weir_status path_of(maker *k, int64_t stack, size_t *out)
   size_t count = 0;
   weir_status s = stack ? wr_symbols_stack(k->symbols, stack, &frames, &count) : WEIR_OK;
   if (s) return s;
-  size_t at = site_frame(frames, count);
-  if (at == count && count) at = count - 1;
+  size_t at = wr_site_at(frames, count);
   uint64_t key = hash_mix(8, count);
   for (size_t i = 0; i < count; i++)
     key = hash_mix(key, frame_key(&frames[i]));

@@ -53,6 +53,9 @@ void wr_site_sums_free(wr_site_sums *s);
 weir_status wr_sites_make(wr_model *m, const wr_site_sums *sums, const wr_db *db, int top);
 void wr_sites_free(wr_sites *s);
 
+/* Which of a stack's frames is its site; the outermost where none is the program's. */
+size_t wr_site_at(const wr_frame *f, size_t count);
+
 /* "h2d", "pageable": copy_kind, memory_kind in a word. */
 const char *wr_direction_name(int copy);
 const char *wr_mem_name(int mem);

@@ -56,7 +56,8 @@ typedef struct span { /* of frames in the cache */
 
 struct wr_symbols {
   const wr_db *db;
-  sqlite3_stmt *stack; /* the frames of one */
+  sqlite3_stmt *stack;  /* the frames of one */
+  sqlite3_stmt *stored; /* what the trace itself says of one; NULL: nothing of any */
   module_file *files;
   size_t file_count, file_capacity;
   module_row *modules;
@@ -264,6 +265,11 @@ weir_status wr_symbols_open(wr_symbols **out, const wr_db *db)
                            " JOIN frame f ON f.id = s.frame WHERE s.stack = ? ORDER BY s.depth"
                            " LIMIT 256",
                            &s->stack);
+  if (!status && wr_db_has_table(db, "source_line"))
+    status = wr_db_prepare(db,
+                           "SELECT function, file, line FROM main.source_line WHERE frame = ?"
+                           " ORDER BY inlined LIMIT 256",
+                           &s->stored);
   find_demangler(s);
   if (status)
     wr_symbols_close(s);
@@ -276,6 +282,7 @@ void wr_symbols_close(wr_symbols *s)
 {
   if (!s) return;
   sqlite3_finalize(s->stack);
+  sqlite3_finalize(s->stored);
   for (size_t i = 0; i < s->file_count; i++) {
     if (s->files[i].session) dwfl_end(s->files[i].session);
     free(s->files[i].path);
@@ -302,18 +309,22 @@ void wr_symbols_close(wr_symbols *s)
 
 /* ---- one address ----------------------------------------------------------------------------- */
 
+/* Takes `text`, which lives as long as `s` then. NULL: it is NULL, or out of memory. */
+static const char *keep_text(wr_symbols *s, char *text)
+{
+  if (text && wr_grow(&s->strings, &s->string_capacity, s->string_count + 1, sizeof(char *)))
+    return s->strings[s->string_count++] = text;
+  free(text);
+  return NULL;
+}
+
 /* Demangled where it can be; the answer lives as long as `s`. */
 static const char *demangled_name(wr_symbols *s, const char *name)
 {
   if (!name || strncmp(name, "_Z", 2) != 0 || !s->demangle) return name;
   int status = 0;
-  char *text = s->demangle(name, NULL, NULL, &status);
-  if (!text) return name;
-  if (!wr_grow(&s->strings, &s->string_capacity, s->string_count + 1, sizeof(char *))) {
-    free(text);
-    return name;
-  }
-  return s->strings[s->string_count++] = text;
+  const char *text = keep_text(s, s->demangle(name, NULL, NULL, &status));
+  return text ? text : name;
 }
 
 static weir_status push_frame(wr_symbols *s, wr_frame frame)
@@ -387,12 +398,9 @@ static weir_status push_inlines(wr_symbols *s, const module_file *file, Dwarf_Ad
   return status;
 }
 
-static weir_status resolve_in_module(wr_symbols *s, const module_row *m, uint64_t address,
-                                     wr_frame f)
+static weir_status resolve_in_module(wr_symbols *s, const module_row *m, wr_frame f)
 {
   module_file *file = &s->files[m->file];
-  f.module = m->path;
-  f.offset = address - (uint64_t)m->base;
   weir_status status = open_file(s, file);
   if (status) return status;
   f.lacks = file->lacks;
@@ -487,23 +495,67 @@ static const module_row *module_of(const wr_symbols *s, int64_t id, int64_t proc
   return best;
 }
 
+static weir_status look_up(wr_symbols *s, const module_row *m, int64_t process, uint64_t address,
+                           wr_frame f)
+{
+  if (m) return resolve_in_module(s, m, f);
+  for (size_t i = 0; i < s->process_count; i++)
+    if (s->processes[i].id == process) f.function = jit_name(&s->processes[i], address - 1);
+  return push_frame(s, f);
+}
+
+/* What the trace says of `f`. */
+static weir_status push_stored(wr_symbols *s, wr_frame f)
+{
+  weir_status status = WEIR_OK;
+  int code = SQLITE_DONE;
+  if (!s->stored) return WEIR_OK;
+  sqlite3_bind_int64(s->stored, 1, f.row);
+  while (!status && (code = sqlite3_step(s->stored)) == SQLITE_ROW) {
+    int line = sqlite3_column_int(s->stored, 2);
+    bool named = sqlite3_column_type(s->stored, 0) != SQLITE_NULL;
+    bool placed = sqlite3_column_type(s->stored, 1) != SQLITE_NULL;
+    f.function = named ? keep_text(s, wr_db_text(s->stored, 0)) : NULL;
+    f.file = placed ? keep_text(s, wr_db_text(s->stored, 1)) : NULL;
+    f.line = f.file && line > 0 ? line : 0;
+    status = (named && !f.function) || (placed && !f.file) ? out_of_memory(s) : push_frame(s, f);
+  }
+  if (!status && code != SQLITE_DONE) status = wr_db_fail(s->db, "reading");
+  sqlite3_reset(s->stored);
+  return status;
+}
+
+/* How much an answer says. */
+enum { SAYS_NOTHING, SAYS_FUNCTION, SAYS_LINE };
+
+static int says(const wr_symbols *s, span x)
+{
+  int most = SAYS_NOTHING;
+  for (size_t i = x.first; i < x.first + x.count; i++) {
+    if (s->frames[i].file) return SAYS_LINE;
+    if (s->frames[i].function) most = SAYS_FUNCTION;
+  }
+  return most;
+}
+
+/* What the trace has, where that is enough, or where files say no more. */
 static weir_status resolve_frame(wr_symbols *s, sqlite3_stmt *q, span *out)
 {
   int64_t process = sqlite3_column_int64(q, 1), address = sqlite3_column_int64(q, 2);
   const module_row *m =
       module_of(s, sqlite3_column_int64(q, 3), process, address, sqlite3_column_int64(q, 4));
-  wr_frame f = {.module = "", .offset = (uint64_t)address};
-  out->first = s->frame_count;
-  weir_status status = WEIR_OK;
-  if (m) {
-    status = resolve_in_module(s, m, (uint64_t)address, f);
-  } else {
-    for (size_t i = 0; i < s->process_count; i++)
-      if (s->processes[i].id == process)
-        f.function = jit_name(&s->processes[i], (uint64_t)address - 1);
-    status = push_frame(s, f);
-  }
+  wr_frame f = {.module = m ? m->path : "",
+                .offset = (uint64_t)address - (m ? (uint64_t)m->base : 0),
+                .row = sqlite3_column_int64(q, 0)};
+  *out = (span){.first = s->frame_count};
+  weir_status status = push_stored(s, f);
   out->count = s->frame_count - out->first;
+  int stored = says(s, *out);
+  if (status || stored >= (s->db->want_lines ? SAYS_LINE : SAYS_FUNCTION)) return status;
+  span found = {.first = s->frame_count};
+  status = look_up(s, m, process, (uint64_t)address, f);
+  found.count = s->frame_count - found.first;
+  if (!stored || says(s, found) > stored) *out = found;
   return status;
 }
 
@@ -523,8 +575,19 @@ static weir_status frame_span(wr_symbols *s, sqlite3_stmt *q, span *out)
   s->spans[*known] = (span){0, 0};
   size_t at = *known;
   weir_status status = resolve_frame(s, q, out);
+  for (size_t i = 0; i < out->count; i++)
+    s->frames[out->first + i].inlined = (int)i;
   s->spans[at] = *out;
   return status;
+}
+
+bool wr_symbols_resolved(const wr_symbols *s, size_t *at, const wr_frame **frames, size_t *count)
+{
+  if (*at >= s->span_count) return false;
+  const span *x = &s->spans[(*at)++];
+  *frames = s->frames + x->first;
+  *count = x->count;
+  return true;
 }
 
 weir_status wr_symbols_stack(wr_symbols *s, int64_t stack, const wr_frame **frames, size_t *count)

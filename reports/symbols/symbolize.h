@@ -6,7 +6,10 @@
  * stays "module+0xoffset", and `lacks` says so. db->symbols is a folder with copies of the files,
  * or of their debug information: by build-id (.build-id/ab/cdef.debug), by whole path, or by name.
  * Frames in no module are looked up in /tmp/perf-PID.map, which JIT compilers and `python3 -X perf`
- * write. Answers are cached by address; strings live as long as the symbolizer. */
+ * write. Answers are cached by address; strings live as long as the symbolizer.
+ *
+ * What a trace itself has of a frame (source_line, which `weir resolve` fills) comes first, and
+ * spares the look at files; with db->want_lines only what has a line does. */
 #ifndef WEIR_REPORTS_SYMBOLIZE_H
 #define WEIR_REPORTS_SYMBOLIZE_H
 
@@ -20,6 +23,8 @@ typedef struct wr_frame {
   const char *module;   /* path; "" when in none */
   const char *lacks; /* "changed since", "removed": why the module's names are not known; or NULL */
   uint64_t offset;   /* of the instruction after the call, in the module (or the plain address) */
+  int64_t row;       /* of table frame */
+  int inlined; /* 0 the innermost function at the address, 1 the one it is inlined into, ... */
 } wr_frame;
 
 typedef struct wr_symbols wr_symbols;
@@ -31,6 +36,10 @@ void wr_symbols_close(wr_symbols *s);
 /* The frames of a stack, innermost first, inlined functions as frames of their own. *frames is
  * borrowed until the next call. */
 weir_status wr_symbols_stack(wr_symbols *s, int64_t stack, const wr_frame **frames, size_t *count);
+
+/* What addresses were resolved to so far, one at a time, with the functions they are inlined into:
+ * *at starts at 0. False: no more. */
+bool wr_symbols_resolved(const wr_symbols *s, size_t *at, const wr_frame **frames, size_t *count);
 
 /* The modules asked for whose names are not known, one at a time: *at starts at 0. False: no more.
  */

@@ -3,7 +3,7 @@
 REPORTS_TEST_OBJS := $(REPORTS_OBJS) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS)) \
                      $(call objs,tests/reports/synth.c tests/reports/own_program.c)
 REPORTS_TESTS     := $(addprefix $(O)/tests/reports/,test_import test_import_faults test_lifetime test_report test_sites test_cache \
-                     test_report_hostile test_symbolize test_schema test_tensors)
+                     test_report_hostile test_resolve test_symbolize test_schema test_tensors)
 
 TESTS      += $(REPORTS_TESTS)
 ONE_THREAD += $(REPORTS_TESTS:$(O)/%=%)
@@ -13,5 +13,5 @@ $(REPORTS_TESTS): $(O)/tests/reports/%: $(OBJ)/tests/reports/%.o $(REPORTS_TEST_
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(REPORTS_LIBS) -pthread
 
-$(O)/tests/reports/test_symbolize: LDFLAGS += -Wl,--build-id # a changed file is told by it
+$(addprefix $(O)/tests/reports/,test_resolve test_symbolize): LDFLAGS += -Wl,--build-id # a changed file is told by it
 $(OBJ)/tests/reports/test_schema.o: reports/SCHEMA.md

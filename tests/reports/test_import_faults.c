@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "reports/model/resolve.h"
 #include "tests/reports/synth.h"
 
 /* ---- a VFS that can fail --------------------------------------------------------------------- */
@@ -565,6 +566,121 @@ START_TEST(killed_at_any_write_an_importer_is_gone_on_with)
 }
 END_TEST
 
+/* ---- resolving ------------------------------------------------------------------------------- */
+
+/* Three stacks, whose module is nowhere: their sites are rows, and nothing has a name. */
+static const char *trace_to_resolve(void)
+{
+  const uint64_t frames[] = {0x1010, 0x2010, 0x1020};
+  const char *one[] = {NULL, NULL};
+  synth_open(synth_dir());
+  synth_module(0, 0x1000, 0x1000, 0x1fff, "/lib/one.so", NULL, 0);
+  for (uint32_t i = 0; i < 3; i++) {
+    synth_stack(0, i + 1, frames, 1 + i);
+    synth_event(0, i * 100, 50, (trace_event){.kind = WEIR_EV_CALL, .a = i, .stack = i + 1});
+  }
+  synth_close();
+  one[0] = synth_spool();
+  return synth_import("t.db", one);
+}
+
+static weir_status resolve(const char *trace)
+{
+  resolve_counts n;
+  resolve_settings o = {0};
+  return resolve_trace(trace, &o, &n);
+}
+
+/* Whole, and not resolved or wholly. */
+static void expect_resolved(const char *trace, bool resolved)
+{
+  ck_assert_int_eq(synth_number(trace, "SELECT count(*) FROM pragma_integrity_check"
+                                       " WHERE integrity_check = 'ok'"),
+                   1);
+  ck_assert_int_eq(synth_number(trace, "SELECT count(*) FROM sqlite_schema"
+                                       " WHERE name IN ('site', 'source_line', 'call_site')"),
+                   resolved ? 3 : 0);
+  ck_assert_int_eq(synth_number(trace, "SELECT count(caller) FROM call"), 0);
+  if (resolved) ck_assert_int_eq(synth_number(trace, "SELECT count(*) FROM site"), 3);
+  json_decref(synth_json(trace));
+}
+
+START_TEST(whichever_write_fails_a_trace_is_as_it_was)
+{
+  static const int codes[] = {SQLITE_FULL, SQLITE_IOERR_WRITE};
+  long failures = 0;
+  disk_install();
+  const char *t = trace_to_resolve();
+  for (long after = 0;; after++) {
+    disk_fail(codes[_i], after);
+    weir_status s = resolve(t);
+    disk_fail(SQLITE_OK, 0);
+    expect_resolved(t, s == WEIR_OK);
+    if (!s) break;
+    ck_assert_ptr_nonnull(strstr(weir_error_message(), t));
+    ck_assert_msg(++failures < 1000, "%s", weir_error_message());
+  }
+  ck_assert_int_gt(failures, 5);
+}
+END_TEST
+
+START_TEST(killed_at_any_write_a_resolve_leaves_all_or_nothing)
+{
+  long kills = 0;
+  disk_install();
+  for (;; kills++) {
+    int status;
+    ck_assert_int_lt(kills, 1000);
+    const char *t = trace_to_resolve();
+    pid_t child = fork();
+    if (child == 0) {
+      disk.writes = 0;
+      disk.last = kills + 1;
+      _exit(resolve(t) ? 1 : 0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(status == 0 || WIFSIGNALED(status), "%#x", (unsigned)status);
+    json_decref(synth_json(t)); /* by who may not write */
+    expect_resolved(t, synth_number(t, "SELECT count(*) FROM sqlite_schema WHERE name = 'site'"));
+    ck_assert_msg(resolve(t) == WEIR_OK, "%s", weir_error_message());
+    expect_resolved(t, true);
+    if (!status) break;
+  }
+  ck_assert_int_gt(kills, 5);
+}
+END_TEST
+
+/* A real full disk, as above: what could be committed and not be folded in is not committed. */
+START_TEST(on_a_full_tmpfs_a_trace_is_as_it_was)
+{
+  char mount_point[512], trace[600], ballast[600], copy[1300];
+  uid_t uid = getuid();
+  (void)snprintf(mount_point, sizeof(mount_point), "%s/small", synth_dir());
+  (void)snprintf(trace, sizeof(trace), "%s/t.db", mount_point);
+  (void)snprintf(ballast, sizeof(ballast), "%s/ballast", mount_point);
+  (void)snprintf(copy, sizeof(copy), "cp %s %s", trace_to_resolve(), trace);
+  ck_assert_int_eq(mkdir(mount_point, 0700), 0);
+  if (unshare(CLONE_NEWNS | (uid ? CLONE_NEWUSER : 0))) return;
+  if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL)) return;
+  if (mount("tmpfs", mount_point, "tmpfs", 0, "size=4m")) return;
+  ck_assert_int_eq(system(copy), 0);
+  int fd = open(ballast, O_CREAT | O_WRONLY, 0600), failures = 0;
+  off_t bytes = 0;
+  while (!posix_fallocate(fd, bytes, 4096))
+    bytes += 4096;
+  for (; resolve(trace); failures++) { /* a page more room each time */
+    ck_assert_msg(bytes > 0, "%s", weir_error_message());
+    ck_assert_ptr_nonnull(strstr(weir_error_message(), trace));
+    expect_resolved(trace, false);
+    ck_assert_int_eq(ftruncate(fd, bytes -= 4096), 0);
+  }
+  close(fd);
+  expect_resolved(trace, true);
+  ck_assert_int_gt(failures, 2);
+  umount(mount_point);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/import_faults");
@@ -583,6 +699,13 @@ int main(void)
   tcase_add_test(t, a_killed_collector_leaves_a_readable_trace);
   tcase_add_test(t, what_is_not_committed_is_still_in_the_spool);
   tcase_add_test(t, a_finish_locks_nobody_out);
+  suite_add_tcase(s, t);
+  t = tcase_create("resolve");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, NULL, synth_clean);
+  tcase_add_loop_test(t, whichever_write_fails_a_trace_is_as_it_was, 0, 2);
+  tcase_add_test(t, killed_at_any_write_a_resolve_leaves_all_or_nothing);
+  tcase_add_test(t, on_a_full_tmpfs_a_trace_is_as_it_was);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);

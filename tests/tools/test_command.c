@@ -48,6 +48,9 @@ static const struct {
     {"report --top a", "1 to 1000"},
     {"report --depth 65 a", "0 to 64"},
     {"report --width wide a", "0 to 100000"},
+    {"resolve", "TRACE is missing"},
+    {"resolve a b", "one trace"},
+    {"resolve --symbols /no/such a", "takes a folder"},
     {"compare", "PROGRAM is missing"},
     {"compare -n 0 true", "1 to 1000"},
     {"compare --format xml true", "no format 'xml'"},
@@ -88,7 +91,7 @@ END_TEST
 
 START_TEST(help_lists_every_command_for_people_and_explains_each)
 {
-  static const char *const names[] = {"run",    "report", "compare", "import",
+  static const char *const names[] = {"run",    "report", "resolve", "compare", "import",
                                       "replay", "export", "version", "help"};
   outcome *all = sh_status(0, "$WEIR help");
   ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
@@ -152,7 +155,7 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(o->out, "collect compare export help import replay report run version ");
+  ck_assert_str_eq(o->out, "collect compare export help import replay report resolve run version ");
 }
 END_TEST
 

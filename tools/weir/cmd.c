@@ -127,6 +127,16 @@ bool cmd_number(const char *text, long low, long high, long *out)
   return !errno && !*end && *out >= low && *out <= high;
 }
 
+bool cmd_symbols(const cmd *c, const char *given, char **folder)
+{
+  struct stat file;
+  *folder = given ? realpath(given, NULL) : NULL;
+  if (!given || (*folder && stat(*folder, &file) == 0 && S_ISDIR(file.st_mode))) return true;
+  free(*folder);
+  cmd_usage(c, "--symbols takes a folder, not '%s'", given);
+  return false;
+}
+
 char *cmd_grouped(char *buffer, uint64_t n)
 {
   char digits[24];

@@ -89,6 +89,10 @@ bool cmd_chatty(void);
 /* A decimal number in [low, high]; false when it is none. */
 bool cmd_number(const char *text, long low, long high, long *out);
 
+/* The absolute path of the folder that --symbols names (new), NULL for NULL. False: there is none,
+ * and a sentence has said so. */
+bool cmd_symbols(const cmd *c, const char *given, char **folder);
+
 /* 1234567 as "1,234,567"; `buffer` of 32 bytes or more, which is returned. */
 char *cmd_grouped(char *buffer, uint64_t n);
 

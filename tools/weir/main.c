@@ -26,6 +26,13 @@ const cmd cmd_commands[] = {
      "names\n"
      "that are too long for a line are cut in the middle; in a file or a pipe nothing is.",
      report_options, false, report_main},
+    {"resolve", "[--symbols DIR] TRACE",
+     "Store in a trace which functions, files and lines its calls came from",
+     "Run it where the programs and libraries of the run still are: from then on 'weir report' "
+     "names\n"
+     "them anywhere, and queries have the columns caller, file and line. What could not be named\n"
+     "then can be later. The trace must be complete; whoever reads it meanwhile is not disturbed.",
+     resolve_options, false, resolve_main},
     {"compare", "[-n N] [--sim[=N]] [--format text|json] -- PROGRAM [ARG]...",
      "Run a program in each mode in turn, and say what that changes",
      "Runs observe, strict and relaxed, N times each, one after the other. stdin is empty. 0: the\n"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "reports/render/report.h"
@@ -76,12 +75,6 @@ static const struct kind {
   weir_status (*print)(FILE *out, const char *trace, const report_settings *options);
 } kinds[] = {{"summary", report_summary}, {"cache", report_cache}};
 
-static bool is_folder(const char *path)
-{
-  struct stat file;
-  return stat(path, &file) == 0 && S_ISDIR(file.st_mode);
-}
-
 int report_main(const cmd *c, int argc, char **argv)
 {
   report_settings o = {.format = WEIR_REPORT_TEXT};
@@ -97,11 +90,8 @@ int report_main(const cmd *c, int argc, char **argv)
   }
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir report takes one trace, not %d", argc - at);
-  char *folder = o.symbols ? realpath(o.symbols, NULL) : NULL;
-  if (o.symbols && (!folder || !is_folder(folder))) {
-    free(folder);
-    return cmd_usage(c, "--symbols takes a folder, not '%s'", o.symbols);
-  }
+  char *folder;
+  if (!cmd_symbols(c, o.symbols, &folder)) return CMD_USAGE;
   o.symbols = folder;
   ask_terminal(&o);
   weir_status status = kind->print(stdout, argv[at], &o);
