@@ -111,10 +111,17 @@ static bool cuda_function(const wr_frame *f)
   if (!f->function) return false;
   plain_name(f->function, name);
   if (name[0] != 'c' && name[0] != '_') return false;
-  if (starts_with(name, "__cudart")) return true;
+  if (starts_with(name, "__cuda") || starts_with(name, "__device_stub_")) return true;
   for (uint32_t i = 1; i < api_total; i++)
     if (api_row(i)->name && !strcmp(api_row(i)->name, name)) return true;
   return false;
+}
+
+/* The function that a kernel is called by, which the compiler makes, is no place of its own: what
+ * launches is who calls it. */
+static bool launch_stub(const wr_frame *f)
+{
+  return f->function && starts_with(f->function, "__device_stub_");
 }
 
 /* An interpreter and what it calls through: a script's own frame says more, where there is one. */
@@ -131,7 +138,7 @@ static size_t site_frame(const wr_frame *f, size_t count)
 {
   size_t at = 0;
   for (size_t i = 0; i < count && i < 16; i++)
-    if (foreign_module(&f[i]) || cuda_function(&f[i])) at = i + 1;
+    if (foreign_module(&f[i]) || cuda_function(&f[i]) || (i && launch_stub(&f[i - 1]))) at = i + 1;
   if (at >= count) return count;
   for (size_t i = at; interpreter(&f[at]) && i < count; i++)
     if (f[i].function && starts_with(f[i].function, "py::")) return i;

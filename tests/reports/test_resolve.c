@@ -295,6 +295,33 @@ START_TEST(views_of_old_are_replaced)
 }
 END_TEST
 
+/* The stubs of a kernel's launch are CUDA's, and so is the function of the kernel's own name. */
+START_TEST(who_launches_a_kernel_is_who_calls_it)
+{
+  const char *one[] = {NULL, NULL};
+  const uint64_t frames[] = {0x1010, 0x1020};
+  synth_open(synth_dir());
+  synth_module(0, 0x1000, 0x1000, 0x1fff, "/bin/train", NULL, 0);
+  synth_stack(0, 1, frames, 2);
+  synth_event(
+      0, 100, 10,
+      (trace_event){
+          .kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel"), .a = 7, .stack = 1});
+  synth_close();
+  one[0] = synth_spool();
+  const char *t = synth_import("t.db", one);
+  resolve(t);
+  sql(t, "INSERT INTO source_line SELECT id, 0, '__cudaLaunchKernel_helper', 'f.h', 1 FROM frame"
+         " WHERE address = 4112 UNION ALL"
+         " SELECT id, 1, '__device_stub__Z4stepPf(float*)', 's.c', 2 FROM frame"
+         " WHERE address = 4112 UNION ALL"
+         " SELECT id, 0, 'step(float*)', 'train.cu', 3 FROM frame WHERE address = 4128 UNION ALL"
+         " SELECT id, 1, 'train', 'train.cu', 40 FROM frame WHERE address = 4128");
+  resolve(t);
+  ck_assert_str_eq(row_of(t, "SELECT caller, file, line FROM launch"), "train|train.cu|40");
+}
+END_TEST
+
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 /* `what` is said, with the name, and the trace holds what it held. */
@@ -416,6 +443,7 @@ int main(void)
   tcase_add_test(t, a_changed_program_is_not_named);
   tcase_add_test(t, a_name_without_a_line_gets_one_later);
   tcase_add_test(t, views_of_old_are_replaced);
+  tcase_add_test(t, who_launches_a_kernel_is_who_calls_it);
   tcase_add_test(t, a_trace_that_is_written_or_not_complete_is_refused);
   tcase_add_test(t, a_file_with_another_name_is_refused);
   tcase_add_test(t, what_is_no_trace_of_this_schema_is_refused);
