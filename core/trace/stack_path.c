@@ -1,8 +1,7 @@
 /* stack_path.c: see stack_path.h. A table of PLACES entries in sets of WAYS, in one mapping that is
  * touched as it is used; an entry holds the words of its path as (offset from the frame, value),
  * innermost first. One place often has several paths (a helper called from two lines of one
- * function), so the ways of a set may be of one place. The ways of a set are filled in order: behind
- * an empty one all are empty, and their pages are not looked at. */
+ * function), so the ways of a set may be of one place. */
 #include "core/trace/stack_path.h"
 
 #include <stddef.h>
@@ -112,9 +111,7 @@ __attribute__((no_sanitize("address", "thread"))) uint32_t stack_path_find(stack
   path *set = set_of(paths, frame);
   for (int way = 0; way < WAYS; way++) {
     const path *e = &set[way];
-    enum path_state state = state_of(paths, e);
-    if (state == EMPTY) break;
-    if (state != LEARNT || !is_for(e, frame) || !same_words(e, frame)) continue;
+    if (!is_for(e, frame) || state_of(paths, e) != LEARNT || !same_words(e, frame)) continue;
     paths->used++;
     return e->id;
   }
@@ -200,10 +197,9 @@ static path *entry_for(stack_paths *p, const uintptr_t *frame)
   for (int way = 0; way < WAYS; way++) {
     path *e = &set[way];
     enum path_state state = state_of(p, e);
-    if (state == EMPTY) return e;
     if (is_for(e, frame) && state == HOPELESS) return NULL;
     if (is_for(e, frame) && state == SEEN) return e;
-    if (state == SEEN && !free_one) free_one = e;
+    if (state == EMPTY || (state == SEEN && !free_one)) free_one = e;
   }
   if (!free_one && worth_it(p)) free_one = &set[p->learnt % WAYS];
   if (free_one) free_one->state = EMPTY;
