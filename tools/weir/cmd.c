@@ -165,13 +165,6 @@ char *cmd_sibling(const char *relative)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-const cmd *cmd_find(const char *name)
-{
-  for (const cmd *c = cmd_commands; c->name; c++)
-    if (!strcmp(c->name, name)) return c;
-  return NULL;
-}
-
 static void print_option(const cmd_option *o)
 {
   char left[64], letter[6] = "";

@@ -1,7 +1,7 @@
 /* cmd.h: what the subcommands of weir share: the table of subcommands and options, messages, and
  * the places of our siblings.
  *
- * A subcommand is one row of weir_commands[]: its options are a table too, from which parsing,
+ * A subcommand is one row of the table in main.c: its options are a table too, from which parsing,
  * `weir help` and the man page's test all work. Everything weir says goes to stderr with "weir: "
  * in front, is one sentence, and is an error of its own, unless stderr is a terminal. */
 #ifndef WEIR_TOOLS_CMD_H
@@ -51,11 +51,6 @@ struct cmd {
   bool hidden;               /* for other parts of Weir, not for people: left out of the list */
   int (*run)(const cmd *c, int argc, char **argv); /* argv[0] is the name */
 };
-
-extern const cmd cmd_commands[];
-
-/* The row of a name, NULL: none. */
-const cmd *cmd_find(const char *name);
 
 /* Parses options in front; stops at "--" (skipped) or, with `stop_at_word`, at the first operand;
  * otherwise operands may stand between options and are moved to the end. "--help" prints the help

@@ -7,7 +7,7 @@
 #include "tools/weir/cmd.h"
 #include "tools/weir/commands.h"
 
-const cmd cmd_commands[] = {
+static const cmd commands[] = {
     {"run",
      "[-o FILE] [--force] [--sim[=N]] [--mode=observe] [--stacks=off|N] [--no-wait] -- PROGRAM "
      "[ARG]...",
@@ -70,11 +70,19 @@ const cmd cmd_commands[] = {
     {NULL, NULL, NULL, NULL, NULL, false, NULL},
 };
 
+/* The row of a name, NULL: none. */
+static const cmd *find_command(const char *name)
+{
+  for (const cmd *c = commands; c->name; c++)
+    if (!strcmp(c->name, name)) return c;
+  return NULL;
+}
+
 static void print_commands(void)
 {
   printf("usage: weir COMMAND [ARG]...\n\n"
          "Weir shows where a CUDA program's memory and transfers go.\n\n");
-  for (const cmd *c = cmd_commands; c->name; c++)
+  for (const cmd *c = commands; c->name; c++)
     if (!c->hidden) printf("  %-8s  %s\n", c->name, c->summary);
   printf("\nFirst steps:\n"
          "  weir run -- ./program          writes weir.PID.db\n"
@@ -91,7 +99,7 @@ int help_main(const cmd *c, int argc, char **argv)
     print_commands();
     return 0;
   }
-  const cmd *asked = cmd_find(argv[at]);
+  const cmd *asked = find_command(argv[at]);
   if (!asked) return cmd_usage(NULL, "there is no command '%s'", argv[at]);
   cmd_print_help(asked);
   return 0;
@@ -116,7 +124,7 @@ int main(int argc, char **argv)
   const char *name = argv[1];
   if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
   if (!strcmp(name, "--version") || !strcmp(name, "-V")) name = "version";
-  const cmd *c = cmd_find(name);
+  const cmd *c = find_command(name);
   if (!c) return cmd_usage(NULL, "there is no command '%s'", name);
   return flushed(c->run(c, argc - 1, argv + 1));
 }
