@@ -11,7 +11,7 @@
 #include "tests/tools/command.h"
 
 #ifndef SEEDS
-#define SEEDS AT_LEVEL(24, 120, 500)
+#define SEEDS AT_LEVEL(24, 60, 500)
 #endif
 
 /* Runs one seed under Weir and holds its tally against the report. */

@@ -5,7 +5,7 @@
 #include "tests/tools/command.h"
 
 #ifndef SEEDS
-#define SEEDS AT_LEVEL(12, 100, 1000)
+#define SEEDS AT_LEVEL(12, 50, 1000)
 #endif
 
 enum { TRACED = 12 };

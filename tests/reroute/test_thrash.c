@@ -6,7 +6,7 @@
 #include "tests/level.h"
 #include "tests/tools/command.h"
 
-enum { SEEDS = AT_LEVEL(1, 4, 25), OPERATIONS = TEST_LEVEL ? 4000 : 1500 };
+enum { SEEDS = AT_LEVEL(1, 2, 25), OPERATIONS = TEST_LEVEL ? 4000 : 1500 };
 enum { WEIR_MODES = 2, COUNTS = 2 };
 
 static const char *const modes[WEIR_MODES] = {"strict", "relaxed"};
