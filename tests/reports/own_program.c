@@ -2,8 +2,11 @@
 #include "tests/reports/own_program.h"
 #include <check.h>
 #include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "tests/reports/synth.h"
 
 struct own_program own_program;
 
@@ -45,4 +48,27 @@ void own_program_find(void)
   ssize_t n = readlink("/proc/self/exe", own_program.path, sizeof(own_program.path) - 1);
   ck_assert_int_gt(n, 0);
   own_program.path[n] = '\0';
+}
+
+void own_program_record(const char *path, const void *id, size_t id_bytes, const uint64_t *frames,
+                        size_t depth)
+{
+  synth_open(synth_dir());
+  synth_module(0, 0x7000000, 0x7000000, 0x7001000, "/usr/lib/libcudart.so.13", NULL, 0);
+  synth_module(0, own_program.base, own_program.start, own_program.end, path, id, id_bytes);
+  synth_stack(0, 1, frames, depth);
+  synth_event(0, 100, 10,
+              (trace_event){.kind = WEIR_EV_ALLOC,
+                            .api = synth_api("cudaMalloc"),
+                            .a = 0x1000,
+                            .bytes = 4096,
+                            .mem = WEIR_MEM_DEVICE,
+                            .stack = 1});
+}
+
+void run_shell_format(const char *format, const char *a, const char *b)
+{
+  char command[2048];
+  (void)snprintf(command, sizeof(command), format, a, b);
+  ck_assert_msg(!system(command), "%s", command);
 }

@@ -42,13 +42,6 @@ NOINLINE void outer_function(void)
 
 static char copy_path[600]; /* of this program: what ran */
 
-static void run_shell_format(const char *format, const char *a, const char *b)
-{
-  char command[2048];
-  (void)snprintf(command, sizeof(command), format, a, b);
-  ck_assert_msg(!system(command), "%s", command);
-}
-
 /* An allocation through libcudart and an event without a stack; what ran is a copy of us. */
 static const char *make_trace_of(const char *how, const unsigned char *id)
 {
@@ -57,18 +50,7 @@ static const char *make_trace_of(const char *how, const unsigned char *id)
   run_shell_format(how, own_program.path, copy_path);
   outer_function();
   const uint64_t frames[] = {0x7000100, seen, 0x55};
-  synth_open(synth_dir());
-  synth_module(0, 0x7000000, 0x7000000, 0x7001000, "/usr/lib/libcudart.so.13", NULL, 0);
-  synth_module(0, own_program.base, own_program.start, own_program.end, copy_path, id,
-               own_program.build_id_bytes);
-  synth_stack(0, 1, frames, 3);
-  synth_event(0, 100, 10,
-              (trace_event){.kind = WEIR_EV_ALLOC,
-                            .api = synth_api("cudaMalloc"),
-                            .a = 0x1000,
-                            .bytes = 4096,
-                            .mem = WEIR_MEM_DEVICE,
-                            .stack = 1});
+  own_program_record(copy_path, id, own_program.build_id_bytes, frames, 3);
   synth_copy(0, 200, 20, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
              WEIR_MEM_PAGEABLE, 0);
   synth_close();

@@ -263,13 +263,6 @@ START_TEST(a_perf_map_counts_when_the_process_s_user_has_made_it)
 }
 END_TEST
 
-static void run_shell_format(const char *format, const char *a, const char *b)
-{
-  char command[2048];
-  (void)snprintf(command, sizeof(command), format, a, b);
-  ck_assert_msg(!system(command), "%s", command);
-}
-
 START_TEST(a_stripped_module_has_its_lines_from_the_file_it_names)
 {
   char copy[600], debug[640];
@@ -337,16 +330,7 @@ static char *report_with(const char *trace, const char *symbols)
 static const char *trace_of_an_allocation(const char *module, const void *id, size_t id_bytes)
 {
   const char *one[] = {NULL, NULL};
-  synth_open(synth_dir());
-  synth_module(0, own_program.base, own_program.start, own_program.end, module, id, id_bytes);
-  synth_stack(0, 1, &seen, 1);
-  synth_event(0, 100, 10,
-              (trace_event){.kind = WEIR_EV_ALLOC,
-                            .api = synth_api("cudaMalloc"),
-                            .a = 0x1000,
-                            .bytes = 4096,
-                            .mem = WEIR_MEM_DEVICE,
-                            .stack = 1});
+  own_program_record(module, id, id_bytes, &seen, 1);
   synth_close();
   one[0] = synth_spool();
   return synth_import("site.db", one);
@@ -393,18 +377,7 @@ START_TEST(a_report_names_the_place_in_the_program)
   const char *one[] = {NULL, NULL};
   known_function();
   uint64_t frames[] = {0x7000100, seen};
-  synth_open(synth_dir());
-  synth_module(0, 0x7000000, 0x7000000, 0x7001000, "/usr/lib/libcudart.so.13", NULL, 0);
-  synth_module(0, own_program.base, own_program.start, own_program.end, own_program.path,
-               own_program.build_id, own_program.build_id_bytes);
-  synth_stack(0, 1, frames, 2);
-  synth_event(0, 100, 10,
-              (trace_event){.kind = WEIR_EV_ALLOC,
-                            .api = synth_api("cudaMalloc"),
-                            .a = 0x1000,
-                            .bytes = 4096,
-                            .mem = WEIR_MEM_DEVICE,
-                            .stack = 1});
+  own_program_record(own_program.path, own_program.build_id, own_program.build_id_bytes, frames, 2);
   synth_close();
   one[0] = synth_spool();
   const char *t = synth_import("site.db", one);
