@@ -1,8 +1,8 @@
 /* folder.c: where a process's spool lies, and who makes a trace of it.
  *
- * Under `weir run` the environment names the folder of spools, and the collector is there. Where
- * nobody runs us (plain LD_PRELOAD) the first process chooses a folder for itself and its children
- * and a trace; whoever comes to make the folder, at a first event, starts its collector. */
+ * Under `weir run` the environment names the folder of spools, and the collector is there. Without it
+ * (plain LD_PRELOAD) the first process chooses a folder for itself and its children and a trace; the
+ * process that makes the folder, at a first event, starts its collector. */
 #include "interpose/process/folder.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static bool is_usable_directory(const char *path, uint64_t room)
          (uint64_t)fs.f_bavail * fs.f_frsize >= room;
 }
 
-/* So that nobody can make the folder before us. Where the kernel has no number yet, the clock and
+/* So that no other user can make the folder first. Where the kernel has no number yet, the clock and
  * an address serve: a squatted folder is refused in any case. */
 static unsigned long long random_part(void)
 {
@@ -51,7 +51,7 @@ static unsigned long long random_part(void)
   return clock_ticks() ^ (unsigned long long)(uintptr_t)&number << 32;
 }
 
-/* Nobody runs us: this process chooses the names for itself and all its children. Nothing is made
+/* Without `weir run`: this process chooses the names for itself and all its children. Nothing is made
  * yet: most programs never call CUDA. */
 static void choose_directory(void)
 {

@@ -11,7 +11,7 @@ typedef struct run_folder {
   char path[PATH_MAX];   /* of spools; "": none */
   char output[PATH_MAX]; /* trace, when automatic */
   char home[PATH_MAX];   /* folder of our own file; "": not known */
-  bool automatic;        /* nobody runs us: folder and collector are our business */
+  bool automatic;        /* without `weir run`: folder and collector are made here */
 } run_folder;
 
 extern run_folder process_folder;
@@ -19,8 +19,7 @@ extern run_folder process_folder;
 /* Takes the folder from the environment, or chooses one. False, and said: nothing is recorded. */
 bool process_folder_choose(void);
 
-/* Opens the spool there; where nobody runs us, the folder is made and its collector started first.
- */
+/* Opens the spool there; without `weir run`, makes the folder and starts its collector first. */
 weir_status process_folder_open(weir_status (*open_spool)(void));
 
 /* A folder of the name that `weir run` gives: that it is gone means that the run this process came

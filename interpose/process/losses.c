@@ -4,7 +4,7 @@
  * A collector holds a lock on a file in the folder of spools for as long as it lives, and takes the
  * folder away when it ends well. So a folder whose lock is free lost its collector. The file
  * appears locked, by a rename: a collector that is only just starting is not taken for dead. Under
- * `weir run` dropped events are the collector's to report; where nobody runs us it has no terminal,
+ * `weir run` dropped events are the collector's to report; without it there is no terminal,
  * and the process does it. */
 #include <fcntl.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* process.c: the life of a traced process: start, threads, forks, end.
  *
  * Loading the library does next to nothing: it reads its options and finds the loader's functions.
- * What costs comes with the first event: a spool, the unwinder, and, where nobody runs us (plain
+ * What costs comes with the first event: a spool, the unwinder, and, without `weir run` (plain
  * LD_PRELOAD), a folder for spools and a collector (folder.c). Under `weir run` the spool's header
  * is opened at once, so that a program that never calls CUDA is known too.
  *

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include "core/trace/spool.h"
 
-/* At the end of a process: says what its trace lacks (losses.c). `automatic`: nobody runs us. */
+/* At the end of a process: says what its trace lacks (losses.c). `automatic`: without `weir run`. */
 void process_print_losses(const char *directory, bool automatic);
 
 /* Reads the options and prepares for threads and forks (process.c). Idempotent; before main. */

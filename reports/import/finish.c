@@ -1,7 +1,7 @@
 /* finish.c: what can only be known when all rows are in.
  *
  * One transaction, so that a failed finish leaves the trace as it was and can be tried again. It is
- * made in the WAL, where nobody who reads meanwhile is kept waiting. */
+ * made in the WAL, where no reader has to wait. */
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/elf_facts.h"

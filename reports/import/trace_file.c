@@ -262,7 +262,7 @@ void wr_trace_file_leave(wr_trace_file *t, bool remove)
 enum { VERSIONS_AT = 18, VERSION_LEGACY = 1, VERSION_WAL = 2 };
 
 /* SQLite changes the mode through a journal, and a process that is killed then leaves one, with
- * which nobody can read who may not write. All that is to be changed are these two bytes. */
+ * which a read-only reader is locked out. All that is to be changed are these two bytes. */
 static bool set_versions(const wr_db *db, unsigned char from, unsigned char to)
 {
   unsigned char versions[2] = {0}, changed[2] = {to, to};
@@ -307,6 +307,6 @@ void wr_trace_file_fold(const wr_db *db, bool for_good)
   sqlite3_busy_timeout(db->handle, 200);
   int code = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, &left, NULL);
   sqlite3_busy_timeout(db->handle, 5000);
-  /* SQLite would ask for an exclusive lock, and whoever reads is told "database is locked". */
+  /* SQLite would ask for an exclusive lock, and readers get "database is locked". */
   if (for_good && !code && !left) wr_trace_file_leave_wal(db);
 }

@@ -23,7 +23,7 @@ typedef enum wr_trace_use {
   WR_TRACE_NEW,     /* the name must be free */
   WR_TRACE_REPLACE, /* what is there is removed, unless it is live or not ours */
   WR_TRACE_EXTEND,  /* the trace that is there, which must be ours, is written on */
-  WR_TRACE_CHANGE   /* the same, complete: SQLite makes the companions, when nobody reads it */
+  WR_TRACE_CHANGE   /* the same, complete: SQLite makes the companions, while it has no reader */
 } wr_trace_use;
 
 typedef struct wr_trace_file {
@@ -47,8 +47,8 @@ weir_status wr_trace_file_check(const wr_trace_file *t);
  * SQLite's own locks away. `remove`: the trace too. */
 void wr_trace_file_leave(wr_trace_file *t, bool remove);
 
-/* From the next time that it is opened, the trace is in WAL mode. Nobody may be reading it: else EIO,
- * after a while. *entered: it was not yet, and is to leave it. */
+/* From the next time that it is opened, the trace is in WAL mode. It must have no reader: else EIO,
+ * after the busy timeout. *entered: it was not yet, and is to leave it. */
 weir_status wr_trace_file_enter_wal(const wr_db *db, bool *entered);
 
 /* Leaves WAL mode, when nothing in the WAL is to be kept. */

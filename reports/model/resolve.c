@@ -3,7 +3,7 @@
  * The trace is an untrusted file that is written: its triggers do not run, and what is read of it
  * are tables. All rows are made anew, of what the symbolizer says, which prefers what the trace
  * has: so a second time, or where the program's files are not, changes nothing. They are made in
- * the WAL, where nobody who reads meanwhile is kept waiting, and which a reader passes over when
+ * the WAL, where no reader has to wait meanwhile, and which a reader passes over when
  * this process is killed. Room in the file itself is reserved before the commit: what is committed
  * can also be folded in. */
 #include "reports/model/resolve.h"

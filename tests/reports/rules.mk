@@ -13,5 +13,5 @@ $(REPORTS_TESTS): $(O)/tests/reports/%: $(OBJ)/tests/reports/%.o $(REPORTS_TEST_
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(REPORTS_LIBS) -pthread
 
-$(addprefix $(O)/tests/reports/,test_resolve test_symbolize): LDFLAGS += -Wl,--build-id # a changed file is told by it
+$(addprefix $(O)/tests/reports/,test_resolve test_symbolize): LDFLAGS += -Wl,--build-id # shows that a file was changed
 $(OBJ)/tests/reports/test_schema.o: reports/SCHEMA.md
