@@ -1,7 +1,7 @@
 /* elf.c: finding symbols in what the dynamic linker has mapped, without asking it.
  *
  * We stand in for dlsym and dlopen, so the originals must be found before anybody can call them and
- * without calling them: from the loader's list of objects (_r_debug, dl_iterate_phdr) and each
+ * without calling them: from the loader's list of objects (_r_debug, objects.h) and each
  * one's own hash table. The same look-up finds the original of a CUDA function that a program calls
  * through our export, and tells which object an address is in.
  *
@@ -11,6 +11,7 @@
  *
  * Words: a symbol's *fit* is which of several versions is meant, see elf.h. */
 #include "interpose/elf/elf.h"
+#include "interpose/elf/objects.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -28,19 +29,6 @@ void *(*real_dlmopen)(long, const char *, int);
 uintptr_t own_library_start, own_library_end;
 const char *own_library_path;
 
-/* glibc's struct dl_find_object as its manual documents it (2.35); our own name for it, so that we
- * build and run with older ones. */
-typedef struct find_object_result {
-  unsigned long long flags;
-  void *map_start, *map_end;
-  struct link_map *link_map;
-  void *eh_frame;
-  unsigned long long reserved[7];
-} find_object_result;
-
-static int (*find_object)(void *,
-                          find_object_result *); /* _dl_find_object, NULL before glibc 2.35 */
-static int (*iterate_phdr)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 static unsigned startup_objects; /* length of the list when we first looked */
 
 /* ---- one object ---- */
@@ -134,8 +122,9 @@ typedef struct probe {
   const elf_object *object;
   const char *name, *version;
   enum elf_fit fit;
-  int rank;    /* of the best, as version_fit() says */
-  void *found; /* its address; NULL: none yet, or it is refused */
+  int rank;     /* of the best, as version_fit() says */
+  void *found;  /* its address; NULL: none yet, or it is refused */
+  size_t bytes; /* its size */
 } probe;
 
 /* Looks at symbol `i`; true when there can be no better one. A better one that is refused (an
@@ -150,6 +139,7 @@ static bool probe_symbol(probe *p, uint32_t i)
   if (rank <= p->rank) return false;
   p->rank = rank;
   p->found = symbol_address(o, s, p->fit);
+  p->bytes = s->st_size;
   return rank == 2;
 }
 
@@ -190,16 +180,21 @@ static void probe_sysv(probe *p)
     if (probe_symbol(p, i)) return;
 }
 
+static void *probe_object(probe *p)
+{
+  if (p->object->gnu_hash)
+    probe_gnu(p);
+  else
+    probe_sysv(p);
+  return p->found;
+}
+
 void *elf_object_symbol(const elf_object *o, const char *name, const char *version,
                         enum elf_fit fit)
 {
   probe p = {.object = o, .name = name, .version = version, .fit = fit};
 
-  if (o->gnu_hash)
-    probe_gnu(&p);
-  else
-    probe_sysv(&p);
-  return p.found;
+  return probe_object(&p);
 }
 
 /* ---- all objects ---- */
@@ -257,8 +252,8 @@ static bool find_holder(holder *h, const void *address)
 
   loader_find();
   *h = (holder){.address = (uintptr_t)address};
-  if (!find_object) return iterate_phdr && iterate_phdr(holds_address, h);
-  if (find_object((void *)h->address, &r) != 0) return false;
+  if (!objects.find_object) return objects_visit(holds_address, h);
+  if (objects.find_object((void *)h->address, &r) != 0) return false;
   const struct link_map *m = h->handle = r.link_map;
   h->base = m->l_addr, h->dynamic = m->l_ld, h->path = m->l_name;
   h->start = (uintptr_t)r.map_start, h->end = (uintptr_t)r.map_end;
@@ -373,7 +368,7 @@ static void make_survey(survey *s, int bank, const char *symbol)
 {
   *s = (survey){.bank = bank, .symbol = symbol};
   loader_find();
-  if (iterate_phdr) iterate_phdr(survey_object, s);
+  objects_visit(survey_object, s);
   if (s->at_start) return;
   if (s->count) atomic_store_explicit(&loaded_late[bank], true, memory_order_relaxed);
   if (s->count > 1) atomic_store_explicit(&many_copies[bank], true, memory_order_relaxed);
@@ -519,7 +514,7 @@ void *elf_stand_in(const char *symbol)
   stand_in s = {.symbol = symbol, .caller = program_caller()};
 
   loader_find();
-  if (iterate_phdr) iterate_phdr(find_stand_in, &s);
+  objects_visit(find_stand_in, &s);
   return s.found;
 }
 
@@ -553,9 +548,10 @@ void elf_note_unloaded(void)
 
 /* ---- what was loaded and unloaded ---- */
 
+/* Where the loader's lock is lost nothing can be unloaded. */
 static int read_unloads(struct dl_phdr_info *i, size_t size, void *context)
 {
-  (void)size;
+  if (size < offsetof(struct dl_phdr_info, dlpi_subs) + sizeof i->dlpi_subs) return 1;
   *(unsigned long long *)context = i->dlpi_subs;
   return 1;
 }
@@ -564,7 +560,7 @@ unsigned long long loader_unloads(void)
 {
   unsigned long long unloads = 0;
 
-  if (iterate_phdr) iterate_phdr(read_unloads, &unloads);
+  objects_visit(read_unloads, &unloads);
   return unloads;
 }
 
@@ -627,8 +623,8 @@ void loader_find(void)
 
   if (atomic_load_explicit(&done, memory_order_acquire)) return;
   find_ourselves();
-  find_in_glibc("_dl_find_object", &find_object);
-  find_in_glibc("dl_iterate_phdr", &iterate_phdr);
+  find_in_glibc("_dl_find_object", &objects.find_object);
+  find_in_glibc("dl_iterate_phdr", &objects.iterate_phdr);
   find_next("dlvsym", &real_dlvsym);
   find_next("dlopen", &real_dlopen);
   find_next("dlclose", &real_dlclose);
@@ -642,4 +638,16 @@ void loader_find(void)
   find_next("posix_spawn", &real_exec.posix_spawn);
   find_next("posix_spawnp", &real_exec.posix_spawnp);
   atomic_store_explicit(&done, true, memory_order_release);
+}
+
+/* The loader's lock is in its data, which only libc and the loader know by this name. */
+void loader_find_lock(void)
+{
+  for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next) {
+    elf_object o;
+    probe p = {.object = &o, .name = "_rtld_global", .fit = WEIR_FIT_DEFAULT};
+    if (!elf_object_read(&o, m->l_addr, m->l_ld) || strncmp(o.soname, "ld-linux", 8) != 0) continue;
+    if (probe_object(&p)) objects_begin(p.found, p.bytes);
+    return;
+  }
 }

@@ -79,6 +79,9 @@ unsigned long long loader_unloads(void);
  * dl* call, no lock, no malloc. */
 void loader_find(void);
 
+/* Finds the lock that objects_forked() asks of. Once, best before there are threads. */
+void loader_find_lock(void);
+
 /* The loader's own functions, found by an ELF look-up of ours before anything can be called. */
 extern void *(*real_dlsym)(void *, const char *);
 extern void *(*real_dlvsym)(void *, const char *, const char *);

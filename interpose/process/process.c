@@ -23,6 +23,7 @@
 #include "core/base/options.h"
 #include "core/trace/api.h"
 #include "interpose/elf/elf.h"
+#include "interpose/elf/objects.h"
 #include "interpose/process/folder.h"
 #include "interpose/process/mode.h"
 #include "interpose/process/options.h"
@@ -168,11 +169,12 @@ static void begin_child(bool counted)
   const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   int this_thread = pthread_getspecific(life.key) != NULL;
   spool_header *parent = spool_current();
+  bool loader_locked = objects_forked();
   void *kept = MAP_FAILED;
 
   process_parts_forked();
   life.unwinder_lock = unlocked; /* whoever held it is not in this image */
-  if (atomic_load(&recording_threads) > this_thread) disable_stacks();
+  if (loader_locked || atomic_load(&recording_threads) > this_thread) disable_stacks();
   atomic_store(&recording_threads, this_thread);
   if (parent && counted) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
   spool_after_fork();
@@ -330,7 +332,8 @@ static void print_missing_parts(thread_state *t, const char *unwinder)
     write_note(t,
                "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
   if (atomic_exchange(&stacks_left_off, false))
-    write_note(t, "forked while other threads called CUDA: no stacks are taken in this process");
+    write_note(t, "forked while other threads called CUDA or were in the dynamic loader: no stacks "
+                  "are taken in this process");
   if (!atomic_exchange(&first_event_seen, true)) process_parts_first_event();
   print_namespace_note(t);
 }
@@ -449,6 +452,7 @@ void process_set_up(void)
   life.configured = true;
   process_say_start();
   loader_find();
+  loader_find_lock();
   begin_image();
   if (getauxval(AT_SECURE)) {
     life.off = true;

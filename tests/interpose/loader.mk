@@ -23,7 +23,7 @@ TESTS      += $(LOADER_BINS)
 TEST_TOOLS += $(VL_ALL)
 
 $(LOADER_BINS): $(O)/tests/interpose/%: $(OBJ)/tests/interpose/%.o $(OBJ)/tests/interpose/loader_run.o \
-                $(OBJ)/interpose/elf/elf.o $(OBJ)/interpose/elf/bank.o $(CORE_TRACE_READER_OBJS)
+                $(OBJ)/interpose/elf/elf.o $(OBJ)/interpose/elf/objects.o $(OBJ)/interpose/elf/bank.o $(CORE_TRACE_READER_OBJS)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -ldl -pthread

@@ -104,6 +104,20 @@ START_TEST(test_forks_amid_starting_threads_lose_nothing)
 }
 END_TEST
 
+/* The child has the loader's lock as held by a thread that it does not have. */
+START_TEST(test_a_child_forked_amid_a_walk_over_objects_records_its_calls)
+{
+  tally t;
+
+  ck_assert_int_eq(run_life_victim(WITH, "fork-amid-walk", NULL).status, 3);
+  t = count_spools("cudaMalloc");
+  ck_assert_uint_eq(t.spools, 3);
+  ck_assert_uint_eq(t.of[0], 5);
+  ck_assert_uint_eq(t.events, 5 + 3 + 2);
+  ck_assert_uint_eq(t.dropped + t.damage, 0);
+}
+END_TEST
+
 static const char *const out_of_reach[] = {"chroot", "setuid"};
 
 /* Without its file a spool can't grow: what no longer fits is counted, and the program goes on. */
@@ -380,6 +394,7 @@ static Suite *loader_life_suite(void)
   tcase_add_checked_fixture(t, scratch_begin, scratch_end);
   tcase_add_loop_test(t, test_every_image_has_its_events, 0, sizeof lives / sizeof *lives);
   tcase_add_test(t, test_a_daemon_without_descriptors_or_parent_goes_on_recording);
+  tcase_add_test(t, test_a_child_forked_amid_a_walk_over_objects_records_its_calls);
   tcase_add_test(t, test_forks_amid_starting_threads_lose_nothing);
   tcase_add_loop_test(t, test_a_spool_out_of_reach_counts_what_it_drops, 0, 2);
   tcase_add_test(t, test_errno_is_left_alone);

@@ -3,8 +3,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -333,6 +335,47 @@ static int life_fork_storm(void)
   return failed;
 }
 
+/* A thread that stays in a walk over the loaded objects, with the loader's lock, while its process
+ * forks. */
+static sem_t in_walk, leave_walk;
+
+static int stay_in_walk(struct dl_phdr_info *info, size_t size, void *context)
+{
+  (void)info, (void)size, (void)context;
+  sem_post(&in_walk);
+  while (sem_wait(&leave_walk))
+    continue;
+  return 1;
+}
+
+static void *walking_thread(void *unused)
+{
+  dl_iterate_phdr(stay_in_walk, NULL);
+  return unused;
+}
+
+/* A child, and a child of it, that call CUDA for the first time. */
+static int life_fork_amid_walk(void)
+{
+  pthread_t walker;
+
+  sem_init(&in_walk, 0, 0);
+  sem_init(&leave_walk, 0, 0);
+  if (pthread_create(&walker, NULL, walking_thread, NULL)) return 1;
+  sem_wait(&in_walk);
+  pid_t pid = fork();
+  if (pid == 0) {
+    pid_t second = fork();
+    calls(second ? 3 : 2);
+    _exit(second ? status_of(second) : 3);
+  }
+  int status = status_of(pid);
+  sem_post(&leave_walk);
+  pthread_join(walker, NULL);
+  calls(5);
+  return status;
+}
+
 /* The spool's path leads nowhere from here on. */
 static int life_chroot(void)
 {
@@ -498,6 +541,7 @@ int main(int argc, char **argv)
                {"closes-all", life_closes_all},
                {"crowd", life_crowd},
                {"fork-storm", life_fork_storm},
+               {"fork-amid-walk", life_fork_amid_walk},
                {"chroot", life_chroot},
                {"setuid", life_setuid},
                {"waits", life_waits_plainly},
