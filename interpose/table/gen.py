@@ -90,6 +90,10 @@ INFORMED = {
     'capture_end': ('capture_ends', 'capture_ended(counted, OWNER, (uint32_t)r, STREAM)'),
 }
 
+# Extractors of what no program calls in its inner loop: their wrappers are WEIR_RARE (wrap.h).
+RARE = ('call', 'call_batch', 'graph', 'context', 'context_made', 'context_destroy', 'named', 'named_like', 'named_list',
+        'pool_trim', 'pool_set', 'pool_destroy', 'peer_access', 'primary_release', 'reset', 'reset_current')
+
 # Functions of libweir's own that tell what they did (core/trace/listener.h): in the trace, not wrapped.
 ENGINE = [('weir_malloc', 'ALLOC'), ('weir_free', 'FREE'), ('weir_pinned_malloc', 'ALLOC'), ('weir_pinned_free', 'FREE')]
 ENGINE_LAYER = 2
@@ -339,7 +343,10 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     around = INFORMED.get(row['extractor']) or INFORMED.get(symbol)
     if around and around[0]:
         out.append(f'  bool counted = {around[0]}();')
+    outline = row['layer'] == 'runtime' and row['extractor'] in RARE
     enter = f"call_enter(c, {api}, {flags_of(row, symbol)}, {bank_expr})"
+    if outline:
+        enter = f"call_enter_from(c, {api}, {flags_of(row, symbol)}, {bank_expr}, site)"
     out.append('  hook_call call, *c = &call;')
     go, again = f'real({args})', ''
     copied = ''
@@ -439,7 +446,7 @@ class Generator:
     def wrapper_driver(self, row, symbol, index):
         params, pfn = self.params(row, symbol), self.typedef_of()[symbol]
         return (f"typedef CUresult (*fn_{symbol})({plist(params)});\n"
-                f"static CUresult w_{symbol}({plist(params)})\n{{\n"
+                f"static {'WEIR_RARE ' if row['extractor'] in RARE else ''}CUresult w_{symbol}({plist(params)})\n{{\n"
                 + body(row, symbol, self.number[symbol], params, index, 'WEIR_BANK_DRIVER', self.handlers) +
                 f"}}\n_Static_assert(WEIR_SAME(&w_{symbol}, {pfn}), \"{symbol}\");\nWEIR_EXPORT(w_{symbol}, {symbol}, WEIR_NODE_DRIVER);\n\n")
 
@@ -450,14 +457,17 @@ class Generator:
         banks = row['banks']
         core = f"k_{symbol}" + ('' if len(banks) == 3 else '_' + ''.join(banks))
         fn = f"fn_{symbol}" + ('' if len(banks) == 3 else '_' + ''.join(banks))
-        inner = ', '.join(['uint32_t row', 'int bank'] + [p for p, _ in params])
+        rare = row['extractor'] in RARE
+        inner = ', '.join(['uint32_t row', 'int bank'] + ['const void *site'] * rare + [p for p, _ in params])
+        how = 'WEIR_RARE __attribute__((noinline))' if rare else 'inline __attribute__((always_inline))'
+        site = ', __builtin_return_address(0)' * rare
         text = (f"typedef {ret} (*{fn})({plist(params)});\n"
-                f"static inline __attribute__((always_inline)) {ret} {core}({inner})\n{{\n"
+                f"static {how} {ret} {core}({inner})\n{{\n"
                 + body(row, symbol, self.number[symbol], params, 'row', 'bank', self.handlers).replace(f'fn_{symbol}', fn) + "}\n")
         for bank in banks:
             index = self.index[BANKS[bank], symbol]
             go = '' if ret == 'void' else 'return '
-            text += (f"static {ret} w{bank}_{symbol}({plist(params)}) {{ {go}{core}({index}, WEIR_BANK_RT{bank}{args}); }}\n"
+            text += (f"static {'WEIR_RARE ' * rare}{ret} w{bank}_{symbol}({plist(params)}) {{ {go}{core}({index}, WEIR_BANK_RT{bank}{site}{args}); }}\n"
                      f"WEIR_EXPORT(w{bank}_{symbol}, {symbol}, WEIR_NODE_RT{bank});\n")
         if not row['prototype'] and symbol in self.runtime and '13' in banks:
             text += f"_Static_assert(WEIR_SAME(&w13_{symbol}, __typeof__(&{symbol})), \"{symbol}\");\n"

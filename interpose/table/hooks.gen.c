@@ -256,7 +256,7 @@ _Static_assert(WEIR_SAME(&w_cuMemFreeAsync_ptsz, PFN_cuMemFreeAsync_v11020_ptsz)
 WEIR_EXPORT(w_cuMemFreeAsync_ptsz, cuMemFreeAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemCreate)(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags);
-static CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+static WEIR_RARE CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
 {
   fn_cuMemCreate real = (fn_cuMemCreate)(uintptr_t)hook_original(13);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -275,7 +275,7 @@ _Static_assert(WEIR_SAME(&w_cuMemCreate, PFN_cuMemCreate_v10020), "cuMemCreate")
 WEIR_EXPORT(w_cuMemCreate, cuMemCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolTrimTo)(CUmemoryPool pool, size_t minBytesToKeep);
-static CUresult w_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
+static WEIR_RARE CUresult w_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
   fn_cuMemPoolTrimTo real = (fn_cuMemPoolTrimTo)(uintptr_t)hook_original(14);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -294,7 +294,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolTrimTo, PFN_cuMemPoolTrimTo_v11020), "cuMem
 WEIR_EXPORT(w_cuMemPoolTrimTo, cuMemPoolTrimTo, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPoolDestroy)(CUmemoryPool pool);
-static CUresult w_cuMemPoolDestroy(CUmemoryPool pool)
+static WEIR_RARE CUresult w_cuMemPoolDestroy(CUmemoryPool pool)
 {
   fn_cuMemPoolDestroy real = (fn_cuMemPoolDestroy)(uintptr_t)hook_original(15);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -314,7 +314,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020), "cuM
 WEIR_EXPORT(w_cuMemPoolDestroy, cuMemPoolDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool);
-static CUresult w_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+static WEIR_RARE CUresult w_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
   fn_cuDeviceSetMemPool real = (fn_cuDeviceSetMemPool)(uintptr_t)hook_original(16);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -333,7 +333,7 @@ _Static_assert(WEIR_SAME(&w_cuDeviceSetMemPool, PFN_cuDeviceSetMemPool_v11020), 
 WEIR_EXPORT(w_cuDeviceSetMemPool, cuDeviceSetMemPool, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemSetMemPool)(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
-static CUresult w_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+static WEIR_RARE CUresult w_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
   fn_cuMemSetMemPool real = (fn_cuMemSetMemPool)(uintptr_t)hook_original(17);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -622,7 +622,7 @@ _Static_assert(WEIR_SAME(&w_cuMemHostUnregister, PFN_cuMemHostUnregister_v4000),
 WEIR_EXPORT(w_cuMemHostUnregister, cuMemHostUnregister, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
-static CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+static WEIR_RARE CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
   fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)hook_original(32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -641,7 +641,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync, PFN_cuMemPrefetchAsync_v8000), "
 WEIR_EXPORT(w_cuMemPrefetchAsync, cuMemPrefetchAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPrefetchAsync_ptsz)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
-static CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+static WEIR_RARE CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
   fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)hook_original(33);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -660,7 +660,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync_ptsz, PFN_cuMemPrefetchAsync_v800
 WEIR_EXPORT(w_cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
-static CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
+static WEIR_RARE CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
   fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)hook_original(34);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -679,7 +679,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync_v2, PFN_cuMemPrefetchAsync_v12020
 WEIR_EXPORT(w_cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemPrefetchAsync_v2_ptsz)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
-static CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
+static WEIR_RARE CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
   fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)hook_original(35);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -698,7 +698,7 @@ _Static_assert(WEIR_SAME(&w_cuMemPrefetchAsync_v2_ptsz, PFN_cuMemPrefetchAsync_v
 WEIR_EXPORT(w_cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAdvise)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
-static CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
+static WEIR_RARE CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
   fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)hook_original(36);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -717,7 +717,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAdvise, PFN_cuMemAdvise_v8000), "cuMemAdvise");
 WEIR_EXPORT(w_cuMemAdvise, cuMemAdvise, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
-static CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+static WEIR_RARE CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
   fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)hook_original(37);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -736,7 +736,7 @@ _Static_assert(WEIR_SAME(&w_cuMemAdvise_v2, PFN_cuMemAdvise_v12020), "cuMemAdvis
 WEIR_EXPORT(w_cuMemAdvise_v2, cuMemAdvise_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
-static CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
   fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)hook_original(38);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -755,7 +755,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamAttachMemAsync, PFN_cuStreamAttachMemAsync_v
 WEIR_EXPORT(w_cuStreamAttachMemAsync, cuStreamAttachMemAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamAttachMemAsync_ptsz)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
-static CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
   fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(39);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2906,7 +2906,7 @@ _Static_assert(WEIR_SAME(&w_cuEventQuery, PFN_cuEventQuery_v2000), "cuEventQuery
 WEIR_EXPORT(w_cuEventQuery, cuEventQuery, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)hook_original(146);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2925,7 +2925,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32, PFN_cuStreamWaitValue32_v8000),
 WEIR_EXPORT(w_cuStreamWaitValue32, cuStreamWaitValue32, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)hook_original(147);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2944,7 +2944,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32_ptsz, PFN_cuStreamWaitValue32_v8
 WEIR_EXPORT(w_cuStreamWaitValue32_ptsz, cuStreamWaitValue32_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)hook_original(148);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2963,7 +2963,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32_v2, PFN_cuStreamWaitValue32_v110
 WEIR_EXPORT(w_cuStreamWaitValue32_v2, cuStreamWaitValue32_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)hook_original(149);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -2982,7 +2982,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue32_v2_ptsz, PFN_cuStreamWaitValue32
 WEIR_EXPORT(w_cuStreamWaitValue32_v2_ptsz, cuStreamWaitValue32_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)hook_original(150);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3001,7 +3001,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64, PFN_cuStreamWaitValue64_v9000),
 WEIR_EXPORT(w_cuStreamWaitValue64, cuStreamWaitValue64, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)hook_original(151);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3020,7 +3020,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64_ptsz, PFN_cuStreamWaitValue64_v9
 WEIR_EXPORT(w_cuStreamWaitValue64_ptsz, cuStreamWaitValue64_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)hook_original(152);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3039,7 +3039,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64_v2, PFN_cuStreamWaitValue64_v110
 WEIR_EXPORT(w_cuStreamWaitValue64_v2, cuStreamWaitValue64_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWaitValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)hook_original(153);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3058,7 +3058,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWaitValue64_v2_ptsz, PFN_cuStreamWaitValue64
 WEIR_EXPORT(w_cuStreamWaitValue64_v2_ptsz, cuStreamWaitValue64_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)hook_original(154);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3077,7 +3077,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32, PFN_cuStreamWriteValue32_v8000
 WEIR_EXPORT(w_cuStreamWriteValue32, cuStreamWriteValue32, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)hook_original(155);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3096,7 +3096,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32_ptsz, PFN_cuStreamWriteValue32_
 WEIR_EXPORT(w_cuStreamWriteValue32_ptsz, cuStreamWriteValue32_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)hook_original(156);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3115,7 +3115,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32_v2, PFN_cuStreamWriteValue32_v1
 WEIR_EXPORT(w_cuStreamWriteValue32_v2, cuStreamWriteValue32_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
-static CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)hook_original(157);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3134,7 +3134,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue32_v2_ptsz, PFN_cuStreamWriteValue
 WEIR_EXPORT(w_cuStreamWriteValue32_v2_ptsz, cuStreamWriteValue32_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)hook_original(158);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3153,7 +3153,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64, PFN_cuStreamWriteValue64_v9000
 WEIR_EXPORT(w_cuStreamWriteValue64, cuStreamWriteValue64, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)hook_original(159);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3172,7 +3172,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64_ptsz, PFN_cuStreamWriteValue64_
 WEIR_EXPORT(w_cuStreamWriteValue64_ptsz, cuStreamWriteValue64_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)hook_original(160);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3191,7 +3191,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64_v2, PFN_cuStreamWriteValue64_v1
 WEIR_EXPORT(w_cuStreamWriteValue64_v2, cuStreamWriteValue64_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamWriteValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
-static CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
   fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)hook_original(161);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3305,7 +3305,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000), "cuS
 WEIR_EXPORT(w_cuStreamDestroy_v2, cuStreamDestroy_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
-static CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
   fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)hook_original(167);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3324,7 +3324,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamAddCallback, PFN_cuStreamAddCallback_v5000),
 WEIR_EXPORT(w_cuStreamAddCallback, cuStreamAddCallback, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamAddCallback_ptsz)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
-static CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
   fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)hook_original(168);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3904,7 +3904,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchGridAsync, PFN_cuLaunchGridAsync_v2000), "cu
 WEIR_EXPORT(w_cuLaunchGridAsync, cuLaunchGridAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData);
-static CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+static WEIR_RARE CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
   fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)hook_original(196);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -3923,7 +3923,7 @@ _Static_assert(WEIR_SAME(&w_cuLaunchHostFunc, PFN_cuLaunchHostFunc_v10000), "cuL
 WEIR_EXPORT(w_cuLaunchHostFunc, cuLaunchHostFunc, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLaunchHostFunc_ptsz)(CUstream hStream, CUhostFn fn, void *userData);
-static CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
+static WEIR_RARE CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
   fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)hook_original(197);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4094,7 +4094,7 @@ _Static_assert(WEIR_SAME(&w_cuMemcpy3DBatchAsync_v2_ptsz, PFN_cuMemcpy3DBatchAsy
 WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2_ptsz, cuMemcpy3DBatchAsync_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemBatchDecompressAsync)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
-static CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
+static WEIR_RARE CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
   fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)hook_original(206);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4113,7 +4113,7 @@ _Static_assert(WEIR_SAME(&w_cuMemBatchDecompressAsync, PFN_cuMemBatchDecompressA
 WEIR_EXPORT(w_cuMemBatchDecompressAsync, cuMemBatchDecompressAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemBatchDecompressAsync_ptsz)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
-static CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
+static WEIR_RARE CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
   fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)hook_original(207);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4132,7 +4132,7 @@ _Static_assert(WEIR_SAME(&w_cuMemBatchDecompressAsync_ptsz, PFN_cuMemBatchDecomp
 WEIR_EXPORT(w_cuMemBatchDecompressAsync_ptsz, cuMemBatchDecompressAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemMapArrayAsync)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
-static CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
+static WEIR_RARE CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
   fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)hook_original(208);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4151,7 +4151,7 @@ _Static_assert(WEIR_SAME(&w_cuMemMapArrayAsync, PFN_cuMemMapArrayAsync_v11010), 
 WEIR_EXPORT(w_cuMemMapArrayAsync, cuMemMapArrayAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemMapArrayAsync_ptsz)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
-static CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
+static WEIR_RARE CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
   fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)hook_original(209);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4170,7 +4170,7 @@ _Static_assert(WEIR_SAME(&w_cuMemMapArrayAsync_ptsz, PFN_cuMemMapArrayAsync_v110
 WEIR_EXPORT(w_cuMemMapArrayAsync_ptsz, cuMemMapArrayAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBatchMemOp)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
-static CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
   fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)hook_original(210);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4189,7 +4189,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp, PFN_cuStreamBatchMemOp_v8000), "
 WEIR_EXPORT(w_cuStreamBatchMemOp, cuStreamBatchMemOp, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBatchMemOp_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
-static CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
   fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)hook_original(211);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4208,7 +4208,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp_ptsz, PFN_cuStreamBatchMemOp_v800
 WEIR_EXPORT(w_cuStreamBatchMemOp_ptsz, cuStreamBatchMemOp_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBatchMemOp_v2)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
-static CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
   fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)hook_original(212);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4227,7 +4227,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp_v2, PFN_cuStreamBatchMemOp_v11070
 WEIR_EXPORT(w_cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuStreamBatchMemOp_v2_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
-static CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+static WEIR_RARE CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
   fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)hook_original(213);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4246,7 +4246,7 @@ _Static_assert(WEIR_SAME(&w_cuStreamBatchMemOp_v2_ptsz, PFN_cuStreamBatchMemOp_v
 WEIR_EXPORT(w_cuStreamBatchMemOp_v2_ptsz, cuStreamBatchMemOp_v2_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
-static CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
+static WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
   fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)hook_original(214);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4265,7 +4265,7 @@ _Static_assert(WEIR_SAME(&w_cuSignalExternalSemaphoresAsync, PFN_cuSignalExterna
 WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
-static CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
+static WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
   fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(215);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4284,7 +4284,7 @@ _Static_assert(WEIR_SAME(&w_cuSignalExternalSemaphoresAsync_ptsz, PFN_cuSignalEx
 WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync_ptsz, cuSignalExternalSemaphoresAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
-static CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
+static WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
   fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)hook_original(216);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4303,7 +4303,7 @@ _Static_assert(WEIR_SAME(&w_cuWaitExternalSemaphoresAsync, PFN_cuWaitExternalSem
 WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
-static CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
+static WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
   fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(217);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4322,7 +4322,7 @@ _Static_assert(WEIR_SAME(&w_cuWaitExternalSemaphoresAsync_ptsz, PFN_cuWaitExtern
 WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync_ptsz, cuWaitExternalSemaphoresAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream);
-static CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
+static WEIR_RARE CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
   fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)hook_original(218);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4341,7 +4341,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphLaunch, PFN_cuGraphLaunch_v10000), "cuGraphLa
 WEIR_EXPORT(w_cuGraphLaunch, cuGraphLaunch, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphLaunch_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
-static CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
+static WEIR_RARE CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
   fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)hook_original(219);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4360,7 +4360,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphLaunch_ptsz, PFN_cuGraphLaunch_v10000_ptsz), 
 WEIR_EXPORT(w_cuGraphLaunch_ptsz, cuGraphLaunch_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddKernelNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
-static CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+static WEIR_RARE CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
   fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)hook_original(220);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4371,7 +4371,7 @@ static CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphNode));
   call_leave(c);
   return r;
 }
@@ -4379,7 +4379,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddKernelNode, PFN_cuGraphAddKernelNode_v1000
 WEIR_EXPORT(w_cuGraphAddKernelNode, cuGraphAddKernelNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddKernelNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
-static CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+static WEIR_RARE CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)hook_original(221);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4390,7 +4390,7 @@ static CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGra
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphNode));
   call_leave(c);
   return r;
 }
@@ -4398,7 +4398,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddKernelNode_v2, PFN_cuGraphAddKernelNode_v1
 WEIR_EXPORT(w_cuGraphAddKernelNode_v2, cuGraphAddKernelNode_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddMemcpyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
-static CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+static WEIR_RARE CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
   fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)hook_original(222);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4409,7 +4409,7 @@ static CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphNode));
   call_leave(c);
   return r;
 }
@@ -4417,7 +4417,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddMemcpyNode, PFN_cuGraphAddMemcpyNode_v1000
 WEIR_EXPORT(w_cuGraphAddMemcpyNode, cuGraphAddMemcpyNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddMemsetNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
-static CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+static WEIR_RARE CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
   fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)hook_original(223);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4428,7 +4428,7 @@ static CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphNode));
   call_leave(c);
   return r;
 }
@@ -4436,7 +4436,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddMemsetNode, PFN_cuGraphAddMemsetNode_v1000
 WEIR_EXPORT(w_cuGraphAddMemsetNode, cuGraphAddMemsetNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddBatchMemOpNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
-static CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+static WEIR_RARE CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)hook_original(224);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4447,7 +4447,7 @@ static CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGr
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphNode));
   call_leave(c);
   return r;
 }
@@ -4455,7 +4455,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddBatchMemOpNode, PFN_cuGraphAddBatchMemOpNo
 WEIR_EXPORT(w_cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddChildGraphNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph);
-static CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
+static WEIR_RARE CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
   fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)hook_original(225);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4474,7 +4474,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddChildGraphNode, PFN_cuGraphAddChildGraphNo
 WEIR_EXPORT(w_cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams);
-static CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
+static WEIR_RARE CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
   fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)hook_original(226);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4485,7 +4485,7 @@ static CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphNode));
   call_leave(c);
   return r;
 }
@@ -4493,7 +4493,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddNode, PFN_cuGraphAddNode_v12020), "cuGraph
 WEIR_EXPORT(w_cuGraphAddNode, cuGraphAddNode, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphAddNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams);
-static CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
+static WEIR_RARE CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
   fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)hook_original(227);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4504,7 +4504,7 @@ static CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, co
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphNode));
   call_leave(c);
   return r;
 }
@@ -4512,7 +4512,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphAddNode_v2, PFN_cuGraphAddNode_v12030), "cuGr
 WEIR_EXPORT(w_cuGraphAddNode_v2, cuGraphAddNode_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphKernelNodeSetParams)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
-static CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+static WEIR_RARE CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
   fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)hook_original(228);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4531,7 +4531,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphKernelNodeSetParams, PFN_cuGraphKernelNodeSet
 WEIR_EXPORT(w_cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphKernelNodeSetParams_v2)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
-static CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+static WEIR_RARE CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)hook_original(229);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4550,7 +4550,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphKernelNodeSetParams_v2, PFN_cuGraphKernelNode
 WEIR_EXPORT(w_cuGraphKernelNodeSetParams_v2, cuGraphKernelNodeSetParams_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphMemcpyNodeSetParams)(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
-static CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
+static WEIR_RARE CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
   fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)hook_original(230);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4569,7 +4569,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphMemcpyNodeSetParams, PFN_cuGraphMemcpyNodeSet
 WEIR_EXPORT(w_cuGraphMemcpyNodeSetParams, cuGraphMemcpyNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphMemsetNodeSetParams)(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams);
-static CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
+static WEIR_RARE CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)hook_original(231);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4588,7 +4588,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphMemsetNodeSetParams, PFN_cuGraphMemsetNodeSet
 WEIR_EXPORT(w_cuGraphMemsetNodeSetParams, cuGraphMemsetNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphBatchMemOpNodeSetParams)(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
-static CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+static WEIR_RARE CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)hook_original(232);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4607,7 +4607,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphBatchMemOpNodeSetParams, PFN_cuGraphBatchMemO
 WEIR_EXPORT(w_cuGraphBatchMemOpNodeSetParams, cuGraphBatchMemOpNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphNodeSetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
-static CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+static WEIR_RARE CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
   fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)hook_original(233);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4626,7 +4626,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphNodeSetParams, PFN_cuGraphNodeSetParams_v1202
 WEIR_EXPORT(w_cuGraphNodeSetParams, cuGraphNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
-static CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+static WEIR_RARE CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
   fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)hook_original(234);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4645,7 +4645,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecKernelNodeSetParams, PFN_cuGraphExecKerne
 WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams_v2)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
-static CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+static WEIR_RARE CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)hook_original(235);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4664,7 +4664,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecKernelNodeSetParams_v2, PFN_cuGraphExecKe
 WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecMemcpyNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
-static CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+static WEIR_RARE CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
   fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)hook_original(236);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4683,7 +4683,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecMemcpyNodeSetParams, PFN_cuGraphExecMemcp
 WEIR_EXPORT(w_cuGraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecMemsetNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
-static CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+static WEIR_RARE CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
   fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)hook_original(237);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4702,7 +4702,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecMemsetNodeSetParams, PFN_cuGraphExecMemse
 WEIR_EXPORT(w_cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecBatchMemOpNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
-static CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+static WEIR_RARE CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)hook_original(238);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4721,7 +4721,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecBatchMemOpNodeSetParams, PFN_cuGraphExecB
 WEIR_EXPORT(w_cuGraphExecBatchMemOpNodeSetParams, cuGraphExecBatchMemOpNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
-static CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
+static WEIR_RARE CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 {
   fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)hook_original(239);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4740,7 +4740,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecChildGraphNodeSetParams, PFN_cuGraphExecC
 WEIR_EXPORT(w_cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
-static CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+static WEIR_RARE CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
   fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)hook_original(240);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4759,7 +4759,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecNodeSetParams, PFN_cuGraphExecNodeSetPara
 WEIR_EXPORT(w_cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecUpdate)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out);
-static CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
+static WEIR_RARE CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
   fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)hook_original(241);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4778,7 +4778,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecUpdate, PFN_cuGraphExecUpdate_v10020), "c
 WEIR_EXPORT(w_cuGraphExecUpdate, cuGraphExecUpdate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
-static CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+static WEIR_RARE CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
   fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)hook_original(242);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4797,7 +4797,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecUpdate_v2, PFN_cuGraphExecUpdate_v12000),
 WEIR_EXPORT(w_cuGraphExecUpdate_v2, cuGraphExecUpdate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphInstantiate)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
-static CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
+static WEIR_RARE CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
   fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)hook_original(243);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4808,7 +4808,7 @@ static CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, C
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphExec));
   call_leave(c);
   return r;
 }
@@ -4816,7 +4816,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphInstantiate, PFN_cuGraphInstantiate_v10000), 
 WEIR_EXPORT(w_cuGraphInstantiate, cuGraphInstantiate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphInstantiate_v2)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
-static CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
+static WEIR_RARE CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
   fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)hook_original(244);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4827,7 +4827,7 @@ static CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphExec));
   call_leave(c);
   return r;
 }
@@ -4835,7 +4835,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphInstantiate_v2, PFN_cuGraphInstantiate_v11000
 WEIR_EXPORT(w_cuGraphInstantiate_v2, cuGraphInstantiate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphInstantiateWithFlags)(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
-static CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+static WEIR_RARE CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
   fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)hook_original(245);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4846,7 +4846,7 @@ static CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph 
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphExec, hGraph, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphExec));
   call_leave(c);
   return r;
 }
@@ -4854,7 +4854,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphInstantiateWithFlags, PFN_cuGraphInstantiateW
 WEIR_EXPORT(w_cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphInstantiateWithParams)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
-static CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+static WEIR_RARE CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
   fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)hook_original(246);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4865,7 +4865,7 @@ static CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphExec, hGraph, instantiateParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphExec));
   call_leave(c);
   return r;
 }
@@ -4873,7 +4873,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphInstantiateWithParams, PFN_cuGraphInstantiate
 WEIR_EXPORT(w_cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphInstantiateWithParams_ptsz)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
-static CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+static WEIR_RARE CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
   fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)hook_original(247);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -4884,17 +4884,853 @@ static CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CU
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphExec, hGraph, instantiateParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), W(0));
+  extract_graph(c, W(hGraph), WEIR_OUT(phGraphExec));
   call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuGraphInstantiateWithParams_ptsz, PFN_cuGraphInstantiateWithParams_v12000_ptsz), "cuGraphInstantiateWithParams_ptsz");
 WEIR_EXPORT(w_cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams_ptsz, WEIR_NODE_DRIVER);
 
-typedef CUresult (*fn_cuModuleGetFunction)(CUfunction *hfunc, CUmodule hmod, const char *name);
-static CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
+typedef CUresult (*fn_cuGraphCreate)(CUgraph *phGraph, unsigned int flags);
+static WEIR_RARE CUresult w_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
-  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)hook_original(248);
+  fn_cuGraphCreate real = (fn_cuGraphCreate)(uintptr_t)hook_original(248);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 568, 0, WEIR_BANK_DRIVER)) return real(phGraph, flags);
+  call_forward(c);
+  CUresult r = real(phGraph, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraph, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(phGraph), W(flags), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphCreate, PFN_cuGraphCreate_v10000), "cuGraphCreate");
+WEIR_EXPORT(w_cuGraphCreate, cuGraphCreate, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphClone)(CUgraph *phGraphClone, CUgraph originalGraph);
+static WEIR_RARE CUresult w_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
+{
+  fn_cuGraphClone real = (fn_cuGraphClone)(uintptr_t)hook_original(249);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 566, 0, WEIR_BANK_DRIVER)) return real(phGraphClone, originalGraph);
+  call_forward(c);
+  CUresult r = real(phGraphClone, originalGraph);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphClone, originalGraph))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(phGraphClone), W(originalGraph), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphClone, PFN_cuGraphClone_v10000), "cuGraphClone");
+WEIR_EXPORT(w_cuGraphClone, cuGraphClone, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphDestroy)(CUgraph hGraph);
+static WEIR_RARE CUresult w_cuGraphDestroy(CUgraph hGraph)
+{
+  fn_cuGraphDestroy real = (fn_cuGraphDestroy)(uintptr_t)hook_original(250);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 570, 0, WEIR_BANK_DRIVER)) return real(hGraph);
+  call_forward(c);
+  CUresult r = real(hGraph);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraph))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphDestroy, PFN_cuGraphDestroy_v10000), "cuGraphDestroy");
+WEIR_EXPORT(w_cuGraphDestroy, cuGraphDestroy, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphDestroyNode)(CUgraphNode hNode);
+static WEIR_RARE CUresult w_cuGraphDestroyNode(CUgraphNode hNode)
+{
+  fn_cuGraphDestroyNode real = (fn_cuGraphDestroyNode)(uintptr_t)hook_original(251);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 571, 0, WEIR_BANK_DRIVER)) return real(hNode);
+  call_forward(c);
+  CUresult r = real(hNode);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hNode), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphDestroyNode, PFN_cuGraphDestroyNode_v10000), "cuGraphDestroyNode");
+WEIR_EXPORT(w_cuGraphDestroyNode, cuGraphDestroyNode, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphExecDestroy)(CUgraphExec hGraphExec);
+static WEIR_RARE CUresult w_cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+  fn_cuGraphExecDestroy real = (fn_cuGraphExecDestroy)(uintptr_t)hook_original(252);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 578, 0, WEIR_BANK_DRIVER)) return real(hGraphExec);
+  call_forward(c);
+  CUresult r = real(hGraphExec);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraphExec), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphExecDestroy, PFN_cuGraphExecDestroy_v10000), "cuGraphExecDestroy");
+WEIR_EXPORT(w_cuGraphExecDestroy, cuGraphExecDestroy, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphUpload)(CUgraphExec hGraph, CUstream hStream);
+static WEIR_RARE CUresult w_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
+{
+  fn_cuGraphUpload real = (fn_cuGraphUpload)(uintptr_t)hook_original(253);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 635, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
+  call_forward(c);
+  CUresult r = real(hGraph, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraph, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), W(0), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphUpload, PFN_cuGraphUpload_v11010), "cuGraphUpload");
+WEIR_EXPORT(w_cuGraphUpload, cuGraphUpload, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphUpload_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
+static WEIR_RARE CUresult w_cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
+{
+  fn_cuGraphUpload_ptsz real = (fn_cuGraphUpload_ptsz)(uintptr_t)hook_original(254);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 636, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
+  call_forward(c);
+  CUresult r = real(hGraphExec, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraphExec), W(0), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphUpload_ptsz, PFN_cuGraphUpload_v11010_ptsz), "cuGraphUpload_ptsz");
+WEIR_EXPORT(w_cuGraphUpload_ptsz, cuGraphUpload_ptsz, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphAddEmptyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies);
+static WEIR_RARE CUresult w_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies)
+{
+  fn_cuGraphAddEmptyNode real = (fn_cuGraphAddEmptyNode)(uintptr_t)hook_original(255);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 549, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies);
+  call_forward(c);
+  CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), WEIR_OUT(phGraphNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphAddEmptyNode, PFN_cuGraphAddEmptyNode_v10000), "cuGraphAddEmptyNode");
+WEIR_EXPORT(w_cuGraphAddEmptyNode, cuGraphAddEmptyNode, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphAddEventRecordNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
+static WEIR_RARE CUresult w_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
+{
+  fn_cuGraphAddEventRecordNode real = (fn_cuGraphAddEventRecordNode)(uintptr_t)hook_original(256);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 550, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, event);
+  call_forward(c);
+  CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, event);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, event))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), WEIR_OUT(phGraphNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphAddEventRecordNode, PFN_cuGraphAddEventRecordNode_v11010), "cuGraphAddEventRecordNode");
+WEIR_EXPORT(w_cuGraphAddEventRecordNode, cuGraphAddEventRecordNode, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphAddEventWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
+static WEIR_RARE CUresult w_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
+{
+  fn_cuGraphAddEventWaitNode real = (fn_cuGraphAddEventWaitNode)(uintptr_t)hook_original(257);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 551, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, event);
+  call_forward(c);
+  CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, event);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, event))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), WEIR_OUT(phGraphNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphAddEventWaitNode, PFN_cuGraphAddEventWaitNode_v11010), "cuGraphAddEventWaitNode");
+WEIR_EXPORT(w_cuGraphAddEventWaitNode, cuGraphAddEventWaitNode, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphAddExternalSemaphoresSignalNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
+static WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
+{
+  fn_cuGraphAddExternalSemaphoresSignalNode real = (fn_cuGraphAddExternalSemaphoresSignalNode)(uintptr_t)hook_original(258);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 552, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  call_forward(c);
+  CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), WEIR_OUT(phGraphNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphAddExternalSemaphoresSignalNode, PFN_cuGraphAddExternalSemaphoresSignalNode_v11020), "cuGraphAddExternalSemaphoresSignalNode");
+WEIR_EXPORT(w_cuGraphAddExternalSemaphoresSignalNode, cuGraphAddExternalSemaphoresSignalNode, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphAddExternalSemaphoresWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
+static WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
+{
+  fn_cuGraphAddExternalSemaphoresWaitNode real = (fn_cuGraphAddExternalSemaphoresWaitNode)(uintptr_t)hook_original(259);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 553, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  call_forward(c);
+  CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), WEIR_OUT(phGraphNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphAddExternalSemaphoresWaitNode, PFN_cuGraphAddExternalSemaphoresWaitNode_v11020), "cuGraphAddExternalSemaphoresWaitNode");
+WEIR_EXPORT(w_cuGraphAddExternalSemaphoresWaitNode, cuGraphAddExternalSemaphoresWaitNode, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphAddHostNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams);
+static WEIR_RARE CUresult w_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+  fn_cuGraphAddHostNode real = (fn_cuGraphAddHostNode)(uintptr_t)hook_original(260);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 554, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  call_forward(c);
+  CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), WEIR_OUT(phGraphNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphAddHostNode, PFN_cuGraphAddHostNode_v10000), "cuGraphAddHostNode");
+WEIR_EXPORT(w_cuGraphAddHostNode, cuGraphAddHostNode, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphAddMemAllocNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
+static WEIR_RARE CUresult w_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+{
+  fn_cuGraphAddMemAllocNode real = (fn_cuGraphAddMemAllocNode)(uintptr_t)hook_original(261);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 557, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  call_forward(c);
+  CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), WEIR_OUT(phGraphNode), (nodeParams ? W(nodeParams->bytesize) : 0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphAddMemAllocNode, PFN_cuGraphAddMemAllocNode_v11040), "cuGraphAddMemAllocNode");
+WEIR_EXPORT(w_cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphAddMemFreeNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr);
+static WEIR_RARE CUresult w_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
+{
+  fn_cuGraphAddMemFreeNode real = (fn_cuGraphAddMemFreeNode)(uintptr_t)hook_original(262);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 558, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, dptr);
+  call_forward(c);
+  CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, dptr);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, dptr))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), WEIR_OUT(phGraphNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphAddMemFreeNode, PFN_cuGraphAddMemFreeNode_v11040), "cuGraphAddMemFreeNode");
+WEIR_EXPORT(w_cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphAddDependencies)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies);
+static WEIR_RARE CUresult w_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
+{
+  fn_cuGraphAddDependencies real = (fn_cuGraphAddDependencies)(uintptr_t)hook_original(263);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 547, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, numDependencies);
+  call_forward(c);
+  CUresult r = real(hGraph, from, to, numDependencies);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraph, from, to, numDependencies))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), W(numDependencies), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphAddDependencies, PFN_cuGraphAddDependencies_v10000), "cuGraphAddDependencies");
+WEIR_EXPORT(w_cuGraphAddDependencies, cuGraphAddDependencies, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphAddDependencies_v2)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
+static WEIR_RARE CUresult w_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
+{
+  fn_cuGraphAddDependencies_v2 real = (fn_cuGraphAddDependencies_v2)(uintptr_t)hook_original(264);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 548, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, edgeData, numDependencies);
+  call_forward(c);
+  CUresult r = real(hGraph, from, to, edgeData, numDependencies);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraph, from, to, edgeData, numDependencies))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), W(numDependencies), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphAddDependencies_v2, PFN_cuGraphAddDependencies_v12030), "cuGraphAddDependencies_v2");
+WEIR_EXPORT(w_cuGraphAddDependencies_v2, cuGraphAddDependencies_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphRemoveDependencies)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies);
+static WEIR_RARE CUresult w_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
+{
+  fn_cuGraphRemoveDependencies real = (fn_cuGraphRemoveDependencies)(uintptr_t)hook_original(265);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 632, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, numDependencies);
+  call_forward(c);
+  CUresult r = real(hGraph, from, to, numDependencies);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraph, from, to, numDependencies))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), W(numDependencies), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphRemoveDependencies, PFN_cuGraphRemoveDependencies_v10000), "cuGraphRemoveDependencies");
+WEIR_EXPORT(w_cuGraphRemoveDependencies, cuGraphRemoveDependencies, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphRemoveDependencies_v2)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
+static WEIR_RARE CUresult w_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
+{
+  fn_cuGraphRemoveDependencies_v2 real = (fn_cuGraphRemoveDependencies_v2)(uintptr_t)hook_original(266);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 633, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, edgeData, numDependencies);
+  call_forward(c);
+  CUresult r = real(hGraph, from, to, edgeData, numDependencies);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraph, from, to, edgeData, numDependencies))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), W(numDependencies), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphRemoveDependencies_v2, PFN_cuGraphRemoveDependencies_v12030), "cuGraphRemoveDependencies_v2");
+WEIR_EXPORT(w_cuGraphRemoveDependencies_v2, cuGraphRemoveDependencies_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphEventRecordNodeSetEvent)(CUgraphNode hNode, CUevent event);
+static WEIR_RARE CUresult w_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
+{
+  fn_cuGraphEventRecordNodeSetEvent real = (fn_cuGraphEventRecordNodeSetEvent)(uintptr_t)hook_original(267);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 573, 0, WEIR_BANK_DRIVER)) return real(hNode, event);
+  call_forward(c);
+  CUresult r = real(hNode, event);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, event))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hNode), W(event), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphEventRecordNodeSetEvent, PFN_cuGraphEventRecordNodeSetEvent_v11010), "cuGraphEventRecordNodeSetEvent");
+WEIR_EXPORT(w_cuGraphEventRecordNodeSetEvent, cuGraphEventRecordNodeSetEvent, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphEventWaitNodeSetEvent)(CUgraphNode hNode, CUevent event);
+static WEIR_RARE CUresult w_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
+{
+  fn_cuGraphEventWaitNodeSetEvent real = (fn_cuGraphEventWaitNodeSetEvent)(uintptr_t)hook_original(268);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 575, 0, WEIR_BANK_DRIVER)) return real(hNode, event);
+  call_forward(c);
+  CUresult r = real(hNode, event);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, event))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hNode), W(event), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphEventWaitNodeSetEvent, PFN_cuGraphEventWaitNodeSetEvent_v11010), "cuGraphEventWaitNodeSetEvent");
+WEIR_EXPORT(w_cuGraphEventWaitNodeSetEvent, cuGraphEventWaitNodeSetEvent, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphExternalSemaphoresSignalNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
+static WEIR_RARE CUresult w_cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
+{
+  fn_cuGraphExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(269);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 593, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
+  call_forward(c);
+  CUresult r = real(hNode, nodeParams);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hNode), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphExternalSemaphoresSignalNodeSetParams, PFN_cuGraphExternalSemaphoresSignalNodeSetParams_v11020), "cuGraphExternalSemaphoresSignalNodeSetParams");
+WEIR_EXPORT(w_cuGraphExternalSemaphoresSignalNodeSetParams, cuGraphExternalSemaphoresSignalNodeSetParams, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphExternalSemaphoresWaitNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
+static WEIR_RARE CUresult w_cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
+{
+  fn_cuGraphExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(270);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 595, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
+  call_forward(c);
+  CUresult r = real(hNode, nodeParams);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hNode), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphExternalSemaphoresWaitNodeSetParams, PFN_cuGraphExternalSemaphoresWaitNodeSetParams_v11020), "cuGraphExternalSemaphoresWaitNodeSetParams");
+WEIR_EXPORT(w_cuGraphExternalSemaphoresWaitNodeSetParams, cuGraphExternalSemaphoresWaitNodeSetParams, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphHostNodeSetParams)(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
+static WEIR_RARE CUresult w_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+  fn_cuGraphHostNodeSetParams real = (fn_cuGraphHostNodeSetParams)(uintptr_t)hook_original(271);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 601, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
+  call_forward(c);
+  CUresult r = real(hNode, nodeParams);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hNode), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphHostNodeSetParams, PFN_cuGraphHostNodeSetParams_v10000), "cuGraphHostNodeSetParams");
+WEIR_EXPORT(w_cuGraphHostNodeSetParams, cuGraphHostNodeSetParams, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphKernelNodeCopyAttributes)(CUgraphNode dst, CUgraphNode src);
+static WEIR_RARE CUresult w_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
+{
+  fn_cuGraphKernelNodeCopyAttributes real = (fn_cuGraphKernelNodeCopyAttributes)(uintptr_t)hook_original(272);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 607, 0, WEIR_BANK_DRIVER)) return real(dst, src);
+  call_forward(c);
+  CUresult r = real(dst, src);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, src))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(dst), W(src), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphKernelNodeCopyAttributes, PFN_cuGraphKernelNodeCopyAttributes_v11000), "cuGraphKernelNodeCopyAttributes");
+WEIR_EXPORT(w_cuGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphKernelNodeSetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value);
+static WEIR_RARE CUresult w_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value)
+{
+  fn_cuGraphKernelNodeSetAttribute real = (fn_cuGraphKernelNodeSetAttribute)(uintptr_t)hook_original(273);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 611, 0, WEIR_BANK_DRIVER)) return real(hNode, attr, value);
+  call_forward(c);
+  CUresult r = real(hNode, attr, value);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hNode, attr, value))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hNode), W(attr), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphKernelNodeSetAttribute, PFN_cuGraphKernelNodeSetAttribute_v11000), "cuGraphKernelNodeSetAttribute");
+WEIR_EXPORT(w_cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphNodeSetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled);
+static WEIR_RARE CUresult w_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
+{
+  fn_cuGraphNodeSetEnabled real = (fn_cuGraphNodeSetEnabled)(uintptr_t)hook_original(274);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 629, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, isEnabled);
+  call_forward(c);
+  CUresult r = real(hGraphExec, hNode, isEnabled);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, isEnabled))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraphExec), W(hNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphNodeSetEnabled, PFN_cuGraphNodeSetEnabled_v11060), "cuGraphNodeSetEnabled");
+WEIR_EXPORT(w_cuGraphNodeSetEnabled, cuGraphNodeSetEnabled, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphExecEventRecordNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
+static WEIR_RARE CUresult w_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+  fn_cuGraphExecEventRecordNodeSetEvent real = (fn_cuGraphExecEventRecordNodeSetEvent)(uintptr_t)hook_original(275);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 579, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, event);
+  call_forward(c);
+  CUresult r = real(hGraphExec, hNode, event);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, event))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraphExec), W(hNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphExecEventRecordNodeSetEvent, PFN_cuGraphExecEventRecordNodeSetEvent_v11010), "cuGraphExecEventRecordNodeSetEvent");
+WEIR_EXPORT(w_cuGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphExecEventWaitNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
+static WEIR_RARE CUresult w_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+  fn_cuGraphExecEventWaitNodeSetEvent real = (fn_cuGraphExecEventWaitNodeSetEvent)(uintptr_t)hook_original(276);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 580, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, event);
+  call_forward(c);
+  CUresult r = real(hGraphExec, hNode, event);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, event))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraphExec), W(hNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphExecEventWaitNodeSetEvent, PFN_cuGraphExecEventWaitNodeSetEvent_v11010), "cuGraphExecEventWaitNodeSetEvent");
+WEIR_EXPORT(w_cuGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
+static WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
+{
+  fn_cuGraphExecExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(277);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 581, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
+  call_forward(c);
+  CUresult r = real(hGraphExec, hNode, nodeParams);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraphExec), W(hNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphExecExternalSemaphoresSignalNodeSetParams, PFN_cuGraphExecExternalSemaphoresSignalNodeSetParams_v11020), "cuGraphExecExternalSemaphoresSignalNodeSetParams");
+WEIR_EXPORT(w_cuGraphExecExternalSemaphoresSignalNodeSetParams, cuGraphExecExternalSemaphoresSignalNodeSetParams, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
+static WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
+{
+  fn_cuGraphExecExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(278);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 582, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
+  call_forward(c);
+  CUresult r = real(hGraphExec, hNode, nodeParams);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraphExec), W(hNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphExecExternalSemaphoresWaitNodeSetParams, PFN_cuGraphExecExternalSemaphoresWaitNodeSetParams_v11020), "cuGraphExecExternalSemaphoresWaitNodeSetParams");
+WEIR_EXPORT(w_cuGraphExecExternalSemaphoresWaitNodeSetParams, cuGraphExecExternalSemaphoresWaitNodeSetParams, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphExecHostNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
+static WEIR_RARE CUresult w_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+  fn_cuGraphExecHostNodeSetParams real = (fn_cuGraphExecHostNodeSetParams)(uintptr_t)hook_original(279);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 584, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
+  call_forward(c);
+  CUresult r = real(hGraphExec, hNode, nodeParams);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraphExec), W(hNode), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphExecHostNodeSetParams, PFN_cuGraphExecHostNodeSetParams_v10020), "cuGraphExecHostNodeSetParams");
+WEIR_EXPORT(w_cuGraphExecHostNodeSetParams, cuGraphExecHostNodeSetParams, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphConditionalHandleCreate)(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags);
+static WEIR_RARE CUresult w_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags)
+{
+  fn_cuGraphConditionalHandleCreate real = (fn_cuGraphConditionalHandleCreate)(uintptr_t)hook_original(280);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 567, 0, WEIR_BANK_DRIVER)) return real(pHandle_out, hGraph, ctx, defaultLaunchValue, flags);
+  call_forward(c);
+  CUresult r = real(pHandle_out, hGraph, ctx, defaultLaunchValue, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pHandle_out, hGraph, ctx, defaultLaunchValue, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(hGraph), WEIR_OUT(pHandle_out), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphConditionalHandleCreate, PFN_cuGraphConditionalHandleCreate_v12030), "cuGraphConditionalHandleCreate");
+WEIR_EXPORT(w_cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphRetainUserObject)(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
+static WEIR_RARE CUresult w_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
+{
+  fn_cuGraphRetainUserObject real = (fn_cuGraphRetainUserObject)(uintptr_t)hook_original(281);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 634, 0, WEIR_BANK_DRIVER)) return real(graph, object, count, flags);
+  call_forward(c);
+  CUresult r = real(graph, object, count, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(graph, object, count, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(graph), W(object), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphRetainUserObject, PFN_cuGraphRetainUserObject_v11030), "cuGraphRetainUserObject");
+WEIR_EXPORT(w_cuGraphRetainUserObject, cuGraphRetainUserObject, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphReleaseUserObject)(CUgraph graph, CUuserObject object, unsigned int count);
+static WEIR_RARE CUresult w_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
+{
+  fn_cuGraphReleaseUserObject real = (fn_cuGraphReleaseUserObject)(uintptr_t)hook_original(282);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 631, 0, WEIR_BANK_DRIVER)) return real(graph, object, count);
+  call_forward(c);
+  CUresult r = real(graph, object, count);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(graph, object, count))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(graph), W(object), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphReleaseUserObject, PFN_cuGraphReleaseUserObject_v11030), "cuGraphReleaseUserObject");
+WEIR_EXPORT(w_cuGraphReleaseUserObject, cuGraphReleaseUserObject, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuUserObjectCreate)(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags);
+static WEIR_RARE CUresult w_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags)
+{
+  fn_cuUserObjectCreate real = (fn_cuUserObjectCreate)(uintptr_t)hook_original(283);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 658, 0, WEIR_BANK_DRIVER)) return real(object_out, ptr, destroy, initialRefcount, flags);
+  call_forward(c);
+  CUresult r = real(object_out, ptr, destroy, initialRefcount, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(object_out, ptr, destroy, initialRefcount, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(object_out), W(ptr), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuUserObjectCreate, PFN_cuUserObjectCreate_v11030), "cuUserObjectCreate");
+WEIR_EXPORT(w_cuUserObjectCreate, cuUserObjectCreate, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuUserObjectRetain)(CUuserObject object, unsigned int count);
+static WEIR_RARE CUresult w_cuUserObjectRetain(CUuserObject object, unsigned int count)
+{
+  fn_cuUserObjectRetain real = (fn_cuUserObjectRetain)(uintptr_t)hook_original(284);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 660, 0, WEIR_BANK_DRIVER)) return real(object, count);
+  call_forward(c);
+  CUresult r = real(object, count);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(object, count))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(object), W(count), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuUserObjectRetain, PFN_cuUserObjectRetain_v11030), "cuUserObjectRetain");
+WEIR_EXPORT(w_cuUserObjectRetain, cuUserObjectRetain, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuUserObjectRelease)(CUuserObject object, unsigned int count);
+static WEIR_RARE CUresult w_cuUserObjectRelease(CUuserObject object, unsigned int count)
+{
+  fn_cuUserObjectRelease real = (fn_cuUserObjectRelease)(uintptr_t)hook_original(285);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 659, 0, WEIR_BANK_DRIVER)) return real(object, count);
+  call_forward(c);
+  CUresult r = real(object, count);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(object, count))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(object), W(count), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuUserObjectRelease, PFN_cuUserObjectRelease_v11030), "cuUserObjectRelease");
+WEIR_EXPORT(w_cuUserObjectRelease, cuUserObjectRelease, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuStreamUpdateCaptureDependencies)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
+static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
+{
+  fn_cuStreamUpdateCaptureDependencies real = (fn_cuStreamUpdateCaptureDependencies)(uintptr_t)hook_original(286);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 653, 0, WEIR_BANK_DRIVER)) return real(hStream, dependencies, numDependencies, flags);
+  call_forward(c);
+  CUresult r = real(hStream, dependencies, numDependencies, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, dependencies, numDependencies, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(numDependencies), W(flags), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuStreamUpdateCaptureDependencies, PFN_cuStreamUpdateCaptureDependencies_v11030), "cuStreamUpdateCaptureDependencies");
+WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_ptsz)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
+static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
+{
+  fn_cuStreamUpdateCaptureDependencies_ptsz real = (fn_cuStreamUpdateCaptureDependencies_ptsz)(uintptr_t)hook_original(287);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 654, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, dependencies, numDependencies, flags);
+  call_forward(c);
+  CUresult r = real(hStream, dependencies, numDependencies, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, dependencies, numDependencies, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(numDependencies), W(flags), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuStreamUpdateCaptureDependencies_ptsz, PFN_cuStreamUpdateCaptureDependencies_v11030_ptsz), "cuStreamUpdateCaptureDependencies_ptsz");
+WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_ptsz, cuStreamUpdateCaptureDependencies_ptsz, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_v2)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
+static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
+{
+  fn_cuStreamUpdateCaptureDependencies_v2 real = (fn_cuStreamUpdateCaptureDependencies_v2)(uintptr_t)hook_original(288);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 655, 0, WEIR_BANK_DRIVER)) return real(hStream, dependencies, dependencyData, numDependencies, flags);
+  call_forward(c);
+  CUresult r = real(hStream, dependencies, dependencyData, numDependencies, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, dependencies, dependencyData, numDependencies, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(numDependencies), W(flags), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuStreamUpdateCaptureDependencies_v2, PFN_cuStreamUpdateCaptureDependencies_v12030), "cuStreamUpdateCaptureDependencies_v2");
+WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
+static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
+{
+  fn_cuStreamUpdateCaptureDependencies_v2_ptsz real = (fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(uintptr_t)hook_original(289);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 656, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, dependencies, dependencyData, numDependencies, flags);
+  call_forward(c);
+  CUresult r = real(hStream, dependencies, dependencyData, numDependencies, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, dependencies, dependencyData, numDependencies, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(numDependencies), W(flags), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuStreamUpdateCaptureDependencies_v2_ptsz, PFN_cuStreamUpdateCaptureDependencies_v12030_ptsz), "cuStreamUpdateCaptureDependencies_v2_ptsz");
+WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_v2_ptsz, cuStreamUpdateCaptureDependencies_v2_ptsz, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuDeviceGraphMemTrim)(CUdevice device);
+static WEIR_RARE CUresult w_cuDeviceGraphMemTrim(CUdevice device)
+{
+  fn_cuDeviceGraphMemTrim real = (fn_cuDeviceGraphMemTrim)(uintptr_t)hook_original(290);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 543, 0, WEIR_BANK_DRIVER)) return real(device);
+  call_forward(c);
+  CUresult r = real(device);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(device))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(device), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuDeviceGraphMemTrim, PFN_cuDeviceGraphMemTrim_v11040), "cuDeviceGraphMemTrim");
+WEIR_EXPORT(w_cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuDeviceSetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attr, void *value);
+static WEIR_RARE CUresult w_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+  fn_cuDeviceSetGraphMemAttribute real = (fn_cuDeviceSetGraphMemAttribute)(uintptr_t)hook_original(291);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 544, 0, WEIR_BANK_DRIVER)) return real(device, attr, value);
+  call_forward(c);
+  CUresult r = real(device, attr, value);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(device, attr, value))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(device), W(attr), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuDeviceSetGraphMemAttribute, PFN_cuDeviceSetGraphMemAttribute_v11040), "cuDeviceSetGraphMemAttribute");
+WEIR_EXPORT(w_cuDeviceSetGraphMemAttribute, cuDeviceSetGraphMemAttribute, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuModuleGetFunction)(CUfunction *hfunc, CUmodule hmod, const char *name);
+static WEIR_RARE CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
+{
+  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)hook_original(292);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
@@ -4911,9 +5747,9 @@ _Static_assert(WEIR_SAME(&w_cuModuleGetFunction, PFN_cuModuleGetFunction_v2000),
 WEIR_EXPORT(w_cuModuleGetFunction, cuModuleGetFunction, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLibraryGetKernel)(CUkernel *pKernel, CUlibrary library, const char *name);
-static CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
+static WEIR_RARE CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
-  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)hook_original(249);
+  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)hook_original(293);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
@@ -4930,9 +5766,9 @@ _Static_assert(WEIR_SAME(&w_cuLibraryGetKernel, PFN_cuLibraryGetKernel_v12000), 
 WEIR_EXPORT(w_cuLibraryGetKernel, cuLibraryGetKernel, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuLibraryEnumerateKernels)(CUkernel *kernels, unsigned int numKernels, CUlibrary lib);
-static CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+static WEIR_RARE CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
-  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)hook_original(250);
+  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)hook_original(294);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
@@ -4949,9 +5785,9 @@ _Static_assert(WEIR_SAME(&w_cuLibraryEnumerateKernels, PFN_cuLibraryEnumerateKer
 WEIR_EXPORT(w_cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuKernelGetFunction)(CUfunction *pFunc, CUkernel kernel);
-static CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
+static WEIR_RARE CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
-  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)hook_original(251);
+  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)hook_original(295);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
@@ -4968,9 +5804,9 @@ _Static_assert(WEIR_SAME(&w_cuKernelGetFunction, PFN_cuKernelGetFunction_v12000)
 WEIR_EXPORT(w_cuKernelGetFunction, cuKernelGetFunction, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuInit)(unsigned int Flags);
-static CUresult w_cuInit(unsigned int Flags)
+static WEIR_RARE CUresult w_cuInit(unsigned int Flags)
 {
-  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(252);
+  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(296);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -4993,9 +5829,9 @@ _Static_assert(WEIR_SAME(&w_cuInit, PFN_cuInit_v2000), "cuInit");
 WEIR_EXPORT(w_cuInit, cuInit, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxCreate)(CUcontext *pctx, unsigned int flags, CUdevice dev);
-static CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+static WEIR_RARE CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(253);
+  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(297);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5013,9 +5849,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxCreate, PFN_cuCtxCreate_v2000), "cuCtxCreate");
 WEIR_EXPORT(w_cuCtxCreate, cuCtxCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxCreate_v2)(CUcontext *pctx, unsigned int flags, CUdevice dev);
-static CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+static WEIR_RARE CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(254);
+  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(298);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5033,9 +5869,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxCreate_v2, PFN_cuCtxCreate_v3020), "cuCtxCreate
 WEIR_EXPORT(w_cuCtxCreate_v2, cuCtxCreate_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
-static CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
+static WEIR_RARE CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(255);
+  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(299);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5053,9 +5889,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxCreate_v3, PFN_cuCtxCreate_v11040), "cuCtxCreat
 WEIR_EXPORT(w_cuCtxCreate_v3, cuCtxCreate_v3, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxCreate_v4)(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
-static CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+static WEIR_RARE CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(256);
+  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(300);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5073,9 +5909,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxCreate_v4, PFN_cuCtxCreate_v12050), "cuCtxCreat
 WEIR_EXPORT(w_cuCtxCreate_v4, cuCtxCreate_v4, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxAttach)(CUcontext *pctx, unsigned int flags);
-static CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
+static WEIR_RARE CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
-  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(257);
+  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(301);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5093,9 +5929,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxAttach, PFN_cuCtxAttach_v2000), "cuCtxAttach");
 WEIR_EXPORT(w_cuCtxAttach, cuCtxAttach, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxDetach)(CUcontext ctx);
-static CUresult w_cuCtxDetach(CUcontext ctx)
+static WEIR_RARE CUresult w_cuCtxDetach(CUcontext ctx)
 {
-  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(258);
+  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(302);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5113,9 +5949,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxDetach, PFN_cuCtxDetach_v2000), "cuCtxDetach");
 WEIR_EXPORT(w_cuCtxDetach, cuCtxDetach, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxDestroy)(CUcontext ctx);
-static CUresult w_cuCtxDestroy(CUcontext ctx)
+static WEIR_RARE CUresult w_cuCtxDestroy(CUcontext ctx)
 {
-  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(259);
+  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(303);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5133,9 +5969,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxDestroy, PFN_cuCtxDestroy_v2000), "cuCtxDestroy
 WEIR_EXPORT(w_cuCtxDestroy, cuCtxDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxDestroy_v2)(CUcontext ctx);
-static CUresult w_cuCtxDestroy_v2(CUcontext ctx)
+static WEIR_RARE CUresult w_cuCtxDestroy_v2(CUcontext ctx)
 {
-  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(260);
+  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(304);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5153,9 +5989,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxDestroy_v2, PFN_cuCtxDestroy_v4000), "cuCtxDest
 WEIR_EXPORT(w_cuCtxDestroy_v2, cuCtxDestroy_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxPushCurrent)(CUcontext ctx);
-static CUresult w_cuCtxPushCurrent(CUcontext ctx)
+static WEIR_RARE CUresult w_cuCtxPushCurrent(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(261);
+  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(305);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5173,9 +6009,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxPushCurrent, PFN_cuCtxPushCurrent_v2000), "cuCt
 WEIR_EXPORT(w_cuCtxPushCurrent, cuCtxPushCurrent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxPushCurrent_v2)(CUcontext ctx);
-static CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
+static WEIR_RARE CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(262);
+  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(306);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5193,9 +6029,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxPushCurrent_v2, PFN_cuCtxPushCurrent_v4000), "c
 WEIR_EXPORT(w_cuCtxPushCurrent_v2, cuCtxPushCurrent_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxPopCurrent)(CUcontext *pctx);
-static CUresult w_cuCtxPopCurrent(CUcontext *pctx)
+static WEIR_RARE CUresult w_cuCtxPopCurrent(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(263);
+  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(307);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5213,9 +6049,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxPopCurrent, PFN_cuCtxPopCurrent_v2000), "cuCtxP
 WEIR_EXPORT(w_cuCtxPopCurrent, cuCtxPopCurrent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxPopCurrent_v2)(CUcontext *pctx);
-static CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
+static WEIR_RARE CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(264);
+  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(308);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5233,9 +6069,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxPopCurrent_v2, PFN_cuCtxPopCurrent_v4000), "cuC
 WEIR_EXPORT(w_cuCtxPopCurrent_v2, cuCtxPopCurrent_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSetCurrent)(CUcontext ctx);
-static CUresult w_cuCtxSetCurrent(CUcontext ctx)
+static WEIR_RARE CUresult w_cuCtxSetCurrent(CUcontext ctx)
 {
-  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(265);
+  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(309);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5253,9 +6089,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxSetCurrent, PFN_cuCtxSetCurrent_v4000), "cuCtxS
 WEIR_EXPORT(w_cuCtxSetCurrent, cuCtxSetCurrent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSetFlags)(unsigned int flags);
-static CUresult w_cuCtxSetFlags(unsigned int flags)
+static WEIR_RARE CUresult w_cuCtxSetFlags(unsigned int flags)
 {
-  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(266);
+  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(310);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5273,9 +6109,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxSetFlags, PFN_cuCtxSetFlags_v12010), "cuCtxSetF
 WEIR_EXPORT(w_cuCtxSetFlags, cuCtxSetFlags, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSetLimit)(CUlimit limit, size_t value);
-static CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
+static WEIR_RARE CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
 {
-  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(267);
+  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(311);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5293,9 +6129,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxSetLimit, PFN_cuCtxSetLimit_v3010), "cuCtxSetLi
 WEIR_EXPORT(w_cuCtxSetLimit, cuCtxSetLimit, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSetCacheConfig)(CUfunc_cache config);
-static CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
+static WEIR_RARE CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
 {
-  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(268);
+  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(312);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5313,9 +6149,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxSetCacheConfig, PFN_cuCtxSetCacheConfig_v3020),
 WEIR_EXPORT(w_cuCtxSetCacheConfig, cuCtxSetCacheConfig, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxSetSharedMemConfig)(CUsharedconfig config);
-static CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
+static WEIR_RARE CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
-  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(269);
+  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(313);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5333,9 +6169,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxSetSharedMemConfig, PFN_cuCtxSetSharedMemConfig
 WEIR_EXPORT(w_cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxResetPersistingL2Cache)(void);
-static CUresult w_cuCtxResetPersistingL2Cache(void)
+static WEIR_RARE CUresult w_cuCtxResetPersistingL2Cache(void)
 {
-  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(270);
+  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(314);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5353,9 +6189,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxResetPersistingL2Cache, PFN_cuCtxResetPersistin
 WEIR_EXPORT(w_cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxFromGreenCtx)(CUcontext *pContext, CUgreenCtx hCtx);
-static CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
+static WEIR_RARE CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
-  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(271);
+  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(315);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5373,9 +6209,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxFromGreenCtx, PFN_cuCtxFromGreenCtx_v12040), "c
 WEIR_EXPORT(w_cuCtxFromGreenCtx, cuCtxFromGreenCtx, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxEnablePeerAccess)(CUcontext peerContext, unsigned int Flags);
-static CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
+static WEIR_RARE CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(272);
+  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(316);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5393,9 +6229,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxEnablePeerAccess, PFN_cuCtxEnablePeerAccess_v40
 WEIR_EXPORT(w_cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuCtxDisablePeerAccess)(CUcontext peerContext);
-static CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
+static WEIR_RARE CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(273);
+  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(317);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5415,7 +6251,7 @@ WEIR_EXPORT(w_cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(274);
+  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(318);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -5434,7 +6270,7 @@ WEIR_EXPORT(w_cuCtxRecordEvent, cuCtxRecordEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxWaitEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(275);
+  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(319);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -5451,9 +6287,9 @@ _Static_assert(WEIR_SAME(&w_cuCtxWaitEvent, PFN_cuCtxWaitEvent_v12050), "cuCtxWa
 WEIR_EXPORT(w_cuCtxWaitEvent, cuCtxWaitEvent, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxRetain)(CUcontext *pctx, CUdevice dev);
-static CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+static WEIR_RARE CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(276);
+  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(320);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5471,9 +6307,9 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxRetain, PFN_cuDevicePrimaryCtxReta
 WEIR_EXPORT(w_cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease)(CUdevice dev);
-static CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
+static WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(277);
+  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(321);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5491,9 +6327,9 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxRelease, PFN_cuDevicePrimaryCtxRel
 WEIR_EXPORT(w_cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease_v2)(CUdevice dev);
-static CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+static WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(278);
+  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(322);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5511,9 +6347,9 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxRelease_v2, PFN_cuDevicePrimaryCtx
 WEIR_EXPORT(w_cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxReset)(CUdevice dev);
-static CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
+static WEIR_RARE CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(279);
+  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(323);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5531,9 +6367,9 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxReset, PFN_cuDevicePrimaryCtxReset
 WEIR_EXPORT(w_cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxReset_v2)(CUdevice dev);
-static CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
+static WEIR_RARE CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(280);
+  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(324);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5551,9 +6387,9 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxReset_v2, PFN_cuDevicePrimaryCtxRe
 WEIR_EXPORT(w_cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags)(CUdevice dev, unsigned int flags);
-static CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+static WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(281);
+  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(325);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5571,9 +6407,9 @@ _Static_assert(WEIR_SAME(&w_cuDevicePrimaryCtxSetFlags, PFN_cuDevicePrimaryCtxSe
 WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags_v2)(CUdevice dev, unsigned int flags);
-static CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+static WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(282);
+  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(326);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -5593,7 +6429,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags_v2, WEIR
 typedef CUresult (*fn_cuGetProcAddress)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
 static CUresult w_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(283);
+  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(327);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return handle_cuGetProcAddress(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags);
 }
@@ -5603,7 +6439,7 @@ WEIR_EXPORT(w_cuGetProcAddress, cuGetProcAddress, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGetProcAddress_v2)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 static CUresult w_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
-  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(284);
+  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(328);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return handle_cuGetProcAddress_v2(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags, symbolStatus);
 }
@@ -5613,7 +6449,7 @@ WEIR_EXPORT(w_cuGetProcAddress_v2, cuGetProcAddress_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetInfo_v2)(size_t *free, size_t *total);
 static CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(285);
+  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(329);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetInfo_v2(real, free, total) : real(free, total);
 }
@@ -5623,7 +6459,7 @@ WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetAddressRange_v2)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 static CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
-  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(286);
+  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(330);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
 }
@@ -5633,7 +6469,7 @@ WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(287);
+  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(331);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
 }
@@ -5643,7 +6479,7 @@ WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(288);
+  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(332);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
 }
@@ -5653,7 +6489,7 @@ WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(289);
+  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(333);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
 }
@@ -5663,7 +6499,7 @@ WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 static CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(290);
+  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(334);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
 }
@@ -5673,7 +6509,7 @@ WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR
 typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 static CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(291);
+  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(335);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
 }
@@ -5696,11 +6532,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(292, WEIR_BANK_RT11, devPtr, size); }
+static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(336, WEIR_BANK_RT11, devPtr, size); }
 WEIR_EXPORT(w11_cudaMalloc, cudaMalloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(430, WEIR_BANK_RT12, devPtr, size); }
+static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(474, WEIR_BANK_RT12, devPtr, size); }
 WEIR_EXPORT(w12_cudaMalloc, cudaMalloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(578, WEIR_BANK_RT13, devPtr, size); }
+static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(622, WEIR_BANK_RT13, devPtr, size); }
 WEIR_EXPORT(w13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc, __typeof__(&cudaMalloc)), "cudaMalloc");
 
@@ -5720,11 +6556,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(293, WEIR_BANK_RT11, devPtr, pitch, width, height); }
+static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(337, WEIR_BANK_RT11, devPtr, pitch, width, height); }
 WEIR_EXPORT(w11_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(431, WEIR_BANK_RT12, devPtr, pitch, width, height); }
+static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(475, WEIR_BANK_RT12, devPtr, pitch, width, height); }
 WEIR_EXPORT(w12_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(579, WEIR_BANK_RT13, devPtr, pitch, width, height); }
+static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(623, WEIR_BANK_RT13, devPtr, pitch, width, height); }
 WEIR_EXPORT(w13_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocPitch, __typeof__(&cudaMallocPitch)), "cudaMallocPitch");
 
@@ -5744,11 +6580,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(294, WEIR_BANK_RT11, pitchedDevPtr, extent); }
+static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(338, WEIR_BANK_RT11, pitchedDevPtr, extent); }
 WEIR_EXPORT(w11_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(432, WEIR_BANK_RT12, pitchedDevPtr, extent); }
+static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(476, WEIR_BANK_RT12, pitchedDevPtr, extent); }
 WEIR_EXPORT(w12_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(580, WEIR_BANK_RT13, pitchedDevPtr, extent); }
+static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(624, WEIR_BANK_RT13, pitchedDevPtr, extent); }
 WEIR_EXPORT(w13_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3D, __typeof__(&cudaMalloc3D)), "cudaMalloc3D");
 
@@ -5768,11 +6604,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(295, WEIR_BANK_RT11, devPtr, size, flags); }
+static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(339, WEIR_BANK_RT11, devPtr, size, flags); }
 WEIR_EXPORT(w11_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(433, WEIR_BANK_RT12, devPtr, size, flags); }
+static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(477, WEIR_BANK_RT12, devPtr, size, flags); }
 WEIR_EXPORT(w12_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(581, WEIR_BANK_RT13, devPtr, size, flags); }
+static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(625, WEIR_BANK_RT13, devPtr, size, flags); }
 WEIR_EXPORT(w13_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocManaged, __typeof__(&cudaMallocManaged)), "cudaMallocManaged");
 
@@ -5792,11 +6628,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(296, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(340, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(434, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(478, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(582, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(626, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync, __typeof__(&cudaMallocAsync)), "cudaMallocAsync");
 
@@ -5816,11 +6652,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(297, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(341, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(435, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(479, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(583, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(627, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync_ptsz, __typeof__(&cudaMallocAsync_ptsz)), "cudaMallocAsync_ptsz");
 
@@ -5840,11 +6676,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(298, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(342, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(436, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(480, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(584, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(628, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync, __typeof__(&cudaMallocFromPoolAsync)), "cudaMallocFromPoolAsync");
 
@@ -5864,11 +6700,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(299, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(343, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(437, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(481, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(585, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(629, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync_ptsz, __typeof__(&cudaMallocFromPoolAsync_ptsz)), "cudaMallocFromPoolAsync_ptsz");
 
@@ -5889,11 +6725,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(300, WEIR_BANK_RT11, devPtr); }
+static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(344, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaFree, cudaFree, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(438, WEIR_BANK_RT12, devPtr); }
+static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(482, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaFree, cudaFree, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(586, WEIR_BANK_RT13, devPtr); }
+static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(630, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaFree, cudaFree, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFree, __typeof__(&cudaFree)), "cudaFree");
 
@@ -5914,11 +6750,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(301, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(345, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(439, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(483, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(587, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(631, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync, __typeof__(&cudaFreeAsync)), "cudaFreeAsync");
 
@@ -5939,21 +6775,21 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(302, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(346, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(440, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(484, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(588, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(632, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync_ptsz, __typeof__(&cudaFreeAsync_ptsz)), "cudaFreeAsync_ptsz");
 
 typedef cudaError_t (*fn_cudaMemPoolTrimTo)(cudaMemPool_t memPool, size_t minBytesToKeep);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolTrimTo(uint32_t row, int bank, cudaMemPool_t memPool, size_t minBytesToKeep)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolTrimTo(uint32_t row, int bank, const void *site, cudaMemPool_t memPool, size_t minBytesToKeep)
 {
   fn_cudaMemPoolTrimTo real = (fn_cudaMemPoolTrimTo)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 92, WEIR_EVF_RUNTIME, bank)) return real(memPool, minBytesToKeep);
+  if (!call_enter_from(c, 92, WEIR_EVF_RUNTIME, bank, site)) return real(memPool, minBytesToKeep);
   call_forward(c);
   cudaError_t r = real(memPool, minBytesToKeep);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5963,21 +6799,21 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolTrimTo(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(303, WEIR_BANK_RT11, memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(347, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w11_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(441, WEIR_BANK_RT12, memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(485, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w12_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(589, WEIR_BANK_RT13, memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(633, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w13_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolTrimTo, __typeof__(&cudaMemPoolTrimTo)), "cudaMemPoolTrimTo");
 
 typedef cudaError_t (*fn_cudaMemPoolDestroy)(cudaMemPool_t memPool);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolDestroy(uint32_t row, int bank, cudaMemPool_t memPool)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolDestroy(uint32_t row, int bank, const void *site, cudaMemPool_t memPool)
 {
   fn_cudaMemPoolDestroy real = (fn_cudaMemPoolDestroy)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 83, WEIR_EVF_RUNTIME, bank)) return real(memPool);
+  if (!call_enter_from(c, 83, WEIR_EVF_RUNTIME, bank, site)) return real(memPool);
   extract_pool_destroy_before(c, W(memPool));
   call_forward(c);
   cudaError_t r = real(memPool);
@@ -5988,21 +6824,21 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolDestroy(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(304, WEIR_BANK_RT11, memPool); }
+static WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(348, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w11_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(442, WEIR_BANK_RT12, memPool); }
+static WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(486, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w12_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(590, WEIR_BANK_RT13, memPool); }
+static WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(634, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w13_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolDestroy, __typeof__(&cudaMemPoolDestroy)), "cudaMemPoolDestroy");
 
 typedef cudaError_t (*fn_cudaDeviceSetMemPool)(int device, cudaMemPool_t memPool);
-static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSetMemPool(uint32_t row, int bank, int device, cudaMemPool_t memPool)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceSetMemPool(uint32_t row, int bank, const void *site, int device, cudaMemPool_t memPool)
 {
   fn_cudaDeviceSetMemPool real = (fn_cudaDeviceSetMemPool)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 73, WEIR_EVF_RUNTIME, bank)) return real(device, memPool);
+  if (!call_enter_from(c, 73, WEIR_EVF_RUNTIME, bank, site)) return real(device, memPool);
   call_forward(c);
   cudaError_t r = real(device, memPool);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6012,11 +6848,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSetMemPool(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(305, WEIR_BANK_RT11, device, memPool); }
+static WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(349, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w11_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(443, WEIR_BANK_RT12, device, memPool); }
+static WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(487, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w12_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(591, WEIR_BANK_RT13, device, memPool); }
+static WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(635, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w13_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSetMemPool, __typeof__(&cudaDeviceSetMemPool)), "cudaDeviceSetMemPool");
 
@@ -6036,11 +6872,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(306, WEIR_BANK_RT11, array, desc, width, height, flags); }
+static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(350, WEIR_BANK_RT11, array, desc, width, height, flags); }
 WEIR_EXPORT(w11_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(444, WEIR_BANK_RT12, array, desc, width, height, flags); }
+static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(488, WEIR_BANK_RT12, array, desc, width, height, flags); }
 WEIR_EXPORT(w12_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(593, WEIR_BANK_RT13, array, desc, width, height, flags); }
+static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(637, WEIR_BANK_RT13, array, desc, width, height, flags); }
 WEIR_EXPORT(w13_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocArray, __typeof__(&cudaMallocArray)), "cudaMallocArray");
 
@@ -6060,11 +6896,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(307, WEIR_BANK_RT11, array, desc, extent, flags); }
+static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(351, WEIR_BANK_RT11, array, desc, extent, flags); }
 WEIR_EXPORT(w11_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(445, WEIR_BANK_RT12, array, desc, extent, flags); }
+static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(489, WEIR_BANK_RT12, array, desc, extent, flags); }
 WEIR_EXPORT(w12_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(594, WEIR_BANK_RT13, array, desc, extent, flags); }
+static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(638, WEIR_BANK_RT13, array, desc, extent, flags); }
 WEIR_EXPORT(w13_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3DArray, __typeof__(&cudaMalloc3DArray)), "cudaMalloc3DArray");
 
@@ -6084,11 +6920,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(308, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(352, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w11_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(446, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(490, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w12_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(595, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(639, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w13_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocMipmappedArray, __typeof__(&cudaMallocMipmappedArray)), "cudaMallocMipmappedArray");
 
@@ -6109,11 +6945,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(309, WEIR_BANK_RT11, array); }
+static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(353, WEIR_BANK_RT11, array); }
 WEIR_EXPORT(w11_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(447, WEIR_BANK_RT12, array); }
+static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(491, WEIR_BANK_RT12, array); }
 WEIR_EXPORT(w12_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(596, WEIR_BANK_RT13, array); }
+static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(640, WEIR_BANK_RT13, array); }
 WEIR_EXPORT(w13_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeArray, __typeof__(&cudaFreeArray)), "cudaFreeArray");
 
@@ -6134,11 +6970,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(310, WEIR_BANK_RT11, mipmappedArray); }
+static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(354, WEIR_BANK_RT11, mipmappedArray); }
 WEIR_EXPORT(w11_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(448, WEIR_BANK_RT12, mipmappedArray); }
+static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(492, WEIR_BANK_RT12, mipmappedArray); }
 WEIR_EXPORT(w12_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(597, WEIR_BANK_RT13, mipmappedArray); }
+static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(641, WEIR_BANK_RT13, mipmappedArray); }
 WEIR_EXPORT(w13_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeMipmappedArray, __typeof__(&cudaFreeMipmappedArray)), "cudaFreeMipmappedArray");
 
@@ -6158,11 +6994,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(311, WEIR_BANK_RT11, ptr, size); }
+static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(355, WEIR_BANK_RT11, ptr, size); }
 WEIR_EXPORT(w11_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(449, WEIR_BANK_RT12, ptr, size); }
+static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(493, WEIR_BANK_RT12, ptr, size); }
 WEIR_EXPORT(w12_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(598, WEIR_BANK_RT13, ptr, size); }
+static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(642, WEIR_BANK_RT13, ptr, size); }
 WEIR_EXPORT(w13_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocHost, __typeof__(&cudaMallocHost)), "cudaMallocHost");
 
@@ -6182,11 +7018,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(312, WEIR_BANK_RT11, pHost, size, flags); }
+static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(356, WEIR_BANK_RT11, pHost, size, flags); }
 WEIR_EXPORT(w11_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(450, WEIR_BANK_RT12, pHost, size, flags); }
+static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(494, WEIR_BANK_RT12, pHost, size, flags); }
 WEIR_EXPORT(w12_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(599, WEIR_BANK_RT13, pHost, size, flags); }
+static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(643, WEIR_BANK_RT13, pHost, size, flags); }
 WEIR_EXPORT(w13_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostAlloc, __typeof__(&cudaHostAlloc)), "cudaHostAlloc");
 
@@ -6207,11 +7043,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(313, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(357, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(451, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(495, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(600, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(644, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeHost, __typeof__(&cudaFreeHost)), "cudaFreeHost");
 
@@ -6231,11 +7067,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(314, WEIR_BANK_RT11, ptr, size, flags); }
+static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(358, WEIR_BANK_RT11, ptr, size, flags); }
 WEIR_EXPORT(w11_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(452, WEIR_BANK_RT12, ptr, size, flags); }
+static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(496, WEIR_BANK_RT12, ptr, size, flags); }
 WEIR_EXPORT(w12_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(601, WEIR_BANK_RT13, ptr, size, flags); }
+static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(645, WEIR_BANK_RT13, ptr, size, flags); }
 WEIR_EXPORT(w13_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostRegister, __typeof__(&cudaHostRegister)), "cudaHostRegister");
 
@@ -6256,21 +7092,21 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(315, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(359, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(453, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(497, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(602, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(646, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostUnregister, __typeof__(&cudaHostUnregister)), "cudaHostUnregister");
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_1112(uint32_t row, int bank, const void *devPtr, size_t count, int dstDevice, cudaStream_t stream)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_1112(uint32_t row, int bank, const void *site, const void *devPtr, size_t count, int dstDevice, cudaStream_t stream)
 {
   fn_cudaMemPrefetchAsync_1112 real = (fn_cudaMemPrefetchAsync_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
+  if (!call_enter_from(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, dstDevice, stream);
   call_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6280,18 +7116,18 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(316, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(360, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(454, WEIR_BANK_RT12, devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(498, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_ptsz_1112(uint32_t row, int bank, const void *devPtr, size_t count, int dstDevice, cudaStream_t stream)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_ptsz_1112(uint32_t row, int bank, const void *site, const void *devPtr, size_t count, int dstDevice, cudaStream_t stream)
 {
   fn_cudaMemPrefetchAsync_ptsz_1112 real = (fn_cudaMemPrefetchAsync_ptsz_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
+  if (!call_enter_from(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, dstDevice, stream);
   call_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6301,18 +7137,18 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(317, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(361, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(455, WEIR_BANK_RT12, devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(499, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_1112)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_1112(uint32_t row, int bank, const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_1112(uint32_t row, int bank, const void *site, const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device)
 {
   fn_cudaMemAdvise_1112 real = (fn_cudaMemAdvise_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, device);
+  if (!call_enter_from(c, 41, WEIR_EVF_RUNTIME, bank, site)) return real(devPtr, count, advice, device);
   call_forward(c);
   cudaError_t r = real(devPtr, count, advice, device);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6322,18 +7158,18 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_1112(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(318, WEIR_BANK_RT11, devPtr, count, advice, device); }
+static WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(362, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w11_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(458, WEIR_BANK_RT12, devPtr, count, advice, device); }
+static WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(502, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w12_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
-static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAsync(uint32_t row, int bank, cudaStream_t stream, void *devPtr, size_t length, unsigned int flags)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsync(uint32_t row, int bank, const void *site, cudaStream_t stream, void *devPtr, size_t length, unsigned int flags)
 {
   fn_cudaStreamAttachMemAsync real = (fn_cudaStreamAttachMemAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 52, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
+  if (!call_enter_from(c, 52, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank, site)) return real(stream, devPtr, length, flags);
   call_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6343,21 +7179,21 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(319, WEIR_BANK_RT11, stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(363, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(460, WEIR_BANK_RT12, stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(504, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(606, WEIR_BANK_RT13, stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(650, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync, __typeof__(&cudaStreamAttachMemAsync)), "cudaStreamAttachMemAsync");
 
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync_ptsz)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
-static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAsync_ptsz(uint32_t row, int bank, cudaStream_t stream, void *devPtr, size_t length, unsigned int flags)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsync_ptsz(uint32_t row, int bank, const void *site, cudaStream_t stream, void *devPtr, size_t length, unsigned int flags)
 {
   fn_cudaStreamAttachMemAsync_ptsz real = (fn_cudaStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 53, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
+  if (!call_enter_from(c, 53, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank, site)) return real(stream, devPtr, length, flags);
   call_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6367,11 +7203,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(320, WEIR_BANK_RT11, stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(364, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(461, WEIR_BANK_RT12, stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(505, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(607, WEIR_BANK_RT13, stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(651, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync_ptsz, __typeof__(&cudaStreamAttachMemAsync_ptsz)), "cudaStreamAttachMemAsync_ptsz");
 
@@ -6394,11 +7230,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(321, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(365, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(462, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(506, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(608, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(652, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy, __typeof__(&cudaMemcpy)), "cudaMemcpy");
 
@@ -6421,11 +7257,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(322, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(366, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(463, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(507, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(609, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(653, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy_ptds, __typeof__(&cudaMemcpy_ptds)), "cudaMemcpy_ptds");
 
@@ -6448,11 +7284,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(323, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(367, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(464, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(508, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(610, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(654, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync, __typeof__(&cudaMemcpyAsync)), "cudaMemcpyAsync");
 
@@ -6475,11 +7311,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(324, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(368, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(465, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(509, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(611, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(655, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync_ptsz, __typeof__(&cudaMemcpyAsync_ptsz)), "cudaMemcpyAsync_ptsz");
 
@@ -6502,11 +7338,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(325, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(369, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(466, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(510, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(612, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(656, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D, __typeof__(&cudaMemcpy2D)), "cudaMemcpy2D");
 
@@ -6529,11 +7365,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(326, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(370, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(467, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(511, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(613, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(657, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D_ptds, __typeof__(&cudaMemcpy2D_ptds)), "cudaMemcpy2D_ptds");
 
@@ -6556,11 +7392,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(327, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(371, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(468, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(512, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(614, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(658, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync, __typeof__(&cudaMemcpy2DAsync)), "cudaMemcpy2DAsync");
 
@@ -6583,11 +7419,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(328, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(372, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(469, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(513, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(615, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(659, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync_ptsz, __typeof__(&cudaMemcpy2DAsync_ptsz)), "cudaMemcpy2DAsync_ptsz");
 
@@ -6608,11 +7444,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(329, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(373, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(470, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(514, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(616, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(660, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray, __typeof__(&cudaMemcpyToArray)), "cudaMemcpyToArray");
 
@@ -6633,11 +7469,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(330, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(374, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(471, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(515, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(617, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(661, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray_ptds, __typeof__(&cudaMemcpyToArray_ptds)), "cudaMemcpyToArray_ptds");
 
@@ -6658,11 +7494,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(331, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(375, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(472, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(516, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(618, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(662, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync, __typeof__(&cudaMemcpyToArrayAsync)), "cudaMemcpyToArrayAsync");
 
@@ -6683,11 +7519,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(332, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(376, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(473, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(517, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(619, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(663, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync_ptsz, __typeof__(&cudaMemcpyToArrayAsync_ptsz)), "cudaMemcpyToArrayAsync_ptsz");
 
@@ -6708,11 +7544,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(333, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(377, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(474, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(518, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(620, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(664, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray, __typeof__(&cudaMemcpyFromArray)), "cudaMemcpyFromArray");
 
@@ -6733,11 +7569,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(334, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(378, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(475, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(519, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(621, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(665, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray_ptds, __typeof__(&cudaMemcpyFromArray_ptds)), "cudaMemcpyFromArray_ptds");
 
@@ -6758,11 +7594,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(335, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(379, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(476, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(520, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(622, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(666, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync, __typeof__(&cudaMemcpyFromArrayAsync)), "cudaMemcpyFromArrayAsync");
 
@@ -6783,11 +7619,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(336, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(380, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(477, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(521, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(623, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(667, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync_ptsz, __typeof__(&cudaMemcpyFromArrayAsync_ptsz)), "cudaMemcpyFromArrayAsync_ptsz");
 
@@ -6808,11 +7644,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(337, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(381, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(478, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(522, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(624, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(668, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray, __typeof__(&cudaMemcpyArrayToArray)), "cudaMemcpyArrayToArray");
 
@@ -6833,11 +7669,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(338, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(382, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(479, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(523, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(625, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(669, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray_ptds, __typeof__(&cudaMemcpyArrayToArray_ptds)), "cudaMemcpyArrayToArray_ptds");
 
@@ -6858,11 +7694,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(339, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(383, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(480, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(524, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(626, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(670, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray, __typeof__(&cudaMemcpy2DToArray)), "cudaMemcpy2DToArray");
 
@@ -6883,11 +7719,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(340, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(384, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(481, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(525, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(627, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(671, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray_ptds, __typeof__(&cudaMemcpy2DToArray_ptds)), "cudaMemcpy2DToArray_ptds");
 
@@ -6908,11 +7744,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(341, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(385, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(482, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(526, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(628, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(672, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync, __typeof__(&cudaMemcpy2DToArrayAsync)), "cudaMemcpy2DToArrayAsync");
 
@@ -6933,11 +7769,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(342, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(386, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(483, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(527, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(629, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(673, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync_ptsz, __typeof__(&cudaMemcpy2DToArrayAsync_ptsz)), "cudaMemcpy2DToArrayAsync_ptsz");
 
@@ -6958,11 +7794,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(343, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(387, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(484, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(528, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(630, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(674, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray, __typeof__(&cudaMemcpy2DFromArray)), "cudaMemcpy2DFromArray");
 
@@ -6983,11 +7819,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(344, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(388, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(485, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(529, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(631, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(675, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray_ptds, __typeof__(&cudaMemcpy2DFromArray_ptds)), "cudaMemcpy2DFromArray_ptds");
 
@@ -7008,11 +7844,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(345, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(389, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(486, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(530, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(632, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(676, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync, __typeof__(&cudaMemcpy2DFromArrayAsync)), "cudaMemcpy2DFromArrayAsync");
 
@@ -7033,11 +7869,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(346, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(390, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(487, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(531, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(633, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(677, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync_ptsz, __typeof__(&cudaMemcpy2DFromArrayAsync_ptsz)), "cudaMemcpy2DFromArrayAsync_ptsz");
 
@@ -7058,11 +7894,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(347, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(391, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(488, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(532, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(634, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(678, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray, __typeof__(&cudaMemcpy2DArrayToArray)), "cudaMemcpy2DArrayToArray");
 
@@ -7083,11 +7919,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(348, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(392, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(489, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(533, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(635, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(679, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray_ptds, __typeof__(&cudaMemcpy2DArrayToArray_ptds)), "cudaMemcpy2DArrayToArray_ptds");
 
@@ -7108,11 +7944,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(349, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(393, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(490, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(534, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(636, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(680, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol, __typeof__(&cudaMemcpyToSymbol)), "cudaMemcpyToSymbol");
 
@@ -7133,11 +7969,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(350, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(394, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(491, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(535, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(637, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(681, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol_ptds, __typeof__(&cudaMemcpyToSymbol_ptds)), "cudaMemcpyToSymbol_ptds");
 
@@ -7158,11 +7994,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(351, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(395, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(492, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(536, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(638, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(682, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync, __typeof__(&cudaMemcpyToSymbolAsync)), "cudaMemcpyToSymbolAsync");
 
@@ -7183,11 +8019,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(352, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(396, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(493, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(537, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(639, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(683, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync_ptsz, __typeof__(&cudaMemcpyToSymbolAsync_ptsz)), "cudaMemcpyToSymbolAsync_ptsz");
 
@@ -7208,11 +8044,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(353, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(397, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(494, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(538, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(640, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(684, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol, __typeof__(&cudaMemcpyFromSymbol)), "cudaMemcpyFromSymbol");
 
@@ -7233,11 +8069,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(354, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(398, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(495, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(539, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(641, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(685, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol_ptds, __typeof__(&cudaMemcpyFromSymbol_ptds)), "cudaMemcpyFromSymbol_ptds");
 
@@ -7258,11 +8094,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(355, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(399, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(496, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(540, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(642, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(686, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync, __typeof__(&cudaMemcpyFromSymbolAsync)), "cudaMemcpyFromSymbolAsync");
 
@@ -7283,11 +8119,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(356, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(400, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(497, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(541, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(643, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(687, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync_ptsz, __typeof__(&cudaMemcpyFromSymbolAsync_ptsz)), "cudaMemcpyFromSymbolAsync_ptsz");
 
@@ -7308,11 +8144,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(357, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(401, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(498, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(542, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(644, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(688, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D, __typeof__(&cudaMemcpy3D)), "cudaMemcpy3D");
 
@@ -7333,11 +8169,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(358, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(402, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(499, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(543, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(645, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(689, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D_ptds, __typeof__(&cudaMemcpy3D_ptds)), "cudaMemcpy3D_ptds");
 
@@ -7358,11 +8194,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(359, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(403, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(500, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(544, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(646, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(690, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync, __typeof__(&cudaMemcpy3DAsync)), "cudaMemcpy3DAsync");
 
@@ -7383,11 +8219,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(360, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(404, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(501, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(545, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(647, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(691, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync_ptsz, __typeof__(&cudaMemcpy3DAsync_ptsz)), "cudaMemcpy3DAsync_ptsz");
 
@@ -7410,11 +8246,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(361, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(405, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w11_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(502, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(546, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w12_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(648, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(692, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w13_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeer, __typeof__(&cudaMemcpyPeer)), "cudaMemcpyPeer");
 
@@ -7437,11 +8273,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(362, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(406, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w11_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(503, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(547, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w12_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(649, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(693, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w13_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeerAsync, __typeof__(&cudaMemcpyPeerAsync)), "cudaMemcpyPeerAsync");
 
@@ -7462,11 +8298,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(363, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(407, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(504, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(548, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(650, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(694, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer, __typeof__(&cudaMemcpy3DPeer)), "cudaMemcpy3DPeer");
 
@@ -7487,11 +8323,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(364, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(408, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(505, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(549, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(651, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(695, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer_ptds, __typeof__(&cudaMemcpy3DPeer_ptds)), "cudaMemcpy3DPeer_ptds");
 
@@ -7512,11 +8348,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(365, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(409, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(506, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(550, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(652, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(696, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync, __typeof__(&cudaMemcpy3DPeerAsync)), "cudaMemcpy3DPeerAsync");
 
@@ -7537,11 +8373,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(366, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(410, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(507, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(551, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(653, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(697, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync_ptsz, __typeof__(&cudaMemcpy3DPeerAsync_ptsz)), "cudaMemcpy3DPeerAsync_ptsz");
 
@@ -7561,11 +8397,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(367, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(411, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset, cudaMemset, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(508, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(552, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset, cudaMemset, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(654, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(698, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset, cudaMemset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset, __typeof__(&cudaMemset)), "cudaMemset");
 
@@ -7585,11 +8421,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(368, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(412, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(509, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(553, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(655, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(699, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset_ptds, __typeof__(&cudaMemset_ptds)), "cudaMemset_ptds");
 
@@ -7609,11 +8445,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(369, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(413, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(510, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(554, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(656, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(700, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync, __typeof__(&cudaMemsetAsync)), "cudaMemsetAsync");
 
@@ -7633,11 +8469,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(370, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(414, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(511, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(555, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(657, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(701, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync_ptsz, __typeof__(&cudaMemsetAsync_ptsz)), "cudaMemsetAsync_ptsz");
 
@@ -7657,11 +8493,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(371, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(415, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(512, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(556, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(658, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(702, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D, __typeof__(&cudaMemset2D)), "cudaMemset2D");
 
@@ -7681,11 +8517,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(372, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(416, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(513, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(557, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(659, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(703, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D_ptds, __typeof__(&cudaMemset2D_ptds)), "cudaMemset2D_ptds");
 
@@ -7705,11 +8541,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(373, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(417, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(514, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(558, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(660, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(704, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync, __typeof__(&cudaMemset2DAsync)), "cudaMemset2DAsync");
 
@@ -7729,11 +8565,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(374, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(418, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(515, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(559, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(661, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(705, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync_ptsz, __typeof__(&cudaMemset2DAsync_ptsz)), "cudaMemset2DAsync_ptsz");
 
@@ -7753,11 +8589,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(375, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(419, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(516, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(560, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(662, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(706, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D, __typeof__(&cudaMemset3D)), "cudaMemset3D");
 
@@ -7777,11 +8613,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(376, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(420, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(517, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(561, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(663, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(707, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D_ptds, __typeof__(&cudaMemset3D_ptds)), "cudaMemset3D_ptds");
 
@@ -7801,11 +8637,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(377, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(421, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(518, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(562, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(664, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(708, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync, __typeof__(&cudaMemset3DAsync)), "cudaMemset3DAsync");
 
@@ -7825,11 +8661,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(378, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(422, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(519, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(563, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(665, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(709, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync_ptsz, __typeof__(&cudaMemset3DAsync_ptsz)), "cudaMemset3DAsync_ptsz");
 
@@ -7849,11 +8685,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(379, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(423, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(520, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(564, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(666, WEIR_BANK_RT13); }
+static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(710, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSynchronize, __typeof__(&cudaDeviceSynchronize)), "cudaDeviceSynchronize");
 
@@ -7873,9 +8709,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(380, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(424, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(521, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(565, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamSynchronize)(cudaStream_t stream);
@@ -7894,11 +8730,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(381, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(425, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(522, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(566, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(667, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(711, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize, __typeof__(&cudaStreamSynchronize)), "cudaStreamSynchronize");
 
@@ -7918,11 +8754,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(382, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(426, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(523, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(567, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(668, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(712, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize_ptsz, __typeof__(&cudaStreamSynchronize_ptsz)), "cudaStreamSynchronize_ptsz");
 
@@ -7942,11 +8778,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(383, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(427, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(524, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(568, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(669, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(713, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery, __typeof__(&cudaStreamQuery)), "cudaStreamQuery");
 
@@ -7966,11 +8802,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(384, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(428, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(525, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(569, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(670, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(714, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery_ptsz, __typeof__(&cudaStreamQuery_ptsz)), "cudaStreamQuery_ptsz");
 
@@ -7990,11 +8826,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(385, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(429, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(526, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(570, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(671, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(715, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent, __typeof__(&cudaStreamWaitEvent)), "cudaStreamWaitEvent");
 
@@ -8014,11 +8850,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(386, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(430, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(527, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(571, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(672, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(716, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent_ptsz, __typeof__(&cudaStreamWaitEvent_ptsz)), "cudaStreamWaitEvent_ptsz");
 
@@ -8038,11 +8874,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(387, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(431, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(528, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(572, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(673, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(717, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventSynchronize, __typeof__(&cudaEventSynchronize)), "cudaEventSynchronize");
 
@@ -8062,11 +8898,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(388, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(432, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(529, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(573, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(674, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(718, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventQuery, __typeof__(&cudaEventQuery)), "cudaEventQuery");
 
@@ -8086,11 +8922,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(389, WEIR_BANK_RT11, pStream); }
+static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(433, WEIR_BANK_RT11, pStream); }
 WEIR_EXPORT(w11_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(530, WEIR_BANK_RT12, pStream); }
+static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(574, WEIR_BANK_RT12, pStream); }
 WEIR_EXPORT(w12_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(675, WEIR_BANK_RT13, pStream); }
+static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(719, WEIR_BANK_RT13, pStream); }
 WEIR_EXPORT(w13_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreate, __typeof__(&cudaStreamCreate)), "cudaStreamCreate");
 
@@ -8110,11 +8946,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(390, WEIR_BANK_RT11, pStream, flags); }
+static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(434, WEIR_BANK_RT11, pStream, flags); }
 WEIR_EXPORT(w11_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(531, WEIR_BANK_RT12, pStream, flags); }
+static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(575, WEIR_BANK_RT12, pStream, flags); }
 WEIR_EXPORT(w12_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(676, WEIR_BANK_RT13, pStream, flags); }
+static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(720, WEIR_BANK_RT13, pStream, flags); }
 WEIR_EXPORT(w13_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithFlags, __typeof__(&cudaStreamCreateWithFlags)), "cudaStreamCreateWithFlags");
 
@@ -8134,11 +8970,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(391, WEIR_BANK_RT11, pStream, flags, priority); }
+static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(435, WEIR_BANK_RT11, pStream, flags, priority); }
 WEIR_EXPORT(w11_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(532, WEIR_BANK_RT12, pStream, flags, priority); }
+static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(576, WEIR_BANK_RT12, pStream, flags, priority); }
 WEIR_EXPORT(w12_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(677, WEIR_BANK_RT13, pStream, flags, priority); }
+static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(721, WEIR_BANK_RT13, pStream, flags, priority); }
 WEIR_EXPORT(w13_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithPriority, __typeof__(&cudaStreamCreateWithPriority)), "cudaStreamCreateWithPriority");
 
@@ -8158,21 +8994,21 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(392, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(436, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(533, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(577, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(678, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(722, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamDestroy, __typeof__(&cudaStreamDestroy)), "cudaStreamDestroy");
 
 typedef cudaError_t (*fn_cudaStreamAddCallback)(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags);
-static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback(uint32_t row, int bank, cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback(uint32_t row, int bank, const void *site, cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
   fn_cudaStreamAddCallback real = (fn_cudaStreamAddCallback)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 374, WEIR_EVF_RUNTIME, bank)) return real(stream, callback, userData, flags);
+  if (!call_enter_from(c, 374, WEIR_EVF_RUNTIME, bank, site)) return real(stream, callback, userData, flags);
   call_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8182,21 +9018,21 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(393, WEIR_BANK_RT11, stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(437, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(534, WEIR_BANK_RT12, stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(578, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(679, WEIR_BANK_RT13, stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(723, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback, __typeof__(&cudaStreamAddCallback)), "cudaStreamAddCallback");
 
 typedef cudaError_t (*fn_cudaStreamAddCallback_ptsz)(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags);
-static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback_ptsz(uint32_t row, int bank, cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback_ptsz(uint32_t row, int bank, const void *site, cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags)
 {
   fn_cudaStreamAddCallback_ptsz real = (fn_cudaStreamAddCallback_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 375, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, callback, userData, flags);
+  if (!call_enter_from(c, 375, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank, site)) return real(stream, callback, userData, flags);
   call_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8206,11 +9042,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(394, WEIR_BANK_RT11, stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(438, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(535, WEIR_BANK_RT12, stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(579, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(680, WEIR_BANK_RT13, stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(724, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback_ptsz, __typeof__(&cudaStreamAddCallback_ptsz)), "cudaStreamAddCallback_ptsz");
 
@@ -8236,11 +9072,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(395, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(439, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(536, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(580, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(681, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(725, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture, __typeof__(&cudaStreamBeginCapture)), "cudaStreamBeginCapture");
 
@@ -8266,11 +9102,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(396, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(440, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(537, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(581, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(682, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(726, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture_ptsz, __typeof__(&cudaStreamBeginCapture_ptsz)), "cudaStreamBeginCapture_ptsz");
 
@@ -8296,11 +9132,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(397, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(441, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(538, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(582, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(683, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(727, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph, __typeof__(&cudaStreamBeginCaptureToGraph)), "cudaStreamBeginCaptureToGraph");
 
@@ -8326,11 +9162,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(398, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(442, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(539, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(583, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(684, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(728, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph_ptsz, __typeof__(&cudaStreamBeginCaptureToGraph_ptsz)), "cudaStreamBeginCaptureToGraph_ptsz");
 
@@ -8356,11 +9192,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(399, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(443, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(540, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(584, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(685, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(729, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture, __typeof__(&cudaStreamEndCapture)), "cudaStreamEndCapture");
 
@@ -8386,11 +9222,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(400, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(444, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(541, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(585, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(686, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(730, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture_ptsz, __typeof__(&cudaStreamEndCapture_ptsz)), "cudaStreamEndCapture_ptsz");
 
@@ -8410,11 +9246,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(401, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(445, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(542, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(586, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(687, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(731, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreate, __typeof__(&cudaEventCreate)), "cudaEventCreate");
 
@@ -8434,11 +9270,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(402, WEIR_BANK_RT11, event, flags); }
+static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(446, WEIR_BANK_RT11, event, flags); }
 WEIR_EXPORT(w11_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(543, WEIR_BANK_RT12, event, flags); }
+static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(587, WEIR_BANK_RT12, event, flags); }
 WEIR_EXPORT(w12_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(688, WEIR_BANK_RT13, event, flags); }
+static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(732, WEIR_BANK_RT13, event, flags); }
 WEIR_EXPORT(w13_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreateWithFlags, __typeof__(&cudaEventCreateWithFlags)), "cudaEventCreateWithFlags");
 
@@ -8458,11 +9294,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(403, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(447, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(544, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(588, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(689, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(733, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventDestroy, __typeof__(&cudaEventDestroy)), "cudaEventDestroy");
 
@@ -8482,11 +9318,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(404, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(448, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(545, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(589, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(690, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(734, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord, __typeof__(&cudaEventRecord)), "cudaEventRecord");
 
@@ -8506,11 +9342,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(405, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(449, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(546, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(590, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(691, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(735, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord_ptsz, __typeof__(&cudaEventRecord_ptsz)), "cudaEventRecord_ptsz");
 
@@ -8530,11 +9366,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(406, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(450, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(547, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(591, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(692, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(736, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags, __typeof__(&cudaEventRecordWithFlags)), "cudaEventRecordWithFlags");
 
@@ -8554,11 +9390,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(407, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(451, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(548, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(592, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(693, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(737, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags_ptsz, __typeof__(&cudaEventRecordWithFlags_ptsz)), "cudaEventRecordWithFlags_ptsz");
 
@@ -8578,11 +9414,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(408, WEIR_BANK_RT11, ms, start, end); }
+static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(452, WEIR_BANK_RT11, ms, start, end); }
 WEIR_EXPORT(w11_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(549, WEIR_BANK_RT12, ms, start, end); }
+static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(593, WEIR_BANK_RT12, ms, start, end); }
 WEIR_EXPORT(w12_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(694, WEIR_BANK_RT13, ms, start, end); }
+static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(738, WEIR_BANK_RT13, ms, start, end); }
 WEIR_EXPORT(w13_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventElapsedTime, __typeof__(&cudaEventElapsedTime)), "cudaEventElapsedTime");
 
@@ -8602,11 +9438,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(409, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(453, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(550, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(594, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(695, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(739, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel, __typeof__(&cudaLaunchKernel)), "cudaLaunchKernel");
 
@@ -8626,11 +9462,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(410, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(454, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(551, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(595, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(696, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(740, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel_ptsz, __typeof__(&cudaLaunchKernel_ptsz)), "cudaLaunchKernel_ptsz");
 
@@ -8650,11 +9486,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(411, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(455, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(552, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(596, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(697, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(741, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel, __typeof__(&cudaLaunchCooperativeKernel)), "cudaLaunchCooperativeKernel");
 
@@ -8674,11 +9510,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(412, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(456, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(553, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(597, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(698, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(742, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel_ptsz, __typeof__(&cudaLaunchCooperativeKernel_ptsz)), "cudaLaunchCooperativeKernel_ptsz");
 
@@ -8698,11 +9534,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(413, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(457, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(554, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(598, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(699, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(743, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC, __typeof__(&cudaLaunchKernelExC)), "cudaLaunchKernelExC");
 
@@ -8722,21 +9558,21 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(414, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(458, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(555, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(599, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(700, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(744, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC_ptsz, __typeof__(&cudaLaunchKernelExC_ptsz)), "cudaLaunchKernelExC_ptsz");
 
 typedef cudaError_t (*fn_cudaLaunchHostFunc)(cudaStream_t stream, cudaHostFn_t fn, void *userData);
-static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc(uint32_t row, int bank, cudaStream_t stream, cudaHostFn_t fn, void *userData)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc(uint32_t row, int bank, const void *site, cudaStream_t stream, cudaHostFn_t fn, void *userData)
 {
   fn_cudaLaunchHostFunc real = (fn_cudaLaunchHostFunc)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 678, WEIR_EVF_RUNTIME, bank)) return real(stream, fn, userData);
+  if (!call_enter_from(c, 678, WEIR_EVF_RUNTIME, bank, site)) return real(stream, fn, userData);
   call_forward(c);
   cudaError_t r = real(stream, fn, userData);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8746,21 +9582,21 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(415, WEIR_BANK_RT11, stream, fn, userData); }
+static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(459, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(558, WEIR_BANK_RT12, stream, fn, userData); }
+static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(602, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(703, WEIR_BANK_RT13, stream, fn, userData); }
+static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(747, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc, __typeof__(&cudaLaunchHostFunc)), "cudaLaunchHostFunc");
 
 typedef cudaError_t (*fn_cudaLaunchHostFunc_ptsz)(cudaStream_t stream, cudaHostFn_t fn, void *userData);
-static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc_ptsz(uint32_t row, int bank, cudaStream_t stream, cudaHostFn_t fn, void *userData)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc_ptsz(uint32_t row, int bank, const void *site, cudaStream_t stream, cudaHostFn_t fn, void *userData)
 {
   fn_cudaLaunchHostFunc_ptsz real = (fn_cudaLaunchHostFunc_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 679, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, fn, userData);
+  if (!call_enter_from(c, 679, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank, site)) return real(stream, fn, userData);
   call_forward(c);
   cudaError_t r = real(stream, fn, userData);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8770,11 +9606,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(416, WEIR_BANK_RT11, stream, fn, userData); }
+static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(460, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(559, WEIR_BANK_RT12, stream, fn, userData); }
+static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(603, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(704, WEIR_BANK_RT13, stream, fn, userData); }
+static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(748, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc_ptsz, __typeof__(&cudaLaunchHostFunc_ptsz)), "cudaLaunchHostFunc_ptsz");
 
@@ -8785,11 +9621,11 @@ static inline __attribute__((always_inline)) void k___cudaRegisterFunction(uint3
   if (__builtin_expect(!real, 0)) return;
   handle___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
 }
-static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(417, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(461, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w11___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT11);
-static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(561, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(605, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w12___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT12);
-static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(706, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(750, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w13___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr);
@@ -8799,22 +9635,22 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetFuncBySymbol(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
 }
-static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(418, WEIR_BANK_RT11, functionPtr, symbolPtr); }
+static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(462, WEIR_BANK_RT11, functionPtr, symbolPtr); }
 WEIR_EXPORT(w11_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(564, WEIR_BANK_RT12, functionPtr, symbolPtr); }
+static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(608, WEIR_BANK_RT12, functionPtr, symbolPtr); }
 WEIR_EXPORT(w12_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(709, WEIR_BANK_RT13, functionPtr, symbolPtr); }
+static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(753, WEIR_BANK_RT13, functionPtr, symbolPtr); }
 WEIR_EXPORT(w13_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetFuncBySymbol, __typeof__(&cudaGetFuncBySymbol)), "cudaGetFuncBySymbol");
 
 typedef cudaError_t (*fn_cudaSetDevice)(int device);
-static inline __attribute__((always_inline)) cudaError_t k_cudaSetDevice(uint32_t row, int bank, int device)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDevice(uint32_t row, int bank, const void *site, int device)
 {
   fn_cudaSetDevice real = (fn_cudaSetDevice)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  if (!call_enter(c, 754, WEIR_EVF_RUNTIME, bank)) return real(device);
+  if (!call_enter_from(c, 754, WEIR_EVF_RUNTIME, bank, site)) return real(device);
   call_forward(c);
   cudaError_t r = real(device);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8824,22 +9660,22 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDevice(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(419, WEIR_BANK_RT11, device); }
+static WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(463, WEIR_BANK_RT11, __builtin_return_address(0), device); }
 WEIR_EXPORT(w11_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT11);
-static cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(565, WEIR_BANK_RT12, device); }
+static WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(609, WEIR_BANK_RT12, __builtin_return_address(0), device); }
 WEIR_EXPORT(w12_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT12);
-static cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(710, WEIR_BANK_RT13, device); }
+static WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(754, WEIR_BANK_RT13, __builtin_return_address(0), device); }
 WEIR_EXPORT(w13_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDevice, __typeof__(&cudaSetDevice)), "cudaSetDevice");
 
 typedef cudaError_t (*fn_cudaSetDeviceFlags)(unsigned int flags);
-static inline __attribute__((always_inline)) cudaError_t k_cudaSetDeviceFlags(uint32_t row, int bank, unsigned int flags)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDeviceFlags(uint32_t row, int bank, const void *site, unsigned int flags)
 {
   fn_cudaSetDeviceFlags real = (fn_cudaSetDeviceFlags)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  if (!call_enter(c, 755, WEIR_EVF_RUNTIME, bank)) return real(flags);
+  if (!call_enter_from(c, 755, WEIR_EVF_RUNTIME, bank, site)) return real(flags);
   call_forward(c);
   cudaError_t r = real(flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8849,22 +9685,22 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDeviceFlags(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(420, WEIR_BANK_RT11, flags); }
+static WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(464, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w11_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(566, WEIR_BANK_RT12, flags); }
+static WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(610, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w12_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(711, WEIR_BANK_RT13, flags); }
+static WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(755, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w13_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDeviceFlags, __typeof__(&cudaSetDeviceFlags)), "cudaSetDeviceFlags");
 
 typedef cudaError_t (*fn_cudaSetValidDevices)(int *device_arr, int len);
-static inline __attribute__((always_inline)) cudaError_t k_cudaSetValidDevices(uint32_t row, int bank, int *device_arr, int len)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetValidDevices(uint32_t row, int bank, const void *site, int *device_arr, int len)
 {
   fn_cudaSetValidDevices real = (fn_cudaSetValidDevices)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  if (!call_enter(c, 756, WEIR_EVF_RUNTIME, bank)) return real(device_arr, len);
+  if (!call_enter_from(c, 756, WEIR_EVF_RUNTIME, bank, site)) return real(device_arr, len);
   call_forward(c);
   cudaError_t r = real(device_arr, len);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8874,22 +9710,22 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetValidDevices(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(421, WEIR_BANK_RT11, device_arr, len); }
+static WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(465, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w11_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT11);
-static cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(567, WEIR_BANK_RT12, device_arr, len); }
+static WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(611, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w12_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT12);
-static cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(712, WEIR_BANK_RT13, device_arr, len); }
+static WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(756, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w13_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetValidDevices, __typeof__(&cudaSetValidDevices)), "cudaSetValidDevices");
 
 typedef cudaError_t (*fn_cudaInitDevice)(int device, unsigned int deviceFlags, unsigned int flags);
-static inline __attribute__((always_inline)) cudaError_t k_cudaInitDevice(uint32_t row, int bank, int device, unsigned int deviceFlags, unsigned int flags)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaInitDevice(uint32_t row, int bank, const void *site, int device, unsigned int deviceFlags, unsigned int flags)
 {
   fn_cudaInitDevice real = (fn_cudaInitDevice)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  if (!call_enter(c, 753, WEIR_EVF_RUNTIME, bank)) return real(device, deviceFlags, flags);
+  if (!call_enter_from(c, 753, WEIR_EVF_RUNTIME, bank, site)) return real(device, deviceFlags, flags);
   call_forward(c);
   cudaError_t r = real(device, deviceFlags, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8899,22 +9735,22 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaInitDevice(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(422, WEIR_BANK_RT11, device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(466, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w11_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT11);
-static cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(568, WEIR_BANK_RT12, device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(612, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w12_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT12);
-static cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(713, WEIR_BANK_RT13, device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(757, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w13_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaInitDevice, __typeof__(&cudaInitDevice)), "cudaInitDevice");
 
 typedef cudaError_t (*fn_cudaCtxResetPersistingL2Cache)(void);
-static inline __attribute__((always_inline)) cudaError_t k_cudaCtxResetPersistingL2Cache(uint32_t row, int bank)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaCtxResetPersistingL2Cache(uint32_t row, int bank, const void *site)
 {
   fn_cudaCtxResetPersistingL2Cache real = (fn_cudaCtxResetPersistingL2Cache)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  if (!call_enter(c, 750, WEIR_EVF_RUNTIME, bank)) return real();
+  if (!call_enter_from(c, 750, WEIR_EVF_RUNTIME, bank, site)) return real();
   call_forward(c);
   cudaError_t r = real();
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8924,22 +9760,22 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaCtxResetPersistin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(423, WEIR_BANK_RT11); }
+static WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(467, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT11);
-static cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(569, WEIR_BANK_RT12); }
+static WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(613, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT12);
-static cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(714, WEIR_BANK_RT13); }
+static WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(758, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaCtxResetPersistingL2Cache, __typeof__(&cudaCtxResetPersistingL2Cache)), "cudaCtxResetPersistingL2Cache");
 
 typedef cudaError_t (*fn_cudaDeviceEnablePeerAccess)(int peerDevice, unsigned int flags);
-static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceEnablePeerAccess(uint32_t row, int bank, int peerDevice, unsigned int flags)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAccess(uint32_t row, int bank, const void *site, int peerDevice, unsigned int flags)
 {
   fn_cudaDeviceEnablePeerAccess real = (fn_cudaDeviceEnablePeerAccess)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  if (!call_enter(c, 698, WEIR_EVF_RUNTIME, bank)) return real(peerDevice, flags);
+  if (!call_enter_from(c, 698, WEIR_EVF_RUNTIME, bank, site)) return real(peerDevice, flags);
   call_forward(c);
   cudaError_t r = real(peerDevice, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8949,22 +9785,22 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceEnablePeerA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(424, WEIR_BANK_RT11, peerDevice, flags); }
+static WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(468, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w11_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(570, WEIR_BANK_RT12, peerDevice, flags); }
+static WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(614, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w12_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(715, WEIR_BANK_RT13, peerDevice, flags); }
+static WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(759, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w13_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceEnablePeerAccess, __typeof__(&cudaDeviceEnablePeerAccess)), "cudaDeviceEnablePeerAccess");
 
 typedef cudaError_t (*fn_cudaDeviceDisablePeerAccess)(int peerDevice);
-static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceDisablePeerAccess(uint32_t row, int bank, int peerDevice)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceDisablePeerAccess(uint32_t row, int bank, const void *site, int peerDevice)
 {
   fn_cudaDeviceDisablePeerAccess real = (fn_cudaDeviceDisablePeerAccess)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  if (!call_enter(c, 697, WEIR_EVF_RUNTIME, bank)) return real(peerDevice);
+  if (!call_enter_from(c, 697, WEIR_EVF_RUNTIME, bank, site)) return real(peerDevice);
   call_forward(c);
   cudaError_t r = real(peerDevice);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8974,22 +9810,22 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceDisablePeer
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(425, WEIR_BANK_RT11, peerDevice); }
+static WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(469, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w11_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(571, WEIR_BANK_RT12, peerDevice); }
+static WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(615, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w12_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(716, WEIR_BANK_RT13, peerDevice); }
+static WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(760, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w13_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceDisablePeerAccess, __typeof__(&cudaDeviceDisablePeerAccess)), "cudaDeviceDisablePeerAccess");
 
 typedef cudaError_t (*fn_cudaDeviceReset)(void);
-static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceReset(uint32_t row, int bank)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceReset(uint32_t row, int bank, const void *site)
 {
   fn_cudaDeviceReset real = (fn_cudaDeviceReset)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  if (!call_enter(c, 751, WEIR_EVF_RUNTIME, bank)) return real();
+  if (!call_enter_from(c, 751, WEIR_EVF_RUNTIME, bank, site)) return real();
   extract_reset_current_before(c);
   call_forward(c);
   cudaError_t r = real();
@@ -9000,22 +9836,22 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceReset(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(426, WEIR_BANK_RT11); }
+static WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(470, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(572, WEIR_BANK_RT12); }
+static WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(616, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(717, WEIR_BANK_RT13); }
+static WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(761, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceReset, __typeof__(&cudaDeviceReset)), "cudaDeviceReset");
 
 typedef cudaError_t (*fn_cudaThreadExit_1112)(void);
-static inline __attribute__((always_inline)) cudaError_t k_cudaThreadExit_1112(uint32_t row, int bank)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaThreadExit_1112(uint32_t row, int bank, const void *site)
 {
   fn_cudaThreadExit_1112 real = (fn_cudaThreadExit_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  if (!call_enter(c, 1061, WEIR_EVF_RUNTIME, bank)) return real();
+  if (!call_enter_from(c, 1061, WEIR_EVF_RUNTIME, bank, site)) return real();
   extract_reset_current_before(c);
   call_forward(c);
   cudaError_t r = real();
@@ -9026,9 +9862,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadExit_1112(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(427, WEIR_BANK_RT11); }
+static WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(471, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT11);
-static cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(573, WEIR_BANK_RT12); }
+static WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(617, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -9038,11 +9874,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(428, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(472, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(574, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(618, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(718, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(762, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint_ptsz)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -9052,20 +9888,20 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(429, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(473, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(575, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(619, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(719, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(763, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_v2_12(uint32_t row, int bank, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2_12(uint32_t row, int bank, const void *site, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
   fn_cudaMemPrefetchAsync_v2_12 real = (fn_cudaMemPrefetchAsync_v2_12)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 1057, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
+  if (!call_enter_from(c, 1057, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, location, flags, stream);
   call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9075,16 +9911,16 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   call_leave(c);
   return r;
 }
-static cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(456, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(500, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_ptsz_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_v2_ptsz_12(uint32_t row, int bank, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2_ptsz_12(uint32_t row, int bank, const void *site, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
   fn_cudaMemPrefetchAsync_v2_ptsz_12 real = (fn_cudaMemPrefetchAsync_v2_ptsz_12)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 1058, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
+  if (!call_enter_from(c, 1058, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, location, flags, stream);
   call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9094,16 +9930,16 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   call_leave(c);
   return r;
 }
-static cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(457, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(501, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_v2_12)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_v2_12(uint32_t row, int bank, const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_v2_12(uint32_t row, int bank, const void *site, const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location)
 {
   fn_cudaMemAdvise_v2_12 real = (fn_cudaMemAdvise_v2_12)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 1059, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
+  if (!call_enter_from(c, 1059, WEIR_EVF_RUNTIME, bank, site)) return real(devPtr, count, advice, location);
   call_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9113,7 +9949,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_v2_12(u
   call_leave(c);
   return r;
 }
-static cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(459, WEIR_BANK_RT12, devPtr, count, advice, location); }
+static WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(503, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w12_cudaMemAdvise_v2, cudaMemAdvise_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -9132,9 +9968,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   call_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(556, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(600, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(701, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(745, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_ptsz_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -9153,18 +9989,18 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(557, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(601, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(702, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(746, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaLibraryGetKernel_1213)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
-static inline __attribute__((always_inline)) cudaError_t k_cudaLibraryGetKernel_1213(uint32_t row, int bank, cudaKernel_t *pKernel, cudaLibrary_t library, const char *name)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLibraryGetKernel_1213(uint32_t row, int bank, const void *site, cudaKernel_t *pKernel, cudaLibrary_t library, const char *name)
 {
   fn_cudaLibraryGetKernel_1213 real = (fn_cudaLibraryGetKernel_1213)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 882, WEIR_EVF_RUNTIME, bank)) return real(pKernel, library, name);
+  if (!call_enter_from(c, 882, WEIR_EVF_RUNTIME, bank, site)) return real(pKernel, library, name);
   call_forward(c);
   cudaError_t r = real(pKernel, library, name);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9174,9 +10010,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLibraryGetKernel_
   call_leave(c);
   return r;
 }
-static cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(560, WEIR_BANK_RT12, pKernel, library, name); }
+static WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(604, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w12_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(705, WEIR_BANK_RT13, pKernel, library, name); }
+static WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(749, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w13_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLibraryGetKernel, __typeof__(&cudaLibraryGetKernel)), "cudaLibraryGetKernel");
 
@@ -9187,9 +10023,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaGetKernel_1213(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle___cudaGetKernel(bank, false, real, kernel, stub);
 }
-static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(562, WEIR_BANK_RT12, kernel, stub); }
+static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(606, WEIR_BANK_RT12, kernel, stub); }
 WEIR_EXPORT(w12___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(707, WEIR_BANK_RT13, kernel, stub); }
+static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(751, WEIR_BANK_RT13, kernel, stub); }
 WEIR_EXPORT(w13___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetKernel_1213)(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
@@ -9199,9 +10035,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetKernel_1213(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
 }
-static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(563, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
+static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(607, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w12_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(708, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
+static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(752, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w13_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetKernel, __typeof__(&cudaGetKernel)), "cudaGetKernel");
 
@@ -9212,9 +10048,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(576, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(620, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(720, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(764, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion, __typeof__(&cudaGetDriverEntryPointByVersion)), "cudaGetDriverEntryPointByVersion");
 
@@ -9225,19 +10061,19 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(577, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(621, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(721, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(765, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(&cudaGetDriverEntryPointByVersion_ptsz)), "cudaGetDriverEntryPointByVersion_ptsz");
 
 typedef cudaError_t (*fn_cudaMemSetMemPool_13)(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemSetMemPool_13(uint32_t row, int bank, struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemSetMemPool_13(uint32_t row, int bank, const void *site, struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool)
 {
   fn_cudaMemSetMemPool_13 real = (fn_cudaMemSetMemPool_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 93, WEIR_EVF_RUNTIME, bank)) return real(location, type, memPool);
+  if (!call_enter_from(c, 93, WEIR_EVF_RUNTIME, bank, site)) return real(location, type, memPool);
   call_forward(c);
   cudaError_t r = real(location, type, memPool);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9247,17 +10083,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemSetMemPool_13(
   call_leave(c);
   return r;
 }
-static cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(592, WEIR_BANK_RT13, location, type, memPool); }
+static WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(636, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
 WEIR_EXPORT(w13_cudaMemSetMemPool, cudaMemSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemSetMemPool, __typeof__(&cudaMemSetMemPool)), "cudaMemSetMemPool");
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_13)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_13(uint32_t row, int bank, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_13(uint32_t row, int bank, const void *site, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
   fn_cudaMemPrefetchAsync_13 real = (fn_cudaMemPrefetchAsync_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
+  if (!call_enter_from(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, location, flags, stream);
   call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9267,17 +10103,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   call_leave(c);
   return r;
 }
-static cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(603, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(647, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync, __typeof__(&cudaMemPrefetchAsync)), "cudaMemPrefetchAsync");
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_13)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_ptsz_13(uint32_t row, int bank, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_ptsz_13(uint32_t row, int bank, const void *site, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
 {
   fn_cudaMemPrefetchAsync_ptsz_13 real = (fn_cudaMemPrefetchAsync_ptsz_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
+  if (!call_enter_from(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, location, flags, stream);
   call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9287,17 +10123,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   call_leave(c);
   return r;
 }
-static cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(604, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(648, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync_ptsz, __typeof__(&cudaMemPrefetchAsync_ptsz)), "cudaMemPrefetchAsync_ptsz");
 
 typedef cudaError_t (*fn_cudaMemAdvise_13)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
-static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_13(uint32_t row, int bank, const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location)
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_13(uint32_t row, int bank, const void *site, const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location)
 {
   fn_cudaMemAdvise_13 real = (fn_cudaMemAdvise_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
+  if (!call_enter_from(c, 41, WEIR_EVF_RUNTIME, bank, site)) return real(devPtr, count, advice, location);
   call_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9307,7 +10143,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_13(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(605, WEIR_BANK_RT13, devPtr, count, advice, location); }
+static WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(649, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
@@ -9561,493 +10397,537 @@ const hook_row hook_rows[] = {
   {"cuGraphInstantiateWithFlags", FN(w_cuGraphInstantiateWithFlags), &hook_originals[245], 604, 0},
   {"cuGraphInstantiateWithParams", FN(w_cuGraphInstantiateWithParams), &hook_originals[246], 605, 0},
   {"cuGraphInstantiateWithParams_ptsz", FN(w_cuGraphInstantiateWithParams_ptsz), &hook_originals[247], 606, 0},
-  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &hook_originals[248], 926, 0},
-  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &hook_originals[249], 909, 0},
-  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &hook_originals[250], 907, 0},
-  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &hook_originals[251], 901, 0},
-  {"cuInit", FN(w_cuInit), &hook_originals[252], 802, 0},
-  {"cuCtxCreate", FN(w_cuCtxCreate), &hook_originals[253], 758, 0},
-  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &hook_originals[254], 759, 0},
-  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &hook_originals[255], 760, 0},
-  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &hook_originals[256], 761, 0},
-  {"cuCtxAttach", FN(w_cuCtxAttach), &hook_originals[257], 757, 0},
-  {"cuCtxDetach", FN(w_cuCtxDetach), &hook_originals[258], 764, 0},
-  {"cuCtxDestroy", FN(w_cuCtxDestroy), &hook_originals[259], 762, 0},
-  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &hook_originals[260], 763, 0},
-  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &hook_originals[261], 780, 0},
-  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &hook_originals[262], 781, 0},
-  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &hook_originals[263], 778, 0},
-  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &hook_originals[264], 779, 0},
-  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &hook_originals[265], 784, 0},
-  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &hook_originals[266], 785, 0},
-  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &hook_originals[267], 786, 0},
-  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &hook_originals[268], 783, 0},
-  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &hook_originals[269], 787, 0},
-  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &hook_originals[270], 782, 0},
-  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &hook_originals[271], 765, 0},
-  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &hook_originals[272], 702, 0},
-  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &hook_originals[273], 701, 0},
-  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &hook_originals[274], 341, 0},
-  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &hook_originals[275], 344, 0},
-  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &hook_originals[276], 793, 0},
-  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &hook_originals[277], 789, 0},
-  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &hook_originals[278], 790, 0},
-  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &hook_originals[279], 791, 0},
-  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &hook_originals[280], 792, 0},
-  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &hook_originals[281], 794, 0},
-  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[282], 795, 0},
-  {"cuGetProcAddress", FN(w_cuGetProcAddress), &hook_originals[283], 809, 0},
-  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &hook_originals[284], 810, 0},
-  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &hook_originals[285], 327, 0},
-  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &hook_originals[286], 325, 0},
-  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &hook_originals[287], 328, 0},
-  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &hook_originals[288], 329, 0},
-  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &hook_originals[289], 330, 0},
-  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &hook_originals[290], 124, 0},
-  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &hook_originals[291], 146, 0},
-  {"cudaMalloc", FN(w11_cudaMalloc), &hook_originals[292], 4, 1},
-  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &hook_originals[293], 9, 1},
-  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &hook_originals[294], 5, 1},
-  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &hook_originals[295], 40, 1},
-  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &hook_originals[296], 76, 1},
-  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &hook_originals[297], 77, 1},
-  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &hook_originals[298], 78, 1},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[299], 79, 1},
-  {"cudaFree", FN(w11_cudaFree), &hook_originals[300], 1, 1},
-  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &hook_originals[301], 74, 1},
-  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &hook_originals[302], 75, 1},
-  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &hook_originals[303], 92, 1},
-  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &hook_originals[304], 83, 1},
-  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &hook_originals[305], 73, 1},
-  {"cudaMallocArray", FN(w11_cudaMallocArray), &hook_originals[306], 7, 1},
-  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &hook_originals[307], 6, 1},
-  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &hook_originals[308], 8, 1},
-  {"cudaFreeArray", FN(w11_cudaFreeArray), &hook_originals[309], 2, 1},
-  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &hook_originals[310], 3, 1},
-  {"cudaMallocHost", FN(w11_cudaMallocHost), &hook_originals[311], 29, 1},
-  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &hook_originals[312], 24, 1},
-  {"cudaFreeHost", FN(w11_cudaFreeHost), &hook_originals[313], 23, 1},
-  {"cudaHostRegister", FN(w11_cudaHostRegister), &hook_originals[314], 27, 1},
-  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &hook_originals[315], 28, 1},
-  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &hook_originals[316], 46, 1},
-  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &hook_originals[317], 47, 1},
-  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &hook_originals[318], 41, 1},
-  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &hook_originals[319], 52, 1},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[320], 53, 1},
-  {"cudaMemcpy", FN(w11_cudaMemcpy), &hook_originals[321], 150, 1},
-  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &hook_originals[322], 151, 1},
-  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &hook_originals[323], 178, 1},
-  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &hook_originals[324], 179, 1},
-  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &hook_originals[325], 152, 1},
-  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &hook_originals[326], 153, 1},
-  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &hook_originals[327], 156, 1},
-  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &hook_originals[328], 157, 1},
-  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &hook_originals[329], 192, 1},
-  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &hook_originals[330], 193, 1},
-  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &hook_originals[331], 194, 1},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[332], 195, 1},
-  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &hook_originals[333], 182, 1},
-  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &hook_originals[334], 183, 1},
-  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &hook_originals[335], 184, 1},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[336], 185, 1},
-  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &hook_originals[337], 176, 1},
-  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &hook_originals[338], 177, 1},
-  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &hook_originals[339], 162, 1},
-  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &hook_originals[340], 163, 1},
-  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &hook_originals[341], 164, 1},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[342], 165, 1},
-  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &hook_originals[343], 158, 1},
-  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &hook_originals[344], 159, 1},
-  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &hook_originals[345], 160, 1},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[346], 161, 1},
-  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &hook_originals[347], 154, 1},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[348], 155, 1},
-  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &hook_originals[349], 196, 1},
-  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &hook_originals[350], 197, 1},
-  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &hook_originals[351], 198, 1},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[352], 199, 1},
-  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &hook_originals[353], 186, 1},
-  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &hook_originals[354], 187, 1},
-  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &hook_originals[355], 188, 1},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[356], 189, 1},
-  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &hook_originals[357], 166, 1},
-  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &hook_originals[358], 167, 1},
-  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &hook_originals[359], 168, 1},
-  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &hook_originals[360], 169, 1},
-  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &hook_originals[361], 190, 1},
-  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &hook_originals[362], 191, 1},
-  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &hook_originals[363], 172, 1},
-  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &hook_originals[364], 173, 1},
-  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &hook_originals[365], 174, 1},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[366], 175, 1},
-  {"cudaMemset", FN(w11_cudaMemset), &hook_originals[367], 276, 1},
-  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &hook_originals[368], 277, 1},
-  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &hook_originals[369], 286, 1},
-  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &hook_originals[370], 287, 1},
-  {"cudaMemset2D", FN(w11_cudaMemset2D), &hook_originals[371], 278, 1},
-  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &hook_originals[372], 279, 1},
-  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &hook_originals[373], 280, 1},
-  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &hook_originals[374], 281, 1},
-  {"cudaMemset3D", FN(w11_cudaMemset3D), &hook_originals[375], 282, 1},
-  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &hook_originals[376], 283, 1},
-  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &hook_originals[377], 284, 1},
-  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &hook_originals[378], 285, 1},
-  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &hook_originals[379], 332, 1},
-  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &hook_originals[380], 1060, 1},
-  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &hook_originals[381], 337, 1},
-  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &hook_originals[382], 338, 1},
-  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &hook_originals[383], 335, 1},
-  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &hook_originals[384], 336, 1},
-  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &hook_originals[385], 339, 1},
-  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &hook_originals[386], 340, 1},
-  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &hook_originals[387], 334, 1},
-  {"cudaEventQuery", FN(w11_cudaEventQuery), &hook_originals[388], 333, 1},
-  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &hook_originals[389], 378, 1},
-  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &hook_originals[390], 379, 1},
-  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &hook_originals[391], 380, 1},
-  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &hook_originals[392], 381, 1},
-  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &hook_originals[393], 374, 1},
-  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &hook_originals[394], 375, 1},
-  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &hook_originals[395], 526, 1},
-  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &hook_originals[396], 527, 1},
-  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &hook_originals[397], 528, 1},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[398], 529, 1},
-  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &hook_originals[399], 530, 1},
-  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &hook_originals[400], 531, 1},
-  {"cudaEventCreate", FN(w11_cudaEventCreate), &hook_originals[401], 420, 1},
-  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &hook_originals[402], 422, 1},
-  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &hook_originals[403], 423, 1},
-  {"cudaEventRecord", FN(w11_cudaEventRecord), &hook_originals[404], 425, 1},
-  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &hook_originals[405], 426, 1},
-  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &hook_originals[406], 427, 1},
-  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &hook_originals[407], 428, 1},
-  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &hook_originals[408], 424, 1},
-  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &hook_originals[409], 680, 1},
-  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &hook_originals[410], 681, 1},
-  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &hook_originals[411], 676, 1},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[412], 677, 1},
-  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &hook_originals[413], 682, 1},
-  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &hook_originals[414], 683, 1},
-  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &hook_originals[415], 678, 1},
-  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &hook_originals[416], 679, 1},
-  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &hook_originals[417], 670, 1},
-  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &hook_originals[418], 978, 1},
-  {"cudaSetDevice", FN(w11_cudaSetDevice), &hook_originals[419], 754, 1},
-  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &hook_originals[420], 755, 1},
-  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &hook_originals[421], 756, 1},
-  {"cudaInitDevice", FN(w11_cudaInitDevice), &hook_originals[422], 753, 1},
-  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &hook_originals[423], 750, 1},
-  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &hook_originals[424], 698, 1},
-  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &hook_originals[425], 697, 1},
-  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &hook_originals[426], 751, 1},
-  {"cudaThreadExit", FN(w11_cudaThreadExit), &hook_originals[427], 1061, 1},
-  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &hook_originals[428], 803, 1},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[429], 804, 1},
-  {"cudaMalloc", FN(w12_cudaMalloc), &hook_originals[430], 4, 2},
-  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &hook_originals[431], 9, 2},
-  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &hook_originals[432], 5, 2},
-  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &hook_originals[433], 40, 2},
-  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &hook_originals[434], 76, 2},
-  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &hook_originals[435], 77, 2},
-  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &hook_originals[436], 78, 2},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[437], 79, 2},
-  {"cudaFree", FN(w12_cudaFree), &hook_originals[438], 1, 2},
-  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &hook_originals[439], 74, 2},
-  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &hook_originals[440], 75, 2},
-  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &hook_originals[441], 92, 2},
-  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &hook_originals[442], 83, 2},
-  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &hook_originals[443], 73, 2},
-  {"cudaMallocArray", FN(w12_cudaMallocArray), &hook_originals[444], 7, 2},
-  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &hook_originals[445], 6, 2},
-  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &hook_originals[446], 8, 2},
-  {"cudaFreeArray", FN(w12_cudaFreeArray), &hook_originals[447], 2, 2},
-  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &hook_originals[448], 3, 2},
-  {"cudaMallocHost", FN(w12_cudaMallocHost), &hook_originals[449], 29, 2},
-  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &hook_originals[450], 24, 2},
-  {"cudaFreeHost", FN(w12_cudaFreeHost), &hook_originals[451], 23, 2},
-  {"cudaHostRegister", FN(w12_cudaHostRegister), &hook_originals[452], 27, 2},
-  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &hook_originals[453], 28, 2},
-  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &hook_originals[454], 46, 2},
-  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &hook_originals[455], 47, 2},
-  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &hook_originals[456], 1057, 2},
-  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[457], 1058, 2},
-  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &hook_originals[458], 41, 2},
-  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &hook_originals[459], 1059, 2},
-  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &hook_originals[460], 52, 2},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[461], 53, 2},
-  {"cudaMemcpy", FN(w12_cudaMemcpy), &hook_originals[462], 150, 2},
-  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &hook_originals[463], 151, 2},
-  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &hook_originals[464], 178, 2},
-  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &hook_originals[465], 179, 2},
-  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &hook_originals[466], 152, 2},
-  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &hook_originals[467], 153, 2},
-  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &hook_originals[468], 156, 2},
-  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &hook_originals[469], 157, 2},
-  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &hook_originals[470], 192, 2},
-  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &hook_originals[471], 193, 2},
-  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &hook_originals[472], 194, 2},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[473], 195, 2},
-  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &hook_originals[474], 182, 2},
-  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &hook_originals[475], 183, 2},
-  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &hook_originals[476], 184, 2},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[477], 185, 2},
-  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &hook_originals[478], 176, 2},
-  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &hook_originals[479], 177, 2},
-  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &hook_originals[480], 162, 2},
-  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &hook_originals[481], 163, 2},
-  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &hook_originals[482], 164, 2},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[483], 165, 2},
-  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &hook_originals[484], 158, 2},
-  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &hook_originals[485], 159, 2},
-  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &hook_originals[486], 160, 2},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[487], 161, 2},
-  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &hook_originals[488], 154, 2},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[489], 155, 2},
-  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &hook_originals[490], 196, 2},
-  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &hook_originals[491], 197, 2},
-  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &hook_originals[492], 198, 2},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[493], 199, 2},
-  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &hook_originals[494], 186, 2},
-  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &hook_originals[495], 187, 2},
-  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &hook_originals[496], 188, 2},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[497], 189, 2},
-  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &hook_originals[498], 166, 2},
-  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &hook_originals[499], 167, 2},
-  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &hook_originals[500], 168, 2},
-  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &hook_originals[501], 169, 2},
-  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &hook_originals[502], 190, 2},
-  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &hook_originals[503], 191, 2},
-  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &hook_originals[504], 172, 2},
-  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &hook_originals[505], 173, 2},
-  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &hook_originals[506], 174, 2},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[507], 175, 2},
-  {"cudaMemset", FN(w12_cudaMemset), &hook_originals[508], 276, 2},
-  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &hook_originals[509], 277, 2},
-  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &hook_originals[510], 286, 2},
-  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &hook_originals[511], 287, 2},
-  {"cudaMemset2D", FN(w12_cudaMemset2D), &hook_originals[512], 278, 2},
-  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &hook_originals[513], 279, 2},
-  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &hook_originals[514], 280, 2},
-  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &hook_originals[515], 281, 2},
-  {"cudaMemset3D", FN(w12_cudaMemset3D), &hook_originals[516], 282, 2},
-  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &hook_originals[517], 283, 2},
-  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &hook_originals[518], 284, 2},
-  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &hook_originals[519], 285, 2},
-  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &hook_originals[520], 332, 2},
-  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &hook_originals[521], 1060, 2},
-  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &hook_originals[522], 337, 2},
-  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &hook_originals[523], 338, 2},
-  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &hook_originals[524], 335, 2},
-  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &hook_originals[525], 336, 2},
-  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &hook_originals[526], 339, 2},
-  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &hook_originals[527], 340, 2},
-  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &hook_originals[528], 334, 2},
-  {"cudaEventQuery", FN(w12_cudaEventQuery), &hook_originals[529], 333, 2},
-  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &hook_originals[530], 378, 2},
-  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &hook_originals[531], 379, 2},
-  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &hook_originals[532], 380, 2},
-  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &hook_originals[533], 381, 2},
-  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &hook_originals[534], 374, 2},
-  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &hook_originals[535], 375, 2},
-  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &hook_originals[536], 526, 2},
-  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &hook_originals[537], 527, 2},
-  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &hook_originals[538], 528, 2},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[539], 529, 2},
-  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &hook_originals[540], 530, 2},
-  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &hook_originals[541], 531, 2},
-  {"cudaEventCreate", FN(w12_cudaEventCreate), &hook_originals[542], 420, 2},
-  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &hook_originals[543], 422, 2},
-  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &hook_originals[544], 423, 2},
-  {"cudaEventRecord", FN(w12_cudaEventRecord), &hook_originals[545], 425, 2},
-  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &hook_originals[546], 426, 2},
-  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &hook_originals[547], 427, 2},
-  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &hook_originals[548], 428, 2},
-  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &hook_originals[549], 424, 2},
-  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &hook_originals[550], 680, 2},
-  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &hook_originals[551], 681, 2},
-  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &hook_originals[552], 676, 2},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[553], 677, 2},
-  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &hook_originals[554], 682, 2},
-  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &hook_originals[555], 683, 2},
-  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &hook_originals[556], 664, 2},
-  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &hook_originals[557], 665, 2},
-  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &hook_originals[558], 678, 2},
-  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &hook_originals[559], 679, 2},
-  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &hook_originals[560], 882, 2},
-  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &hook_originals[561], 670, 2},
-  {"__cudaGetKernel", FN(w12___cudaGetKernel), &hook_originals[562], 661, 2},
-  {"cudaGetKernel", FN(w12_cudaGetKernel), &hook_originals[563], 979, 2},
-  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &hook_originals[564], 978, 2},
-  {"cudaSetDevice", FN(w12_cudaSetDevice), &hook_originals[565], 754, 2},
-  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &hook_originals[566], 755, 2},
-  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &hook_originals[567], 756, 2},
-  {"cudaInitDevice", FN(w12_cudaInitDevice), &hook_originals[568], 753, 2},
-  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &hook_originals[569], 750, 2},
-  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &hook_originals[570], 698, 2},
-  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &hook_originals[571], 697, 2},
-  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &hook_originals[572], 751, 2},
-  {"cudaThreadExit", FN(w12_cudaThreadExit), &hook_originals[573], 1061, 2},
-  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &hook_originals[574], 803, 2},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[575], 804, 2},
-  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &hook_originals[576], 805, 2},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[577], 806, 2},
-  {"cudaMalloc", FN(w13_cudaMalloc), &hook_originals[578], 4, 3},
-  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &hook_originals[579], 9, 3},
-  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &hook_originals[580], 5, 3},
-  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &hook_originals[581], 40, 3},
-  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &hook_originals[582], 76, 3},
-  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &hook_originals[583], 77, 3},
-  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &hook_originals[584], 78, 3},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[585], 79, 3},
-  {"cudaFree", FN(w13_cudaFree), &hook_originals[586], 1, 3},
-  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &hook_originals[587], 74, 3},
-  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &hook_originals[588], 75, 3},
-  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &hook_originals[589], 92, 3},
-  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &hook_originals[590], 83, 3},
-  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &hook_originals[591], 73, 3},
-  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &hook_originals[592], 93, 3},
-  {"cudaMallocArray", FN(w13_cudaMallocArray), &hook_originals[593], 7, 3},
-  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &hook_originals[594], 6, 3},
-  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &hook_originals[595], 8, 3},
-  {"cudaFreeArray", FN(w13_cudaFreeArray), &hook_originals[596], 2, 3},
-  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &hook_originals[597], 3, 3},
-  {"cudaMallocHost", FN(w13_cudaMallocHost), &hook_originals[598], 29, 3},
-  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &hook_originals[599], 24, 3},
-  {"cudaFreeHost", FN(w13_cudaFreeHost), &hook_originals[600], 23, 3},
-  {"cudaHostRegister", FN(w13_cudaHostRegister), &hook_originals[601], 27, 3},
-  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &hook_originals[602], 28, 3},
-  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &hook_originals[603], 46, 3},
-  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &hook_originals[604], 47, 3},
-  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &hook_originals[605], 41, 3},
-  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &hook_originals[606], 52, 3},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[607], 53, 3},
-  {"cudaMemcpy", FN(w13_cudaMemcpy), &hook_originals[608], 150, 3},
-  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &hook_originals[609], 151, 3},
-  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &hook_originals[610], 178, 3},
-  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &hook_originals[611], 179, 3},
-  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &hook_originals[612], 152, 3},
-  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &hook_originals[613], 153, 3},
-  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &hook_originals[614], 156, 3},
-  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &hook_originals[615], 157, 3},
-  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &hook_originals[616], 192, 3},
-  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &hook_originals[617], 193, 3},
-  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &hook_originals[618], 194, 3},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[619], 195, 3},
-  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &hook_originals[620], 182, 3},
-  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &hook_originals[621], 183, 3},
-  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &hook_originals[622], 184, 3},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[623], 185, 3},
-  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &hook_originals[624], 176, 3},
-  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &hook_originals[625], 177, 3},
-  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &hook_originals[626], 162, 3},
-  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &hook_originals[627], 163, 3},
-  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &hook_originals[628], 164, 3},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[629], 165, 3},
-  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &hook_originals[630], 158, 3},
-  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &hook_originals[631], 159, 3},
-  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &hook_originals[632], 160, 3},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[633], 161, 3},
-  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &hook_originals[634], 154, 3},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[635], 155, 3},
-  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &hook_originals[636], 196, 3},
-  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &hook_originals[637], 197, 3},
-  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &hook_originals[638], 198, 3},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[639], 199, 3},
-  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &hook_originals[640], 186, 3},
-  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &hook_originals[641], 187, 3},
-  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &hook_originals[642], 188, 3},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[643], 189, 3},
-  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &hook_originals[644], 166, 3},
-  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &hook_originals[645], 167, 3},
-  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &hook_originals[646], 168, 3},
-  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &hook_originals[647], 169, 3},
-  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &hook_originals[648], 190, 3},
-  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &hook_originals[649], 191, 3},
-  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &hook_originals[650], 172, 3},
-  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &hook_originals[651], 173, 3},
-  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &hook_originals[652], 174, 3},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[653], 175, 3},
-  {"cudaMemset", FN(w13_cudaMemset), &hook_originals[654], 276, 3},
-  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &hook_originals[655], 277, 3},
-  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &hook_originals[656], 286, 3},
-  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &hook_originals[657], 287, 3},
-  {"cudaMemset2D", FN(w13_cudaMemset2D), &hook_originals[658], 278, 3},
-  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &hook_originals[659], 279, 3},
-  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &hook_originals[660], 280, 3},
-  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &hook_originals[661], 281, 3},
-  {"cudaMemset3D", FN(w13_cudaMemset3D), &hook_originals[662], 282, 3},
-  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &hook_originals[663], 283, 3},
-  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &hook_originals[664], 284, 3},
-  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &hook_originals[665], 285, 3},
-  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &hook_originals[666], 332, 3},
-  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &hook_originals[667], 337, 3},
-  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &hook_originals[668], 338, 3},
-  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &hook_originals[669], 335, 3},
-  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &hook_originals[670], 336, 3},
-  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &hook_originals[671], 339, 3},
-  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &hook_originals[672], 340, 3},
-  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &hook_originals[673], 334, 3},
-  {"cudaEventQuery", FN(w13_cudaEventQuery), &hook_originals[674], 333, 3},
-  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &hook_originals[675], 378, 3},
-  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &hook_originals[676], 379, 3},
-  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &hook_originals[677], 380, 3},
-  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &hook_originals[678], 381, 3},
-  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &hook_originals[679], 374, 3},
-  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &hook_originals[680], 375, 3},
-  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &hook_originals[681], 526, 3},
-  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &hook_originals[682], 527, 3},
-  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &hook_originals[683], 528, 3},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[684], 529, 3},
-  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &hook_originals[685], 530, 3},
-  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &hook_originals[686], 531, 3},
-  {"cudaEventCreate", FN(w13_cudaEventCreate), &hook_originals[687], 420, 3},
-  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &hook_originals[688], 422, 3},
-  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &hook_originals[689], 423, 3},
-  {"cudaEventRecord", FN(w13_cudaEventRecord), &hook_originals[690], 425, 3},
-  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &hook_originals[691], 426, 3},
-  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &hook_originals[692], 427, 3},
-  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &hook_originals[693], 428, 3},
-  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &hook_originals[694], 424, 3},
-  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &hook_originals[695], 680, 3},
-  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &hook_originals[696], 681, 3},
-  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &hook_originals[697], 676, 3},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[698], 677, 3},
-  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &hook_originals[699], 682, 3},
-  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &hook_originals[700], 683, 3},
-  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &hook_originals[701], 664, 3},
-  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &hook_originals[702], 665, 3},
-  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &hook_originals[703], 678, 3},
-  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &hook_originals[704], 679, 3},
-  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &hook_originals[705], 882, 3},
-  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &hook_originals[706], 670, 3},
-  {"__cudaGetKernel", FN(w13___cudaGetKernel), &hook_originals[707], 661, 3},
-  {"cudaGetKernel", FN(w13_cudaGetKernel), &hook_originals[708], 979, 3},
-  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &hook_originals[709], 978, 3},
-  {"cudaSetDevice", FN(w13_cudaSetDevice), &hook_originals[710], 754, 3},
-  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &hook_originals[711], 755, 3},
-  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &hook_originals[712], 756, 3},
-  {"cudaInitDevice", FN(w13_cudaInitDevice), &hook_originals[713], 753, 3},
-  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &hook_originals[714], 750, 3},
-  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &hook_originals[715], 698, 3},
-  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &hook_originals[716], 697, 3},
-  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &hook_originals[717], 751, 3},
-  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &hook_originals[718], 803, 3},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[719], 804, 3},
-  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &hook_originals[720], 805, 3},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[721], 806, 3},
+  {"cuGraphCreate", FN(w_cuGraphCreate), &hook_originals[248], 568, 0},
+  {"cuGraphClone", FN(w_cuGraphClone), &hook_originals[249], 566, 0},
+  {"cuGraphDestroy", FN(w_cuGraphDestroy), &hook_originals[250], 570, 0},
+  {"cuGraphDestroyNode", FN(w_cuGraphDestroyNode), &hook_originals[251], 571, 0},
+  {"cuGraphExecDestroy", FN(w_cuGraphExecDestroy), &hook_originals[252], 578, 0},
+  {"cuGraphUpload", FN(w_cuGraphUpload), &hook_originals[253], 635, 0},
+  {"cuGraphUpload_ptsz", FN(w_cuGraphUpload_ptsz), &hook_originals[254], 636, 0},
+  {"cuGraphAddEmptyNode", FN(w_cuGraphAddEmptyNode), &hook_originals[255], 549, 0},
+  {"cuGraphAddEventRecordNode", FN(w_cuGraphAddEventRecordNode), &hook_originals[256], 550, 0},
+  {"cuGraphAddEventWaitNode", FN(w_cuGraphAddEventWaitNode), &hook_originals[257], 551, 0},
+  {"cuGraphAddExternalSemaphoresSignalNode", FN(w_cuGraphAddExternalSemaphoresSignalNode), &hook_originals[258], 552, 0},
+  {"cuGraphAddExternalSemaphoresWaitNode", FN(w_cuGraphAddExternalSemaphoresWaitNode), &hook_originals[259], 553, 0},
+  {"cuGraphAddHostNode", FN(w_cuGraphAddHostNode), &hook_originals[260], 554, 0},
+  {"cuGraphAddMemAllocNode", FN(w_cuGraphAddMemAllocNode), &hook_originals[261], 557, 0},
+  {"cuGraphAddMemFreeNode", FN(w_cuGraphAddMemFreeNode), &hook_originals[262], 558, 0},
+  {"cuGraphAddDependencies", FN(w_cuGraphAddDependencies), &hook_originals[263], 547, 0},
+  {"cuGraphAddDependencies_v2", FN(w_cuGraphAddDependencies_v2), &hook_originals[264], 548, 0},
+  {"cuGraphRemoveDependencies", FN(w_cuGraphRemoveDependencies), &hook_originals[265], 632, 0},
+  {"cuGraphRemoveDependencies_v2", FN(w_cuGraphRemoveDependencies_v2), &hook_originals[266], 633, 0},
+  {"cuGraphEventRecordNodeSetEvent", FN(w_cuGraphEventRecordNodeSetEvent), &hook_originals[267], 573, 0},
+  {"cuGraphEventWaitNodeSetEvent", FN(w_cuGraphEventWaitNodeSetEvent), &hook_originals[268], 575, 0},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExternalSemaphoresSignalNodeSetParams), &hook_originals[269], 593, 0},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExternalSemaphoresWaitNodeSetParams), &hook_originals[270], 595, 0},
+  {"cuGraphHostNodeSetParams", FN(w_cuGraphHostNodeSetParams), &hook_originals[271], 601, 0},
+  {"cuGraphKernelNodeCopyAttributes", FN(w_cuGraphKernelNodeCopyAttributes), &hook_originals[272], 607, 0},
+  {"cuGraphKernelNodeSetAttribute", FN(w_cuGraphKernelNodeSetAttribute), &hook_originals[273], 611, 0},
+  {"cuGraphNodeSetEnabled", FN(w_cuGraphNodeSetEnabled), &hook_originals[274], 629, 0},
+  {"cuGraphExecEventRecordNodeSetEvent", FN(w_cuGraphExecEventRecordNodeSetEvent), &hook_originals[275], 579, 0},
+  {"cuGraphExecEventWaitNodeSetEvent", FN(w_cuGraphExecEventWaitNodeSetEvent), &hook_originals[276], 580, 0},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExecExternalSemaphoresSignalNodeSetParams), &hook_originals[277], 581, 0},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExecExternalSemaphoresWaitNodeSetParams), &hook_originals[278], 582, 0},
+  {"cuGraphExecHostNodeSetParams", FN(w_cuGraphExecHostNodeSetParams), &hook_originals[279], 584, 0},
+  {"cuGraphConditionalHandleCreate", FN(w_cuGraphConditionalHandleCreate), &hook_originals[280], 567, 0},
+  {"cuGraphRetainUserObject", FN(w_cuGraphRetainUserObject), &hook_originals[281], 634, 0},
+  {"cuGraphReleaseUserObject", FN(w_cuGraphReleaseUserObject), &hook_originals[282], 631, 0},
+  {"cuUserObjectCreate", FN(w_cuUserObjectCreate), &hook_originals[283], 658, 0},
+  {"cuUserObjectRetain", FN(w_cuUserObjectRetain), &hook_originals[284], 660, 0},
+  {"cuUserObjectRelease", FN(w_cuUserObjectRelease), &hook_originals[285], 659, 0},
+  {"cuStreamUpdateCaptureDependencies", FN(w_cuStreamUpdateCaptureDependencies), &hook_originals[286], 653, 0},
+  {"cuStreamUpdateCaptureDependencies_ptsz", FN(w_cuStreamUpdateCaptureDependencies_ptsz), &hook_originals[287], 654, 0},
+  {"cuStreamUpdateCaptureDependencies_v2", FN(w_cuStreamUpdateCaptureDependencies_v2), &hook_originals[288], 655, 0},
+  {"cuStreamUpdateCaptureDependencies_v2_ptsz", FN(w_cuStreamUpdateCaptureDependencies_v2_ptsz), &hook_originals[289], 656, 0},
+  {"cuDeviceGraphMemTrim", FN(w_cuDeviceGraphMemTrim), &hook_originals[290], 543, 0},
+  {"cuDeviceSetGraphMemAttribute", FN(w_cuDeviceSetGraphMemAttribute), &hook_originals[291], 544, 0},
+  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &hook_originals[292], 926, 0},
+  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &hook_originals[293], 909, 0},
+  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &hook_originals[294], 907, 0},
+  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &hook_originals[295], 901, 0},
+  {"cuInit", FN(w_cuInit), &hook_originals[296], 802, 0},
+  {"cuCtxCreate", FN(w_cuCtxCreate), &hook_originals[297], 758, 0},
+  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &hook_originals[298], 759, 0},
+  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &hook_originals[299], 760, 0},
+  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &hook_originals[300], 761, 0},
+  {"cuCtxAttach", FN(w_cuCtxAttach), &hook_originals[301], 757, 0},
+  {"cuCtxDetach", FN(w_cuCtxDetach), &hook_originals[302], 764, 0},
+  {"cuCtxDestroy", FN(w_cuCtxDestroy), &hook_originals[303], 762, 0},
+  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &hook_originals[304], 763, 0},
+  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &hook_originals[305], 780, 0},
+  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &hook_originals[306], 781, 0},
+  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &hook_originals[307], 778, 0},
+  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &hook_originals[308], 779, 0},
+  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &hook_originals[309], 784, 0},
+  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &hook_originals[310], 785, 0},
+  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &hook_originals[311], 786, 0},
+  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &hook_originals[312], 783, 0},
+  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &hook_originals[313], 787, 0},
+  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &hook_originals[314], 782, 0},
+  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &hook_originals[315], 765, 0},
+  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &hook_originals[316], 702, 0},
+  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &hook_originals[317], 701, 0},
+  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &hook_originals[318], 341, 0},
+  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &hook_originals[319], 344, 0},
+  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &hook_originals[320], 793, 0},
+  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &hook_originals[321], 789, 0},
+  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &hook_originals[322], 790, 0},
+  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &hook_originals[323], 791, 0},
+  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &hook_originals[324], 792, 0},
+  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &hook_originals[325], 794, 0},
+  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[326], 795, 0},
+  {"cuGetProcAddress", FN(w_cuGetProcAddress), &hook_originals[327], 809, 0},
+  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &hook_originals[328], 810, 0},
+  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &hook_originals[329], 327, 0},
+  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &hook_originals[330], 325, 0},
+  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &hook_originals[331], 328, 0},
+  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &hook_originals[332], 329, 0},
+  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &hook_originals[333], 330, 0},
+  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &hook_originals[334], 124, 0},
+  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &hook_originals[335], 146, 0},
+  {"cudaMalloc", FN(w11_cudaMalloc), &hook_originals[336], 4, 1},
+  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &hook_originals[337], 9, 1},
+  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &hook_originals[338], 5, 1},
+  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &hook_originals[339], 40, 1},
+  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &hook_originals[340], 76, 1},
+  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &hook_originals[341], 77, 1},
+  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &hook_originals[342], 78, 1},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[343], 79, 1},
+  {"cudaFree", FN(w11_cudaFree), &hook_originals[344], 1, 1},
+  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &hook_originals[345], 74, 1},
+  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &hook_originals[346], 75, 1},
+  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &hook_originals[347], 92, 1},
+  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &hook_originals[348], 83, 1},
+  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &hook_originals[349], 73, 1},
+  {"cudaMallocArray", FN(w11_cudaMallocArray), &hook_originals[350], 7, 1},
+  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &hook_originals[351], 6, 1},
+  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &hook_originals[352], 8, 1},
+  {"cudaFreeArray", FN(w11_cudaFreeArray), &hook_originals[353], 2, 1},
+  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &hook_originals[354], 3, 1},
+  {"cudaMallocHost", FN(w11_cudaMallocHost), &hook_originals[355], 29, 1},
+  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &hook_originals[356], 24, 1},
+  {"cudaFreeHost", FN(w11_cudaFreeHost), &hook_originals[357], 23, 1},
+  {"cudaHostRegister", FN(w11_cudaHostRegister), &hook_originals[358], 27, 1},
+  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &hook_originals[359], 28, 1},
+  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &hook_originals[360], 46, 1},
+  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &hook_originals[361], 47, 1},
+  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &hook_originals[362], 41, 1},
+  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &hook_originals[363], 52, 1},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[364], 53, 1},
+  {"cudaMemcpy", FN(w11_cudaMemcpy), &hook_originals[365], 150, 1},
+  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &hook_originals[366], 151, 1},
+  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &hook_originals[367], 178, 1},
+  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &hook_originals[368], 179, 1},
+  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &hook_originals[369], 152, 1},
+  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &hook_originals[370], 153, 1},
+  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &hook_originals[371], 156, 1},
+  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &hook_originals[372], 157, 1},
+  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &hook_originals[373], 192, 1},
+  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &hook_originals[374], 193, 1},
+  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &hook_originals[375], 194, 1},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[376], 195, 1},
+  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &hook_originals[377], 182, 1},
+  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &hook_originals[378], 183, 1},
+  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &hook_originals[379], 184, 1},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[380], 185, 1},
+  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &hook_originals[381], 176, 1},
+  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &hook_originals[382], 177, 1},
+  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &hook_originals[383], 162, 1},
+  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &hook_originals[384], 163, 1},
+  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &hook_originals[385], 164, 1},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[386], 165, 1},
+  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &hook_originals[387], 158, 1},
+  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &hook_originals[388], 159, 1},
+  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &hook_originals[389], 160, 1},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[390], 161, 1},
+  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &hook_originals[391], 154, 1},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[392], 155, 1},
+  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &hook_originals[393], 196, 1},
+  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &hook_originals[394], 197, 1},
+  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &hook_originals[395], 198, 1},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[396], 199, 1},
+  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &hook_originals[397], 186, 1},
+  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &hook_originals[398], 187, 1},
+  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &hook_originals[399], 188, 1},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[400], 189, 1},
+  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &hook_originals[401], 166, 1},
+  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &hook_originals[402], 167, 1},
+  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &hook_originals[403], 168, 1},
+  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &hook_originals[404], 169, 1},
+  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &hook_originals[405], 190, 1},
+  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &hook_originals[406], 191, 1},
+  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &hook_originals[407], 172, 1},
+  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &hook_originals[408], 173, 1},
+  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &hook_originals[409], 174, 1},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[410], 175, 1},
+  {"cudaMemset", FN(w11_cudaMemset), &hook_originals[411], 276, 1},
+  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &hook_originals[412], 277, 1},
+  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &hook_originals[413], 286, 1},
+  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &hook_originals[414], 287, 1},
+  {"cudaMemset2D", FN(w11_cudaMemset2D), &hook_originals[415], 278, 1},
+  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &hook_originals[416], 279, 1},
+  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &hook_originals[417], 280, 1},
+  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &hook_originals[418], 281, 1},
+  {"cudaMemset3D", FN(w11_cudaMemset3D), &hook_originals[419], 282, 1},
+  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &hook_originals[420], 283, 1},
+  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &hook_originals[421], 284, 1},
+  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &hook_originals[422], 285, 1},
+  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &hook_originals[423], 332, 1},
+  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &hook_originals[424], 1060, 1},
+  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &hook_originals[425], 337, 1},
+  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &hook_originals[426], 338, 1},
+  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &hook_originals[427], 335, 1},
+  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &hook_originals[428], 336, 1},
+  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &hook_originals[429], 339, 1},
+  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &hook_originals[430], 340, 1},
+  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &hook_originals[431], 334, 1},
+  {"cudaEventQuery", FN(w11_cudaEventQuery), &hook_originals[432], 333, 1},
+  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &hook_originals[433], 378, 1},
+  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &hook_originals[434], 379, 1},
+  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &hook_originals[435], 380, 1},
+  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &hook_originals[436], 381, 1},
+  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &hook_originals[437], 374, 1},
+  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &hook_originals[438], 375, 1},
+  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &hook_originals[439], 526, 1},
+  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &hook_originals[440], 527, 1},
+  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &hook_originals[441], 528, 1},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[442], 529, 1},
+  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &hook_originals[443], 530, 1},
+  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &hook_originals[444], 531, 1},
+  {"cudaEventCreate", FN(w11_cudaEventCreate), &hook_originals[445], 420, 1},
+  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &hook_originals[446], 422, 1},
+  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &hook_originals[447], 423, 1},
+  {"cudaEventRecord", FN(w11_cudaEventRecord), &hook_originals[448], 425, 1},
+  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &hook_originals[449], 426, 1},
+  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &hook_originals[450], 427, 1},
+  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &hook_originals[451], 428, 1},
+  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &hook_originals[452], 424, 1},
+  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &hook_originals[453], 680, 1},
+  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &hook_originals[454], 681, 1},
+  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &hook_originals[455], 676, 1},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[456], 677, 1},
+  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &hook_originals[457], 682, 1},
+  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &hook_originals[458], 683, 1},
+  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &hook_originals[459], 678, 1},
+  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &hook_originals[460], 679, 1},
+  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &hook_originals[461], 670, 1},
+  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &hook_originals[462], 978, 1},
+  {"cudaSetDevice", FN(w11_cudaSetDevice), &hook_originals[463], 754, 1},
+  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &hook_originals[464], 755, 1},
+  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &hook_originals[465], 756, 1},
+  {"cudaInitDevice", FN(w11_cudaInitDevice), &hook_originals[466], 753, 1},
+  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &hook_originals[467], 750, 1},
+  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &hook_originals[468], 698, 1},
+  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &hook_originals[469], 697, 1},
+  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &hook_originals[470], 751, 1},
+  {"cudaThreadExit", FN(w11_cudaThreadExit), &hook_originals[471], 1061, 1},
+  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &hook_originals[472], 803, 1},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[473], 804, 1},
+  {"cudaMalloc", FN(w12_cudaMalloc), &hook_originals[474], 4, 2},
+  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &hook_originals[475], 9, 2},
+  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &hook_originals[476], 5, 2},
+  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &hook_originals[477], 40, 2},
+  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &hook_originals[478], 76, 2},
+  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &hook_originals[479], 77, 2},
+  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &hook_originals[480], 78, 2},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[481], 79, 2},
+  {"cudaFree", FN(w12_cudaFree), &hook_originals[482], 1, 2},
+  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &hook_originals[483], 74, 2},
+  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &hook_originals[484], 75, 2},
+  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &hook_originals[485], 92, 2},
+  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &hook_originals[486], 83, 2},
+  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &hook_originals[487], 73, 2},
+  {"cudaMallocArray", FN(w12_cudaMallocArray), &hook_originals[488], 7, 2},
+  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &hook_originals[489], 6, 2},
+  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &hook_originals[490], 8, 2},
+  {"cudaFreeArray", FN(w12_cudaFreeArray), &hook_originals[491], 2, 2},
+  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &hook_originals[492], 3, 2},
+  {"cudaMallocHost", FN(w12_cudaMallocHost), &hook_originals[493], 29, 2},
+  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &hook_originals[494], 24, 2},
+  {"cudaFreeHost", FN(w12_cudaFreeHost), &hook_originals[495], 23, 2},
+  {"cudaHostRegister", FN(w12_cudaHostRegister), &hook_originals[496], 27, 2},
+  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &hook_originals[497], 28, 2},
+  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &hook_originals[498], 46, 2},
+  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &hook_originals[499], 47, 2},
+  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &hook_originals[500], 1057, 2},
+  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[501], 1058, 2},
+  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &hook_originals[502], 41, 2},
+  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &hook_originals[503], 1059, 2},
+  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &hook_originals[504], 52, 2},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[505], 53, 2},
+  {"cudaMemcpy", FN(w12_cudaMemcpy), &hook_originals[506], 150, 2},
+  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &hook_originals[507], 151, 2},
+  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &hook_originals[508], 178, 2},
+  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &hook_originals[509], 179, 2},
+  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &hook_originals[510], 152, 2},
+  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &hook_originals[511], 153, 2},
+  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &hook_originals[512], 156, 2},
+  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &hook_originals[513], 157, 2},
+  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &hook_originals[514], 192, 2},
+  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &hook_originals[515], 193, 2},
+  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &hook_originals[516], 194, 2},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[517], 195, 2},
+  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &hook_originals[518], 182, 2},
+  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &hook_originals[519], 183, 2},
+  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &hook_originals[520], 184, 2},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[521], 185, 2},
+  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &hook_originals[522], 176, 2},
+  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &hook_originals[523], 177, 2},
+  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &hook_originals[524], 162, 2},
+  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &hook_originals[525], 163, 2},
+  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &hook_originals[526], 164, 2},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[527], 165, 2},
+  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &hook_originals[528], 158, 2},
+  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &hook_originals[529], 159, 2},
+  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &hook_originals[530], 160, 2},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[531], 161, 2},
+  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &hook_originals[532], 154, 2},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[533], 155, 2},
+  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &hook_originals[534], 196, 2},
+  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &hook_originals[535], 197, 2},
+  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &hook_originals[536], 198, 2},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[537], 199, 2},
+  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &hook_originals[538], 186, 2},
+  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &hook_originals[539], 187, 2},
+  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &hook_originals[540], 188, 2},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[541], 189, 2},
+  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &hook_originals[542], 166, 2},
+  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &hook_originals[543], 167, 2},
+  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &hook_originals[544], 168, 2},
+  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &hook_originals[545], 169, 2},
+  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &hook_originals[546], 190, 2},
+  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &hook_originals[547], 191, 2},
+  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &hook_originals[548], 172, 2},
+  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &hook_originals[549], 173, 2},
+  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &hook_originals[550], 174, 2},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[551], 175, 2},
+  {"cudaMemset", FN(w12_cudaMemset), &hook_originals[552], 276, 2},
+  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &hook_originals[553], 277, 2},
+  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &hook_originals[554], 286, 2},
+  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &hook_originals[555], 287, 2},
+  {"cudaMemset2D", FN(w12_cudaMemset2D), &hook_originals[556], 278, 2},
+  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &hook_originals[557], 279, 2},
+  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &hook_originals[558], 280, 2},
+  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &hook_originals[559], 281, 2},
+  {"cudaMemset3D", FN(w12_cudaMemset3D), &hook_originals[560], 282, 2},
+  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &hook_originals[561], 283, 2},
+  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &hook_originals[562], 284, 2},
+  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &hook_originals[563], 285, 2},
+  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &hook_originals[564], 332, 2},
+  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &hook_originals[565], 1060, 2},
+  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &hook_originals[566], 337, 2},
+  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &hook_originals[567], 338, 2},
+  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &hook_originals[568], 335, 2},
+  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &hook_originals[569], 336, 2},
+  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &hook_originals[570], 339, 2},
+  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &hook_originals[571], 340, 2},
+  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &hook_originals[572], 334, 2},
+  {"cudaEventQuery", FN(w12_cudaEventQuery), &hook_originals[573], 333, 2},
+  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &hook_originals[574], 378, 2},
+  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &hook_originals[575], 379, 2},
+  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &hook_originals[576], 380, 2},
+  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &hook_originals[577], 381, 2},
+  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &hook_originals[578], 374, 2},
+  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &hook_originals[579], 375, 2},
+  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &hook_originals[580], 526, 2},
+  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &hook_originals[581], 527, 2},
+  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &hook_originals[582], 528, 2},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[583], 529, 2},
+  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &hook_originals[584], 530, 2},
+  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &hook_originals[585], 531, 2},
+  {"cudaEventCreate", FN(w12_cudaEventCreate), &hook_originals[586], 420, 2},
+  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &hook_originals[587], 422, 2},
+  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &hook_originals[588], 423, 2},
+  {"cudaEventRecord", FN(w12_cudaEventRecord), &hook_originals[589], 425, 2},
+  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &hook_originals[590], 426, 2},
+  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &hook_originals[591], 427, 2},
+  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &hook_originals[592], 428, 2},
+  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &hook_originals[593], 424, 2},
+  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &hook_originals[594], 680, 2},
+  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &hook_originals[595], 681, 2},
+  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &hook_originals[596], 676, 2},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[597], 677, 2},
+  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &hook_originals[598], 682, 2},
+  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &hook_originals[599], 683, 2},
+  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &hook_originals[600], 664, 2},
+  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &hook_originals[601], 665, 2},
+  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &hook_originals[602], 678, 2},
+  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &hook_originals[603], 679, 2},
+  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &hook_originals[604], 882, 2},
+  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &hook_originals[605], 670, 2},
+  {"__cudaGetKernel", FN(w12___cudaGetKernel), &hook_originals[606], 661, 2},
+  {"cudaGetKernel", FN(w12_cudaGetKernel), &hook_originals[607], 979, 2},
+  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &hook_originals[608], 978, 2},
+  {"cudaSetDevice", FN(w12_cudaSetDevice), &hook_originals[609], 754, 2},
+  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &hook_originals[610], 755, 2},
+  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &hook_originals[611], 756, 2},
+  {"cudaInitDevice", FN(w12_cudaInitDevice), &hook_originals[612], 753, 2},
+  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &hook_originals[613], 750, 2},
+  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &hook_originals[614], 698, 2},
+  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &hook_originals[615], 697, 2},
+  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &hook_originals[616], 751, 2},
+  {"cudaThreadExit", FN(w12_cudaThreadExit), &hook_originals[617], 1061, 2},
+  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &hook_originals[618], 803, 2},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[619], 804, 2},
+  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &hook_originals[620], 805, 2},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[621], 806, 2},
+  {"cudaMalloc", FN(w13_cudaMalloc), &hook_originals[622], 4, 3},
+  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &hook_originals[623], 9, 3},
+  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &hook_originals[624], 5, 3},
+  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &hook_originals[625], 40, 3},
+  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &hook_originals[626], 76, 3},
+  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &hook_originals[627], 77, 3},
+  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &hook_originals[628], 78, 3},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[629], 79, 3},
+  {"cudaFree", FN(w13_cudaFree), &hook_originals[630], 1, 3},
+  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &hook_originals[631], 74, 3},
+  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &hook_originals[632], 75, 3},
+  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &hook_originals[633], 92, 3},
+  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &hook_originals[634], 83, 3},
+  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &hook_originals[635], 73, 3},
+  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &hook_originals[636], 93, 3},
+  {"cudaMallocArray", FN(w13_cudaMallocArray), &hook_originals[637], 7, 3},
+  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &hook_originals[638], 6, 3},
+  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &hook_originals[639], 8, 3},
+  {"cudaFreeArray", FN(w13_cudaFreeArray), &hook_originals[640], 2, 3},
+  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &hook_originals[641], 3, 3},
+  {"cudaMallocHost", FN(w13_cudaMallocHost), &hook_originals[642], 29, 3},
+  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &hook_originals[643], 24, 3},
+  {"cudaFreeHost", FN(w13_cudaFreeHost), &hook_originals[644], 23, 3},
+  {"cudaHostRegister", FN(w13_cudaHostRegister), &hook_originals[645], 27, 3},
+  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &hook_originals[646], 28, 3},
+  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &hook_originals[647], 46, 3},
+  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &hook_originals[648], 47, 3},
+  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &hook_originals[649], 41, 3},
+  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &hook_originals[650], 52, 3},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[651], 53, 3},
+  {"cudaMemcpy", FN(w13_cudaMemcpy), &hook_originals[652], 150, 3},
+  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &hook_originals[653], 151, 3},
+  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &hook_originals[654], 178, 3},
+  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &hook_originals[655], 179, 3},
+  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &hook_originals[656], 152, 3},
+  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &hook_originals[657], 153, 3},
+  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &hook_originals[658], 156, 3},
+  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &hook_originals[659], 157, 3},
+  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &hook_originals[660], 192, 3},
+  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &hook_originals[661], 193, 3},
+  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &hook_originals[662], 194, 3},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[663], 195, 3},
+  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &hook_originals[664], 182, 3},
+  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &hook_originals[665], 183, 3},
+  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &hook_originals[666], 184, 3},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[667], 185, 3},
+  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &hook_originals[668], 176, 3},
+  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &hook_originals[669], 177, 3},
+  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &hook_originals[670], 162, 3},
+  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &hook_originals[671], 163, 3},
+  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &hook_originals[672], 164, 3},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[673], 165, 3},
+  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &hook_originals[674], 158, 3},
+  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &hook_originals[675], 159, 3},
+  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &hook_originals[676], 160, 3},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[677], 161, 3},
+  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &hook_originals[678], 154, 3},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[679], 155, 3},
+  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &hook_originals[680], 196, 3},
+  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &hook_originals[681], 197, 3},
+  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &hook_originals[682], 198, 3},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[683], 199, 3},
+  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &hook_originals[684], 186, 3},
+  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &hook_originals[685], 187, 3},
+  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &hook_originals[686], 188, 3},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[687], 189, 3},
+  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &hook_originals[688], 166, 3},
+  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &hook_originals[689], 167, 3},
+  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &hook_originals[690], 168, 3},
+  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &hook_originals[691], 169, 3},
+  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &hook_originals[692], 190, 3},
+  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &hook_originals[693], 191, 3},
+  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &hook_originals[694], 172, 3},
+  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &hook_originals[695], 173, 3},
+  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &hook_originals[696], 174, 3},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[697], 175, 3},
+  {"cudaMemset", FN(w13_cudaMemset), &hook_originals[698], 276, 3},
+  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &hook_originals[699], 277, 3},
+  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &hook_originals[700], 286, 3},
+  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &hook_originals[701], 287, 3},
+  {"cudaMemset2D", FN(w13_cudaMemset2D), &hook_originals[702], 278, 3},
+  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &hook_originals[703], 279, 3},
+  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &hook_originals[704], 280, 3},
+  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &hook_originals[705], 281, 3},
+  {"cudaMemset3D", FN(w13_cudaMemset3D), &hook_originals[706], 282, 3},
+  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &hook_originals[707], 283, 3},
+  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &hook_originals[708], 284, 3},
+  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &hook_originals[709], 285, 3},
+  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &hook_originals[710], 332, 3},
+  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &hook_originals[711], 337, 3},
+  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &hook_originals[712], 338, 3},
+  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &hook_originals[713], 335, 3},
+  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &hook_originals[714], 336, 3},
+  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &hook_originals[715], 339, 3},
+  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &hook_originals[716], 340, 3},
+  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &hook_originals[717], 334, 3},
+  {"cudaEventQuery", FN(w13_cudaEventQuery), &hook_originals[718], 333, 3},
+  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &hook_originals[719], 378, 3},
+  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &hook_originals[720], 379, 3},
+  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &hook_originals[721], 380, 3},
+  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &hook_originals[722], 381, 3},
+  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &hook_originals[723], 374, 3},
+  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &hook_originals[724], 375, 3},
+  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &hook_originals[725], 526, 3},
+  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &hook_originals[726], 527, 3},
+  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &hook_originals[727], 528, 3},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[728], 529, 3},
+  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &hook_originals[729], 530, 3},
+  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &hook_originals[730], 531, 3},
+  {"cudaEventCreate", FN(w13_cudaEventCreate), &hook_originals[731], 420, 3},
+  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &hook_originals[732], 422, 3},
+  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &hook_originals[733], 423, 3},
+  {"cudaEventRecord", FN(w13_cudaEventRecord), &hook_originals[734], 425, 3},
+  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &hook_originals[735], 426, 3},
+  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &hook_originals[736], 427, 3},
+  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &hook_originals[737], 428, 3},
+  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &hook_originals[738], 424, 3},
+  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &hook_originals[739], 680, 3},
+  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &hook_originals[740], 681, 3},
+  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &hook_originals[741], 676, 3},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[742], 677, 3},
+  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &hook_originals[743], 682, 3},
+  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &hook_originals[744], 683, 3},
+  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &hook_originals[745], 664, 3},
+  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &hook_originals[746], 665, 3},
+  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &hook_originals[747], 678, 3},
+  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &hook_originals[748], 679, 3},
+  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &hook_originals[749], 882, 3},
+  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &hook_originals[750], 670, 3},
+  {"__cudaGetKernel", FN(w13___cudaGetKernel), &hook_originals[751], 661, 3},
+  {"cudaGetKernel", FN(w13_cudaGetKernel), &hook_originals[752], 979, 3},
+  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &hook_originals[753], 978, 3},
+  {"cudaSetDevice", FN(w13_cudaSetDevice), &hook_originals[754], 754, 3},
+  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &hook_originals[755], 755, 3},
+  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &hook_originals[756], 756, 3},
+  {"cudaInitDevice", FN(w13_cudaInitDevice), &hook_originals[757], 753, 3},
+  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &hook_originals[758], 750, 3},
+  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &hook_originals[759], 698, 3},
+  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &hook_originals[760], 697, 3},
+  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &hook_originals[761], 751, 3},
+  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &hook_originals[762], 803, 3},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[763], 804, 3},
+  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &hook_originals[764], 805, 3},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[765], 806, 3},
 };
 const uint32_t hook_row_count = WEIR_ROWS;
 
 const hook_name hook_names[] = {
-  {"cudaFree", 1, {0, 301, 439, 587}},
-  {"cudaFreeArray", 2, {0, 310, 448, 597}},
-  {"cudaFreeMipmappedArray", 3, {0, 311, 449, 598}},
-  {"cudaMalloc", 4, {0, 293, 431, 579}},
-  {"cudaMalloc3D", 5, {0, 295, 433, 581}},
-  {"cudaMalloc3DArray", 6, {0, 308, 446, 595}},
-  {"cudaMallocArray", 7, {0, 307, 445, 594}},
-  {"cudaMallocMipmappedArray", 8, {0, 309, 447, 596}},
-  {"cudaMallocPitch", 9, {0, 294, 432, 580}},
+  {"cudaFree", 1, {0, 345, 483, 631}},
+  {"cudaFreeArray", 2, {0, 354, 492, 641}},
+  {"cudaFreeMipmappedArray", 3, {0, 355, 493, 642}},
+  {"cudaMalloc", 4, {0, 337, 475, 623}},
+  {"cudaMalloc3D", 5, {0, 339, 477, 625}},
+  {"cudaMalloc3DArray", 6, {0, 352, 490, 639}},
+  {"cudaMallocArray", 7, {0, 351, 489, 638}},
+  {"cudaMallocMipmappedArray", 8, {0, 353, 491, 640}},
+  {"cudaMallocPitch", 9, {0, 338, 476, 624}},
   {"cuArray3DCreate", 10, {21, 0, 0, 0}},
   {"cuArray3DCreate_v2", 11, {22, 0, 0, 0}},
   {"cuArrayCreate", 12, {19, 0, 0, 0}},
@@ -10061,13 +10941,13 @@ const hook_name hook_names[] = {
   {"cuMemFree_v2", 20, {11, 0, 0, 0}},
   {"cuMipmappedArrayCreate", 21, {23, 0, 0, 0}},
   {"cuMipmappedArrayDestroy", 22, {25, 0, 0, 0}},
-  {"cudaFreeHost", 23, {0, 314, 452, 601}},
-  {"cudaHostAlloc", 24, {0, 313, 451, 600}},
+  {"cudaFreeHost", 23, {0, 358, 496, 645}},
+  {"cudaHostAlloc", 24, {0, 357, 495, 644}},
   {"cudaHostGetDevicePointer", 25, {0, 0, 0, 0}},
   {"cudaHostGetFlags", 26, {0, 0, 0, 0}},
-  {"cudaHostRegister", 27, {0, 315, 453, 602}},
-  {"cudaHostUnregister", 28, {0, 316, 454, 603}},
-  {"cudaMallocHost", 29, {0, 312, 450, 599}},
+  {"cudaHostRegister", 27, {0, 359, 497, 646}},
+  {"cudaHostUnregister", 28, {0, 360, 498, 647}},
+  {"cudaMallocHost", 29, {0, 356, 494, 643}},
   {"cuMemAllocHost", 30, {26, 0, 0, 0}},
   {"cuMemAllocHost_v2", 31, {27, 0, 0, 0}},
   {"cuMemFreeHost", 32, {29, 0, 0, 0}},
@@ -10078,20 +10958,20 @@ const hook_name hook_names[] = {
   {"cuMemHostRegister", 37, {30, 0, 0, 0}},
   {"cuMemHostRegister_v2", 38, {31, 0, 0, 0}},
   {"cuMemHostUnregister", 39, {32, 0, 0, 0}},
-  {"cudaMallocManaged", 40, {0, 296, 434, 582}},
-  {"cudaMemAdvise", 41, {0, 319, 459, 606}},
+  {"cudaMallocManaged", 40, {0, 340, 478, 626}},
+  {"cudaMemAdvise", 41, {0, 363, 503, 650}},
   {"cudaMemDiscardAndPrefetchBatchAsync", 42, {0, 0, 0, 0}},
   {"cudaMemDiscardAndPrefetchBatchAsync_ptsz", 43, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync", 44, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync_ptsz", 45, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync", 46, {0, 317, 455, 604}},
-  {"cudaMemPrefetchAsync_ptsz", 47, {0, 318, 456, 605}},
+  {"cudaMemPrefetchAsync", 46, {0, 361, 499, 648}},
+  {"cudaMemPrefetchAsync_ptsz", 47, {0, 362, 500, 649}},
   {"cudaMemPrefetchBatchAsync", 48, {0, 0, 0, 0}},
   {"cudaMemPrefetchBatchAsync_ptsz", 49, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttribute", 50, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttributes", 51, {0, 0, 0, 0}},
-  {"cudaStreamAttachMemAsync", 52, {0, 320, 461, 607}},
-  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 321, 462, 608}},
+  {"cudaStreamAttachMemAsync", 52, {0, 364, 505, 651}},
+  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 365, 506, 652}},
   {"cuMemAdvise", 54, {37, 0, 0, 0}},
   {"cuMemAdvise_v2", 55, {38, 0, 0, 0}},
   {"cuMemAllocManaged", 56, {5, 0, 0, 0}},
@@ -10111,17 +10991,17 @@ const hook_name hook_names[] = {
   {"cuStreamAttachMemAsync_ptsz", 70, {40, 0, 0, 0}},
   {"cudaDeviceGetDefaultMemPool", 71, {0, 0, 0, 0}},
   {"cudaDeviceGetMemPool", 72, {0, 0, 0, 0}},
-  {"cudaDeviceSetMemPool", 73, {0, 306, 444, 592}},
-  {"cudaFreeAsync", 74, {0, 302, 440, 588}},
-  {"cudaFreeAsync_ptsz", 75, {0, 303, 441, 589}},
-  {"cudaMallocAsync", 76, {0, 297, 435, 583}},
-  {"cudaMallocAsync_ptsz", 77, {0, 298, 436, 584}},
-  {"cudaMallocFromPoolAsync", 78, {0, 299, 437, 585}},
-  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 300, 438, 586}},
+  {"cudaDeviceSetMemPool", 73, {0, 350, 488, 636}},
+  {"cudaFreeAsync", 74, {0, 346, 484, 632}},
+  {"cudaFreeAsync_ptsz", 75, {0, 347, 485, 633}},
+  {"cudaMallocAsync", 76, {0, 341, 479, 627}},
+  {"cudaMallocAsync_ptsz", 77, {0, 342, 480, 628}},
+  {"cudaMallocFromPoolAsync", 78, {0, 343, 481, 629}},
+  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 344, 482, 630}},
   {"cudaMemGetDefaultMemPool", 80, {0, 0, 0, 0}},
   {"cudaMemGetMemPool", 81, {0, 0, 0, 0}},
   {"cudaMemPoolCreate", 82, {0, 0, 0, 0}},
-  {"cudaMemPoolDestroy", 83, {0, 305, 443, 591}},
+  {"cudaMemPoolDestroy", 83, {0, 349, 487, 635}},
   {"cudaMemPoolExportPointer", 84, {0, 0, 0, 0}},
   {"cudaMemPoolExportToShareableHandle", 85, {0, 0, 0, 0}},
   {"cudaMemPoolGetAccess", 86, {0, 0, 0, 0}},
@@ -10130,8 +11010,8 @@ const hook_name hook_names[] = {
   {"cudaMemPoolImportPointer", 89, {0, 0, 0, 0}},
   {"cudaMemPoolSetAccess", 90, {0, 0, 0, 0}},
   {"cudaMemPoolSetAttribute", 91, {0, 0, 0, 0}},
-  {"cudaMemPoolTrimTo", 92, {0, 304, 442, 590}},
-  {"cudaMemSetMemPool", 93, {0, 0, 0, 593}},
+  {"cudaMemPoolTrimTo", 92, {0, 348, 486, 634}},
+  {"cudaMemSetMemPool", 93, {0, 0, 0, 637}},
   {"cuDeviceGetDefaultMemPool", 94, {0, 0, 0, 0}},
   {"cuDeviceGetMemPool", 95, {0, 0, 0, 0}},
   {"cuDeviceSetMemPool", 96, {17, 0, 0, 0}},
@@ -10162,7 +11042,7 @@ const hook_name hook_names[] = {
   {"cuMemGetAccess", 121, {0, 0, 0, 0}},
   {"cuMemGetAllocationGranularity", 122, {0, 0, 0, 0}},
   {"cuMemGetAllocationPropertiesFromHandle", 123, {0, 0, 0, 0}},
-  {"cuMemGetHandleForAddressRange", 124, {291, 0, 0, 0}},
+  {"cuMemGetHandleForAddressRange", 124, {335, 0, 0, 0}},
   {"cuMemImportFromShareableHandle", 125, {0, 0, 0, 0}},
   {"cuMemMap", 126, {0, 0, 0, 0}},
   {"cuMemMapArrayAsync", 127, {209, 0, 0, 0}},
@@ -10184,60 +11064,60 @@ const hook_name hook_names[] = {
   {"cudaIpcOpenMemHandle", 143, {0, 0, 0, 0}},
   {"cuIpcCloseMemHandle", 144, {0, 0, 0, 0}},
   {"cuIpcGetEventHandle", 145, {0, 0, 0, 0}},
-  {"cuIpcGetMemHandle", 146, {292, 0, 0, 0}},
+  {"cuIpcGetMemHandle", 146, {336, 0, 0, 0}},
   {"cuIpcOpenEventHandle", 147, {0, 0, 0, 0}},
   {"cuIpcOpenMemHandle", 148, {0, 0, 0, 0}},
   {"cuIpcOpenMemHandle_v2", 149, {0, 0, 0, 0}},
-  {"cudaMemcpy", 150, {0, 322, 463, 609}},
-  {"cudaMemcpy_ptds", 151, {0, 323, 464, 610}},
-  {"cudaMemcpy2D", 152, {0, 326, 467, 613}},
-  {"cudaMemcpy2D_ptds", 153, {0, 327, 468, 614}},
-  {"cudaMemcpy2DArrayToArray", 154, {0, 348, 489, 635}},
-  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 349, 490, 636}},
-  {"cudaMemcpy2DAsync", 156, {0, 328, 469, 615}},
-  {"cudaMemcpy2DAsync_ptsz", 157, {0, 329, 470, 616}},
-  {"cudaMemcpy2DFromArray", 158, {0, 344, 485, 631}},
-  {"cudaMemcpy2DFromArray_ptds", 159, {0, 345, 486, 632}},
-  {"cudaMemcpy2DFromArrayAsync", 160, {0, 346, 487, 633}},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 347, 488, 634}},
-  {"cudaMemcpy2DToArray", 162, {0, 340, 481, 627}},
-  {"cudaMemcpy2DToArray_ptds", 163, {0, 341, 482, 628}},
-  {"cudaMemcpy2DToArrayAsync", 164, {0, 342, 483, 629}},
-  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 343, 484, 630}},
-  {"cudaMemcpy3D", 166, {0, 358, 499, 645}},
-  {"cudaMemcpy3D_ptds", 167, {0, 359, 500, 646}},
-  {"cudaMemcpy3DAsync", 168, {0, 360, 501, 647}},
-  {"cudaMemcpy3DAsync_ptsz", 169, {0, 361, 502, 648}},
+  {"cudaMemcpy", 150, {0, 366, 507, 653}},
+  {"cudaMemcpy_ptds", 151, {0, 367, 508, 654}},
+  {"cudaMemcpy2D", 152, {0, 370, 511, 657}},
+  {"cudaMemcpy2D_ptds", 153, {0, 371, 512, 658}},
+  {"cudaMemcpy2DArrayToArray", 154, {0, 392, 533, 679}},
+  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 393, 534, 680}},
+  {"cudaMemcpy2DAsync", 156, {0, 372, 513, 659}},
+  {"cudaMemcpy2DAsync_ptsz", 157, {0, 373, 514, 660}},
+  {"cudaMemcpy2DFromArray", 158, {0, 388, 529, 675}},
+  {"cudaMemcpy2DFromArray_ptds", 159, {0, 389, 530, 676}},
+  {"cudaMemcpy2DFromArrayAsync", 160, {0, 390, 531, 677}},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 391, 532, 678}},
+  {"cudaMemcpy2DToArray", 162, {0, 384, 525, 671}},
+  {"cudaMemcpy2DToArray_ptds", 163, {0, 385, 526, 672}},
+  {"cudaMemcpy2DToArrayAsync", 164, {0, 386, 527, 673}},
+  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 387, 528, 674}},
+  {"cudaMemcpy3D", 166, {0, 402, 543, 689}},
+  {"cudaMemcpy3D_ptds", 167, {0, 403, 544, 690}},
+  {"cudaMemcpy3DAsync", 168, {0, 404, 545, 691}},
+  {"cudaMemcpy3DAsync_ptsz", 169, {0, 405, 546, 692}},
   {"cudaMemcpy3DBatchAsync", 170, {0, 0, 0, 0}},
   {"cudaMemcpy3DBatchAsync_ptsz", 171, {0, 0, 0, 0}},
-  {"cudaMemcpy3DPeer", 172, {0, 364, 505, 651}},
-  {"cudaMemcpy3DPeer_ptds", 173, {0, 365, 506, 652}},
-  {"cudaMemcpy3DPeerAsync", 174, {0, 366, 507, 653}},
-  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 367, 508, 654}},
-  {"cudaMemcpyArrayToArray", 176, {0, 338, 479, 625}},
-  {"cudaMemcpyArrayToArray_ptds", 177, {0, 339, 480, 626}},
-  {"cudaMemcpyAsync", 178, {0, 324, 465, 611}},
-  {"cudaMemcpyAsync_ptsz", 179, {0, 325, 466, 612}},
+  {"cudaMemcpy3DPeer", 172, {0, 408, 549, 695}},
+  {"cudaMemcpy3DPeer_ptds", 173, {0, 409, 550, 696}},
+  {"cudaMemcpy3DPeerAsync", 174, {0, 410, 551, 697}},
+  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 411, 552, 698}},
+  {"cudaMemcpyArrayToArray", 176, {0, 382, 523, 669}},
+  {"cudaMemcpyArrayToArray_ptds", 177, {0, 383, 524, 670}},
+  {"cudaMemcpyAsync", 178, {0, 368, 509, 655}},
+  {"cudaMemcpyAsync_ptsz", 179, {0, 369, 510, 656}},
   {"cudaMemcpyBatchAsync", 180, {0, 0, 0, 0}},
   {"cudaMemcpyBatchAsync_ptsz", 181, {0, 0, 0, 0}},
-  {"cudaMemcpyFromArray", 182, {0, 334, 475, 621}},
-  {"cudaMemcpyFromArray_ptds", 183, {0, 335, 476, 622}},
-  {"cudaMemcpyFromArrayAsync", 184, {0, 336, 477, 623}},
-  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 337, 478, 624}},
-  {"cudaMemcpyFromSymbol", 186, {0, 354, 495, 641}},
-  {"cudaMemcpyFromSymbol_ptds", 187, {0, 355, 496, 642}},
-  {"cudaMemcpyFromSymbolAsync", 188, {0, 356, 497, 643}},
-  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 357, 498, 644}},
-  {"cudaMemcpyPeer", 190, {0, 362, 503, 649}},
-  {"cudaMemcpyPeerAsync", 191, {0, 363, 504, 650}},
-  {"cudaMemcpyToArray", 192, {0, 330, 471, 617}},
-  {"cudaMemcpyToArray_ptds", 193, {0, 331, 472, 618}},
-  {"cudaMemcpyToArrayAsync", 194, {0, 332, 473, 619}},
-  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 333, 474, 620}},
-  {"cudaMemcpyToSymbol", 196, {0, 350, 491, 637}},
-  {"cudaMemcpyToSymbol_ptds", 197, {0, 351, 492, 638}},
-  {"cudaMemcpyToSymbolAsync", 198, {0, 352, 493, 639}},
-  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 353, 494, 640}},
+  {"cudaMemcpyFromArray", 182, {0, 378, 519, 665}},
+  {"cudaMemcpyFromArray_ptds", 183, {0, 379, 520, 666}},
+  {"cudaMemcpyFromArrayAsync", 184, {0, 380, 521, 667}},
+  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 381, 522, 668}},
+  {"cudaMemcpyFromSymbol", 186, {0, 398, 539, 685}},
+  {"cudaMemcpyFromSymbol_ptds", 187, {0, 399, 540, 686}},
+  {"cudaMemcpyFromSymbolAsync", 188, {0, 400, 541, 687}},
+  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 401, 542, 688}},
+  {"cudaMemcpyPeer", 190, {0, 406, 547, 693}},
+  {"cudaMemcpyPeerAsync", 191, {0, 407, 548, 694}},
+  {"cudaMemcpyToArray", 192, {0, 374, 515, 661}},
+  {"cudaMemcpyToArray_ptds", 193, {0, 375, 516, 662}},
+  {"cudaMemcpyToArrayAsync", 194, {0, 376, 517, 663}},
+  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 377, 518, 664}},
+  {"cudaMemcpyToSymbol", 196, {0, 394, 535, 681}},
+  {"cudaMemcpyToSymbol_ptds", 197, {0, 395, 536, 682}},
+  {"cudaMemcpyToSymbolAsync", 198, {0, 396, 537, 683}},
+  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 397, 538, 684}},
   {"cuMemBatchDecompressAsync", 200, {207, 0, 0, 0}},
   {"cuMemBatchDecompressAsync_ptsz", 201, {208, 0, 0, 0}},
   {"cuMemcpy", 202, {41, 0, 0, 0}},
@@ -10314,18 +11194,18 @@ const hook_name hook_names[] = {
   {"cuMemcpyPeer_ptds", 273, {100, 0, 0, 0}},
   {"cuMemcpyPeerAsync", 274, {101, 0, 0, 0}},
   {"cuMemcpyPeerAsync_ptsz", 275, {102, 0, 0, 0}},
-  {"cudaMemset", 276, {0, 368, 509, 655}},
-  {"cudaMemset_ptds", 277, {0, 369, 510, 656}},
-  {"cudaMemset2D", 278, {0, 372, 513, 659}},
-  {"cudaMemset2D_ptds", 279, {0, 373, 514, 660}},
-  {"cudaMemset2DAsync", 280, {0, 374, 515, 661}},
-  {"cudaMemset2DAsync_ptsz", 281, {0, 375, 516, 662}},
-  {"cudaMemset3D", 282, {0, 376, 517, 663}},
-  {"cudaMemset3D_ptds", 283, {0, 377, 518, 664}},
-  {"cudaMemset3DAsync", 284, {0, 378, 519, 665}},
-  {"cudaMemset3DAsync_ptsz", 285, {0, 379, 520, 666}},
-  {"cudaMemsetAsync", 286, {0, 370, 511, 657}},
-  {"cudaMemsetAsync_ptsz", 287, {0, 371, 512, 658}},
+  {"cudaMemset", 276, {0, 412, 553, 699}},
+  {"cudaMemset_ptds", 277, {0, 413, 554, 700}},
+  {"cudaMemset2D", 278, {0, 416, 557, 703}},
+  {"cudaMemset2D_ptds", 279, {0, 417, 558, 704}},
+  {"cudaMemset2DAsync", 280, {0, 418, 559, 705}},
+  {"cudaMemset2DAsync_ptsz", 281, {0, 419, 560, 706}},
+  {"cudaMemset3D", 282, {0, 420, 561, 707}},
+  {"cudaMemset3D_ptds", 283, {0, 421, 562, 708}},
+  {"cudaMemset3DAsync", 284, {0, 422, 563, 709}},
+  {"cudaMemset3DAsync_ptsz", 285, {0, 423, 564, 710}},
+  {"cudaMemsetAsync", 286, {0, 414, 555, 701}},
+  {"cudaMemsetAsync_ptsz", 287, {0, 415, 556, 702}},
   {"cuMemsetD16", 288, {110, 0, 0, 0}},
   {"cuMemsetD16_v2", 289, {111, 0, 0, 0}},
   {"cuMemsetD16_v2_ptds", 290, {112, 0, 0, 0}},
@@ -10363,26 +11243,26 @@ const hook_name hook_names[] = {
   {"cuDeviceTotalMem", 322, {0, 0, 0, 0}},
   {"cuDeviceTotalMem_v2", 323, {0, 0, 0, 0}},
   {"cuMemGetAddressRange", 324, {0, 0, 0, 0}},
-  {"cuMemGetAddressRange_v2", 325, {287, 0, 0, 0}},
+  {"cuMemGetAddressRange_v2", 325, {331, 0, 0, 0}},
   {"cuMemGetInfo", 326, {0, 0, 0, 0}},
-  {"cuMemGetInfo_v2", 327, {286, 0, 0, 0}},
-  {"cuPointerGetAttribute", 328, {288, 0, 0, 0}},
-  {"cuPointerGetAttributes", 329, {289, 0, 0, 0}},
-  {"cuPointerSetAttribute", 330, {290, 0, 0, 0}},
+  {"cuMemGetInfo_v2", 327, {330, 0, 0, 0}},
+  {"cuPointerGetAttribute", 328, {332, 0, 0, 0}},
+  {"cuPointerGetAttributes", 329, {333, 0, 0, 0}},
+  {"cuPointerSetAttribute", 330, {334, 0, 0, 0}},
   {"cudaDeviceFlushGPUDirectRDMAWrites", 331, {0, 0, 0, 0}},
-  {"cudaDeviceSynchronize", 332, {0, 380, 521, 667}},
-  {"cudaEventQuery", 333, {0, 389, 530, 675}},
-  {"cudaEventSynchronize", 334, {0, 388, 529, 674}},
-  {"cudaStreamQuery", 335, {0, 384, 525, 670}},
-  {"cudaStreamQuery_ptsz", 336, {0, 385, 526, 671}},
-  {"cudaStreamSynchronize", 337, {0, 382, 523, 668}},
-  {"cudaStreamSynchronize_ptsz", 338, {0, 383, 524, 669}},
-  {"cudaStreamWaitEvent", 339, {0, 386, 527, 672}},
-  {"cudaStreamWaitEvent_ptsz", 340, {0, 387, 528, 673}},
-  {"cuCtxRecordEvent", 341, {275, 0, 0, 0}},
+  {"cudaDeviceSynchronize", 332, {0, 424, 565, 711}},
+  {"cudaEventQuery", 333, {0, 433, 574, 719}},
+  {"cudaEventSynchronize", 334, {0, 432, 573, 718}},
+  {"cudaStreamQuery", 335, {0, 428, 569, 714}},
+  {"cudaStreamQuery_ptsz", 336, {0, 429, 570, 715}},
+  {"cudaStreamSynchronize", 337, {0, 426, 567, 712}},
+  {"cudaStreamSynchronize_ptsz", 338, {0, 427, 568, 713}},
+  {"cudaStreamWaitEvent", 339, {0, 430, 571, 716}},
+  {"cudaStreamWaitEvent_ptsz", 340, {0, 431, 572, 717}},
+  {"cuCtxRecordEvent", 341, {319, 0, 0, 0}},
   {"cuCtxSynchronize", 342, {137, 0, 0, 0}},
   {"cuCtxSynchronize_v2", 343, {138, 0, 0, 0}},
-  {"cuCtxWaitEvent", 344, {276, 0, 0, 0}},
+  {"cuCtxWaitEvent", 344, {320, 0, 0, 0}},
   {"cuEventQuery", 345, {146, 0, 0, 0}},
   {"cuEventSynchronize", 346, {145, 0, 0, 0}},
   {"cuFlushGPUDirectRDMAWrites", 347, {0, 0, 0, 0}},
@@ -10412,14 +11292,14 @@ const hook_name hook_names[] = {
   {"cuStreamWriteValue64_ptsz", 371, {160, 0, 0, 0}},
   {"cuStreamWriteValue64_v2", 372, {161, 0, 0, 0}},
   {"cuStreamWriteValue64_v2_ptsz", 373, {162, 0, 0, 0}},
-  {"cudaStreamAddCallback", 374, {0, 394, 535, 680}},
-  {"cudaStreamAddCallback_ptsz", 375, {0, 395, 536, 681}},
+  {"cudaStreamAddCallback", 374, {0, 438, 579, 724}},
+  {"cudaStreamAddCallback_ptsz", 375, {0, 439, 580, 725}},
   {"cudaStreamCopyAttributes", 376, {0, 0, 0, 0}},
   {"cudaStreamCopyAttributes_ptsz", 377, {0, 0, 0, 0}},
-  {"cudaStreamCreate", 378, {0, 390, 531, 676}},
-  {"cudaStreamCreateWithFlags", 379, {0, 391, 532, 677}},
-  {"cudaStreamCreateWithPriority", 380, {0, 392, 533, 678}},
-  {"cudaStreamDestroy", 381, {0, 393, 534, 679}},
+  {"cudaStreamCreate", 378, {0, 434, 575, 720}},
+  {"cudaStreamCreateWithFlags", 379, {0, 435, 576, 721}},
+  {"cudaStreamCreateWithPriority", 380, {0, 436, 577, 722}},
+  {"cudaStreamDestroy", 381, {0, 437, 578, 723}},
   {"cudaStreamGetAttribute", 382, {0, 0, 0, 0}},
   {"cudaStreamGetAttribute_ptsz", 383, {0, 0, 0, 0}},
   {"cudaStreamGetDevice", 384, {0, 0, 0, 0}},
@@ -10458,15 +11338,15 @@ const hook_name hook_names[] = {
   {"cuStreamGetPriority_ptsz", 417, {0, 0, 0, 0}},
   {"cuStreamSetAttribute", 418, {0, 0, 0, 0}},
   {"cuStreamSetAttribute_ptsz", 419, {0, 0, 0, 0}},
-  {"cudaEventCreate", 420, {0, 402, 543, 688}},
+  {"cudaEventCreate", 420, {0, 446, 587, 732}},
   {"cudaEventCreateFromEGLSync", 421, {0, 0, 0, 0}},
-  {"cudaEventCreateWithFlags", 422, {0, 403, 544, 689}},
-  {"cudaEventDestroy", 423, {0, 404, 545, 690}},
-  {"cudaEventElapsedTime", 424, {0, 409, 550, 695}},
-  {"cudaEventRecord", 425, {0, 405, 546, 691}},
-  {"cudaEventRecord_ptsz", 426, {0, 406, 547, 692}},
-  {"cudaEventRecordWithFlags", 427, {0, 407, 548, 693}},
-  {"cudaEventRecordWithFlags_ptsz", 428, {0, 408, 549, 694}},
+  {"cudaEventCreateWithFlags", 422, {0, 447, 588, 733}},
+  {"cudaEventDestroy", 423, {0, 448, 589, 734}},
+  {"cudaEventElapsedTime", 424, {0, 453, 594, 739}},
+  {"cudaEventRecord", 425, {0, 449, 590, 735}},
+  {"cudaEventRecord_ptsz", 426, {0, 450, 591, 736}},
+  {"cudaEventRecordWithFlags", 427, {0, 451, 592, 737}},
+  {"cudaEventRecordWithFlags_ptsz", 428, {0, 452, 593, 738}},
   {"cuEventCreate", 429, {178, 0, 0, 0}},
   {"cuEventDestroy", 430, {179, 0, 0, 0}},
   {"cuEventDestroy_v2", 431, {180, 0, 0, 0}},
@@ -10564,12 +11444,12 @@ const hook_name hook_names[] = {
   {"cudaGraphRetainUserObject", 523, {0, 0, 0, 0}},
   {"cudaGraphUpload", 524, {0, 0, 0, 0}},
   {"cudaGraphUpload_ptsz", 525, {0, 0, 0, 0}},
-  {"cudaStreamBeginCapture", 526, {0, 396, 537, 682}},
-  {"cudaStreamBeginCapture_ptsz", 527, {0, 397, 538, 683}},
-  {"cudaStreamBeginCaptureToGraph", 528, {0, 398, 539, 684}},
-  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 399, 540, 685}},
-  {"cudaStreamEndCapture", 530, {0, 400, 541, 686}},
-  {"cudaStreamEndCapture_ptsz", 531, {0, 401, 542, 687}},
+  {"cudaStreamBeginCapture", 526, {0, 440, 581, 726}},
+  {"cudaStreamBeginCapture_ptsz", 527, {0, 441, 582, 727}},
+  {"cudaStreamBeginCaptureToGraph", 528, {0, 442, 583, 728}},
+  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 443, 584, 729}},
+  {"cudaStreamEndCapture", 530, {0, 444, 585, 730}},
+  {"cudaStreamEndCapture_ptsz", 531, {0, 445, 586, 731}},
   {"cudaStreamGetCaptureInfo", 532, {0, 0, 0, 0}},
   {"cudaStreamGetCaptureInfo_ptsz", 533, {0, 0, 0, 0}},
   {"cudaStreamIsCapturing", 534, {0, 0, 0, 0}},
@@ -10581,22 +11461,22 @@ const hook_name hook_names[] = {
   {"cudaUserObjectRelease", 540, {0, 0, 0, 0}},
   {"cudaUserObjectRetain", 541, {0, 0, 0, 0}},
   {"cuDeviceGetGraphMemAttribute", 542, {0, 0, 0, 0}},
-  {"cuDeviceGraphMemTrim", 543, {0, 0, 0, 0}},
-  {"cuDeviceSetGraphMemAttribute", 544, {0, 0, 0, 0}},
+  {"cuDeviceGraphMemTrim", 543, {291, 0, 0, 0}},
+  {"cuDeviceSetGraphMemAttribute", 544, {292, 0, 0, 0}},
   {"cuGraphAddBatchMemOpNode", 545, {225, 0, 0, 0}},
   {"cuGraphAddChildGraphNode", 546, {226, 0, 0, 0}},
-  {"cuGraphAddDependencies", 547, {0, 0, 0, 0}},
-  {"cuGraphAddDependencies_v2", 548, {0, 0, 0, 0}},
-  {"cuGraphAddEmptyNode", 549, {0, 0, 0, 0}},
-  {"cuGraphAddEventRecordNode", 550, {0, 0, 0, 0}},
-  {"cuGraphAddEventWaitNode", 551, {0, 0, 0, 0}},
-  {"cuGraphAddExternalSemaphoresSignalNode", 552, {0, 0, 0, 0}},
-  {"cuGraphAddExternalSemaphoresWaitNode", 553, {0, 0, 0, 0}},
-  {"cuGraphAddHostNode", 554, {0, 0, 0, 0}},
+  {"cuGraphAddDependencies", 547, {264, 0, 0, 0}},
+  {"cuGraphAddDependencies_v2", 548, {265, 0, 0, 0}},
+  {"cuGraphAddEmptyNode", 549, {256, 0, 0, 0}},
+  {"cuGraphAddEventRecordNode", 550, {257, 0, 0, 0}},
+  {"cuGraphAddEventWaitNode", 551, {258, 0, 0, 0}},
+  {"cuGraphAddExternalSemaphoresSignalNode", 552, {259, 0, 0, 0}},
+  {"cuGraphAddExternalSemaphoresWaitNode", 553, {260, 0, 0, 0}},
+  {"cuGraphAddHostNode", 554, {261, 0, 0, 0}},
   {"cuGraphAddKernelNode", 555, {221, 0, 0, 0}},
   {"cuGraphAddKernelNode_v2", 556, {222, 0, 0, 0}},
-  {"cuGraphAddMemAllocNode", 557, {0, 0, 0, 0}},
-  {"cuGraphAddMemFreeNode", 558, {0, 0, 0, 0}},
+  {"cuGraphAddMemAllocNode", 557, {262, 0, 0, 0}},
+  {"cuGraphAddMemFreeNode", 558, {263, 0, 0, 0}},
   {"cuGraphAddMemcpyNode", 559, {223, 0, 0, 0}},
   {"cuGraphAddMemsetNode", 560, {224, 0, 0, 0}},
   {"cuGraphAddNode", 561, {227, 0, 0, 0}},
@@ -10604,25 +11484,25 @@ const hook_name hook_names[] = {
   {"cuGraphBatchMemOpNodeGetParams", 563, {0, 0, 0, 0}},
   {"cuGraphBatchMemOpNodeSetParams", 564, {233, 0, 0, 0}},
   {"cuGraphChildGraphNodeGetGraph", 565, {0, 0, 0, 0}},
-  {"cuGraphClone", 566, {0, 0, 0, 0}},
-  {"cuGraphConditionalHandleCreate", 567, {0, 0, 0, 0}},
-  {"cuGraphCreate", 568, {0, 0, 0, 0}},
+  {"cuGraphClone", 566, {250, 0, 0, 0}},
+  {"cuGraphConditionalHandleCreate", 567, {281, 0, 0, 0}},
+  {"cuGraphCreate", 568, {249, 0, 0, 0}},
   {"cuGraphDebugDotPrint", 569, {0, 0, 0, 0}},
-  {"cuGraphDestroy", 570, {0, 0, 0, 0}},
-  {"cuGraphDestroyNode", 571, {0, 0, 0, 0}},
+  {"cuGraphDestroy", 570, {251, 0, 0, 0}},
+  {"cuGraphDestroyNode", 571, {252, 0, 0, 0}},
   {"cuGraphEventRecordNodeGetEvent", 572, {0, 0, 0, 0}},
-  {"cuGraphEventRecordNodeSetEvent", 573, {0, 0, 0, 0}},
+  {"cuGraphEventRecordNodeSetEvent", 573, {268, 0, 0, 0}},
   {"cuGraphEventWaitNodeGetEvent", 574, {0, 0, 0, 0}},
-  {"cuGraphEventWaitNodeSetEvent", 575, {0, 0, 0, 0}},
+  {"cuGraphEventWaitNodeSetEvent", 575, {269, 0, 0, 0}},
   {"cuGraphExecBatchMemOpNodeSetParams", 576, {239, 0, 0, 0}},
   {"cuGraphExecChildGraphNodeSetParams", 577, {240, 0, 0, 0}},
-  {"cuGraphExecDestroy", 578, {0, 0, 0, 0}},
-  {"cuGraphExecEventRecordNodeSetEvent", 579, {0, 0, 0, 0}},
-  {"cuGraphExecEventWaitNodeSetEvent", 580, {0, 0, 0, 0}},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 581, {0, 0, 0, 0}},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 582, {0, 0, 0, 0}},
+  {"cuGraphExecDestroy", 578, {253, 0, 0, 0}},
+  {"cuGraphExecEventRecordNodeSetEvent", 579, {276, 0, 0, 0}},
+  {"cuGraphExecEventWaitNodeSetEvent", 580, {277, 0, 0, 0}},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 581, {278, 0, 0, 0}},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 582, {279, 0, 0, 0}},
   {"cuGraphExecGetFlags", 583, {0, 0, 0, 0}},
-  {"cuGraphExecHostNodeSetParams", 584, {0, 0, 0, 0}},
+  {"cuGraphExecHostNodeSetParams", 584, {280, 0, 0, 0}},
   {"cuGraphExecKernelNodeSetParams", 585, {235, 0, 0, 0}},
   {"cuGraphExecKernelNodeSetParams_v2", 586, {236, 0, 0, 0}},
   {"cuGraphExecMemcpyNodeSetParams", 587, {237, 0, 0, 0}},
@@ -10631,25 +11511,25 @@ const hook_name hook_names[] = {
   {"cuGraphExecUpdate", 590, {242, 0, 0, 0}},
   {"cuGraphExecUpdate_v2", 591, {243, 0, 0, 0}},
   {"cuGraphExternalSemaphoresSignalNodeGetParams", 592, {0, 0, 0, 0}},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", 593, {0, 0, 0, 0}},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", 593, {270, 0, 0, 0}},
   {"cuGraphExternalSemaphoresWaitNodeGetParams", 594, {0, 0, 0, 0}},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", 595, {0, 0, 0, 0}},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", 595, {271, 0, 0, 0}},
   {"cuGraphGetEdges", 596, {0, 0, 0, 0}},
   {"cuGraphGetEdges_v2", 597, {0, 0, 0, 0}},
   {"cuGraphGetNodes", 598, {0, 0, 0, 0}},
   {"cuGraphGetRootNodes", 599, {0, 0, 0, 0}},
   {"cuGraphHostNodeGetParams", 600, {0, 0, 0, 0}},
-  {"cuGraphHostNodeSetParams", 601, {0, 0, 0, 0}},
+  {"cuGraphHostNodeSetParams", 601, {272, 0, 0, 0}},
   {"cuGraphInstantiate", 602, {244, 0, 0, 0}},
   {"cuGraphInstantiate_v2", 603, {245, 0, 0, 0}},
   {"cuGraphInstantiateWithFlags", 604, {246, 0, 0, 0}},
   {"cuGraphInstantiateWithParams", 605, {247, 0, 0, 0}},
   {"cuGraphInstantiateWithParams_ptsz", 606, {248, 0, 0, 0}},
-  {"cuGraphKernelNodeCopyAttributes", 607, {0, 0, 0, 0}},
+  {"cuGraphKernelNodeCopyAttributes", 607, {273, 0, 0, 0}},
   {"cuGraphKernelNodeGetAttribute", 608, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetParams", 609, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetParams_v2", 610, {0, 0, 0, 0}},
-  {"cuGraphKernelNodeSetAttribute", 611, {0, 0, 0, 0}},
+  {"cuGraphKernelNodeSetAttribute", 611, {274, 0, 0, 0}},
   {"cuGraphKernelNodeSetParams", 612, {229, 0, 0, 0}},
   {"cuGraphKernelNodeSetParams_v2", 613, {230, 0, 0, 0}},
   {"cuGraphLaunch", 614, {219, 0, 0, 0}},
@@ -10667,14 +11547,14 @@ const hook_name hook_names[] = {
   {"cuGraphNodeGetDependentNodes_v2", 626, {0, 0, 0, 0}},
   {"cuGraphNodeGetEnabled", 627, {0, 0, 0, 0}},
   {"cuGraphNodeGetType", 628, {0, 0, 0, 0}},
-  {"cuGraphNodeSetEnabled", 629, {0, 0, 0, 0}},
+  {"cuGraphNodeSetEnabled", 629, {275, 0, 0, 0}},
   {"cuGraphNodeSetParams", 630, {234, 0, 0, 0}},
-  {"cuGraphReleaseUserObject", 631, {0, 0, 0, 0}},
-  {"cuGraphRemoveDependencies", 632, {0, 0, 0, 0}},
-  {"cuGraphRemoveDependencies_v2", 633, {0, 0, 0, 0}},
-  {"cuGraphRetainUserObject", 634, {0, 0, 0, 0}},
-  {"cuGraphUpload", 635, {0, 0, 0, 0}},
-  {"cuGraphUpload_ptsz", 636, {0, 0, 0, 0}},
+  {"cuGraphReleaseUserObject", 631, {283, 0, 0, 0}},
+  {"cuGraphRemoveDependencies", 632, {266, 0, 0, 0}},
+  {"cuGraphRemoveDependencies_v2", 633, {267, 0, 0, 0}},
+  {"cuGraphRetainUserObject", 634, {282, 0, 0, 0}},
+  {"cuGraphUpload", 635, {254, 0, 0, 0}},
+  {"cuGraphUpload_ptsz", 636, {255, 0, 0, 0}},
   {"cuStreamBeginCapture", 637, {170, 0, 0, 0}},
   {"cuStreamBeginCapture_ptsz", 638, {171, 0, 0, 0}},
   {"cuStreamBeginCapture_v2", 639, {172, 0, 0, 0}},
@@ -10691,37 +11571,37 @@ const hook_name hook_names[] = {
   {"cuStreamGetCaptureInfo_v3_ptsz", 650, {0, 0, 0, 0}},
   {"cuStreamIsCapturing", 651, {0, 0, 0, 0}},
   {"cuStreamIsCapturing_ptsz", 652, {0, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies", 653, {0, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_ptsz", 654, {0, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_v2", 655, {0, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_v2_ptsz", 656, {0, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies", 653, {287, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_ptsz", 654, {288, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_v2", 655, {289, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_v2_ptsz", 656, {290, 0, 0, 0}},
   {"cuThreadExchangeStreamCaptureMode", 657, {0, 0, 0, 0}},
-  {"cuUserObjectCreate", 658, {0, 0, 0, 0}},
-  {"cuUserObjectRelease", 659, {0, 0, 0, 0}},
-  {"cuUserObjectRetain", 660, {0, 0, 0, 0}},
-  {"__cudaGetKernel", 661, {0, 0, 563, 708}},
+  {"cuUserObjectCreate", 658, {284, 0, 0, 0}},
+  {"cuUserObjectRelease", 659, {286, 0, 0, 0}},
+  {"cuUserObjectRetain", 660, {285, 0, 0, 0}},
+  {"__cudaGetKernel", 661, {0, 0, 607, 752}},
   {"__cudaGetProcAddress", 662, {0, 0, 0, 0}},
   {"__cudaInitModule", 663, {0, 0, 0, 0}},
-  {"__cudaLaunchKernel", 664, {0, 0, 557, 702}},
-  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 558, 703}},
+  {"__cudaLaunchKernel", 664, {0, 0, 601, 746}},
+  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 602, 747}},
   {"__cudaPopCallConfiguration", 666, {0, 0, 0, 0}},
   {"__cudaPushCallConfiguration", 667, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinary", 668, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinaryEnd", 669, {0, 0, 0, 0}},
-  {"__cudaRegisterFunction", 670, {0, 418, 562, 707}},
+  {"__cudaRegisterFunction", 670, {0, 462, 606, 751}},
   {"__cudaRegisterHostVar", 671, {0, 0, 0, 0}},
   {"__cudaRegisterManagedVar", 672, {0, 0, 0, 0}},
   {"__cudaRegisterUnifiedTable", 673, {0, 0, 0, 0}},
   {"__cudaRegisterVar", 674, {0, 0, 0, 0}},
   {"__cudaUnregisterFatBinary", 675, {0, 0, 0, 0}},
-  {"cudaLaunchCooperativeKernel", 676, {0, 412, 553, 698}},
-  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 413, 554, 699}},
-  {"cudaLaunchHostFunc", 678, {0, 416, 559, 704}},
-  {"cudaLaunchHostFunc_ptsz", 679, {0, 417, 560, 705}},
-  {"cudaLaunchKernel", 680, {0, 410, 551, 696}},
-  {"cudaLaunchKernel_ptsz", 681, {0, 411, 552, 697}},
-  {"cudaLaunchKernelExC", 682, {0, 414, 555, 700}},
-  {"cudaLaunchKernelExC_ptsz", 683, {0, 415, 556, 701}},
+  {"cudaLaunchCooperativeKernel", 676, {0, 456, 597, 742}},
+  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 457, 598, 743}},
+  {"cudaLaunchHostFunc", 678, {0, 460, 603, 748}},
+  {"cudaLaunchHostFunc_ptsz", 679, {0, 461, 604, 749}},
+  {"cudaLaunchKernel", 680, {0, 454, 595, 740}},
+  {"cudaLaunchKernel_ptsz", 681, {0, 455, 596, 741}},
+  {"cudaLaunchKernelExC", 682, {0, 458, 599, 744}},
+  {"cudaLaunchKernelExC_ptsz", 683, {0, 459, 600, 745}},
   {"cuLaunch", 684, {194, 0, 0, 0}},
   {"cuLaunchCooperativeKernel", 685, {189, 0, 0, 0}},
   {"cuLaunchCooperativeKernel_ptsz", 686, {190, 0, 0, 0}},
@@ -10735,12 +11615,12 @@ const hook_name hook_names[] = {
   {"cuLaunchKernelEx", 694, {191, 0, 0, 0}},
   {"cuLaunchKernelEx_ptsz", 695, {192, 0, 0, 0}},
   {"cudaDeviceCanAccessPeer", 696, {0, 0, 0, 0}},
-  {"cudaDeviceDisablePeerAccess", 697, {0, 426, 572, 717}},
-  {"cudaDeviceEnablePeerAccess", 698, {0, 425, 571, 716}},
+  {"cudaDeviceDisablePeerAccess", 697, {0, 470, 616, 761}},
+  {"cudaDeviceEnablePeerAccess", 698, {0, 469, 615, 760}},
   {"cudaDeviceGetP2PAtomicCapabilities", 699, {0, 0, 0, 0}},
   {"cudaDeviceGetP2PAttribute", 700, {0, 0, 0, 0}},
-  {"cuCtxDisablePeerAccess", 701, {274, 0, 0, 0}},
-  {"cuCtxEnablePeerAccess", 702, {273, 0, 0, 0}},
+  {"cuCtxDisablePeerAccess", 701, {318, 0, 0, 0}},
+  {"cuCtxEnablePeerAccess", 702, {317, 0, 0, 0}},
   {"cuDeviceCanAccessPeer", 703, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAtomicCapabilities", 704, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAttribute", 705, {0, 0, 0, 0}},
@@ -10788,22 +11668,22 @@ const hook_name hook_names[] = {
   {"cuSignalExternalSemaphoresAsync_ptsz", 747, {216, 0, 0, 0}},
   {"cuWaitExternalSemaphoresAsync", 748, {217, 0, 0, 0}},
   {"cuWaitExternalSemaphoresAsync_ptsz", 749, {218, 0, 0, 0}},
-  {"cudaCtxResetPersistingL2Cache", 750, {0, 424, 570, 715}},
-  {"cudaDeviceReset", 751, {0, 427, 573, 718}},
+  {"cudaCtxResetPersistingL2Cache", 750, {0, 468, 614, 759}},
+  {"cudaDeviceReset", 751, {0, 471, 617, 762}},
   {"cudaGetDevice", 752, {0, 0, 0, 0}},
-  {"cudaInitDevice", 753, {0, 423, 569, 714}},
-  {"cudaSetDevice", 754, {0, 420, 566, 711}},
-  {"cudaSetDeviceFlags", 755, {0, 421, 567, 712}},
-  {"cudaSetValidDevices", 756, {0, 422, 568, 713}},
-  {"cuCtxAttach", 757, {258, 0, 0, 0}},
-  {"cuCtxCreate", 758, {254, 0, 0, 0}},
-  {"cuCtxCreate_v2", 759, {255, 0, 0, 0}},
-  {"cuCtxCreate_v3", 760, {256, 0, 0, 0}},
-  {"cuCtxCreate_v4", 761, {257, 0, 0, 0}},
-  {"cuCtxDestroy", 762, {260, 0, 0, 0}},
-  {"cuCtxDestroy_v2", 763, {261, 0, 0, 0}},
-  {"cuCtxDetach", 764, {259, 0, 0, 0}},
-  {"cuCtxFromGreenCtx", 765, {272, 0, 0, 0}},
+  {"cudaInitDevice", 753, {0, 467, 613, 758}},
+  {"cudaSetDevice", 754, {0, 464, 610, 755}},
+  {"cudaSetDeviceFlags", 755, {0, 465, 611, 756}},
+  {"cudaSetValidDevices", 756, {0, 466, 612, 757}},
+  {"cuCtxAttach", 757, {302, 0, 0, 0}},
+  {"cuCtxCreate", 758, {298, 0, 0, 0}},
+  {"cuCtxCreate_v2", 759, {299, 0, 0, 0}},
+  {"cuCtxCreate_v3", 760, {300, 0, 0, 0}},
+  {"cuCtxCreate_v4", 761, {301, 0, 0, 0}},
+  {"cuCtxDestroy", 762, {304, 0, 0, 0}},
+  {"cuCtxDestroy_v2", 763, {305, 0, 0, 0}},
+  {"cuCtxDetach", 764, {303, 0, 0, 0}},
+  {"cuCtxFromGreenCtx", 765, {316, 0, 0, 0}},
   {"cuCtxGetApiVersion", 766, {0, 0, 0, 0}},
   {"cuCtxGetCacheConfig", 767, {0, 0, 0, 0}},
   {"cuCtxGetCurrent", 768, {0, 0, 0, 0}},
@@ -10816,39 +11696,39 @@ const hook_name hook_names[] = {
   {"cuCtxGetLimit", 775, {0, 0, 0, 0}},
   {"cuCtxGetSharedMemConfig", 776, {0, 0, 0, 0}},
   {"cuCtxGetStreamPriorityRange", 777, {0, 0, 0, 0}},
-  {"cuCtxPopCurrent", 778, {264, 0, 0, 0}},
-  {"cuCtxPopCurrent_v2", 779, {265, 0, 0, 0}},
-  {"cuCtxPushCurrent", 780, {262, 0, 0, 0}},
-  {"cuCtxPushCurrent_v2", 781, {263, 0, 0, 0}},
-  {"cuCtxResetPersistingL2Cache", 782, {271, 0, 0, 0}},
-  {"cuCtxSetCacheConfig", 783, {269, 0, 0, 0}},
-  {"cuCtxSetCurrent", 784, {266, 0, 0, 0}},
-  {"cuCtxSetFlags", 785, {267, 0, 0, 0}},
-  {"cuCtxSetLimit", 786, {268, 0, 0, 0}},
-  {"cuCtxSetSharedMemConfig", 787, {270, 0, 0, 0}},
+  {"cuCtxPopCurrent", 778, {308, 0, 0, 0}},
+  {"cuCtxPopCurrent_v2", 779, {309, 0, 0, 0}},
+  {"cuCtxPushCurrent", 780, {306, 0, 0, 0}},
+  {"cuCtxPushCurrent_v2", 781, {307, 0, 0, 0}},
+  {"cuCtxResetPersistingL2Cache", 782, {315, 0, 0, 0}},
+  {"cuCtxSetCacheConfig", 783, {313, 0, 0, 0}},
+  {"cuCtxSetCurrent", 784, {310, 0, 0, 0}},
+  {"cuCtxSetFlags", 785, {311, 0, 0, 0}},
+  {"cuCtxSetLimit", 786, {312, 0, 0, 0}},
+  {"cuCtxSetSharedMemConfig", 787, {314, 0, 0, 0}},
   {"cuDevicePrimaryCtxGetState", 788, {0, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease", 789, {278, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease_v2", 790, {279, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset", 791, {280, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset_v2", 792, {281, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRetain", 793, {277, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags", 794, {282, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags_v2", 795, {283, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease", 789, {322, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease_v2", 790, {323, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset", 791, {324, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset_v2", 792, {325, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRetain", 793, {321, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags", 794, {326, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags_v2", 795, {327, 0, 0, 0}},
   {"cuGreenCtxCreate", 796, {0, 0, 0, 0}},
   {"cuGreenCtxDestroy", 797, {0, 0, 0, 0}},
   {"cuGreenCtxGetDevResource", 798, {0, 0, 0, 0}},
   {"cuGreenCtxGetId", 799, {0, 0, 0, 0}},
   {"cuGreenCtxRecordEvent", 800, {0, 0, 0, 0}},
   {"cuGreenCtxWaitEvent", 801, {0, 0, 0, 0}},
-  {"cuInit", 802, {253, 0, 0, 0}},
-  {"cudaGetDriverEntryPoint", 803, {0, 429, 575, 719}},
-  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 430, 576, 720}},
-  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 577, 721}},
-  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 578, 722}},
+  {"cuInit", 802, {297, 0, 0, 0}},
+  {"cudaGetDriverEntryPoint", 803, {0, 473, 619, 763}},
+  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 474, 620, 764}},
+  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 621, 765}},
+  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 622, 766}},
   {"cudaGetExportTable", 807, {0, 0, 0, 0}},
   {"cuGetExportTable", 808, {0, 0, 0, 0}},
-  {"cuGetProcAddress", 809, {284, 0, 0, 0}},
-  {"cuGetProcAddress_v2", 810, {285, 0, 0, 0}},
+  {"cuGetProcAddress", 809, {328, 0, 0, 0}},
+  {"cuGetProcAddress_v2", 810, {329, 0, 0, 0}},
   {"cudaArrayGetInfo", 811, {0, 0, 0, 0}},
   {"cudaArrayGetMemoryRequirements", 812, {0, 0, 0, 0}},
   {"cudaArrayGetPlane", 813, {0, 0, 0, 0}},
@@ -10920,7 +11800,7 @@ const hook_name hook_names[] = {
   {"cudaKernelSetAttributeForDevice", 879, {0, 0, 0, 0}},
   {"cudaLibraryEnumerateKernels", 880, {0, 0, 0, 0}},
   {"cudaLibraryGetGlobal", 881, {0, 0, 0, 0}},
-  {"cudaLibraryGetKernel", 882, {0, 0, 561, 706}},
+  {"cudaLibraryGetKernel", 882, {0, 0, 605, 750}},
   {"cudaLibraryGetKernelCount", 883, {0, 0, 0, 0}},
   {"cudaLibraryGetManaged", 884, {0, 0, 0, 0}},
   {"cudaLibraryGetUnifiedFunction", 885, {0, 0, 0, 0}},
@@ -10939,15 +11819,15 @@ const hook_name hook_names[] = {
   {"cuFuncSetSharedMemConfig", 898, {0, 0, 0, 0}},
   {"cuFuncSetSharedSize", 899, {0, 0, 0, 0}},
   {"cuKernelGetAttribute", 900, {0, 0, 0, 0}},
-  {"cuKernelGetFunction", 901, {252, 0, 0, 0}},
+  {"cuKernelGetFunction", 901, {296, 0, 0, 0}},
   {"cuKernelGetLibrary", 902, {0, 0, 0, 0}},
   {"cuKernelGetName", 903, {0, 0, 0, 0}},
   {"cuKernelGetParamInfo", 904, {0, 0, 0, 0}},
   {"cuKernelSetAttribute", 905, {0, 0, 0, 0}},
   {"cuKernelSetCacheConfig", 906, {0, 0, 0, 0}},
-  {"cuLibraryEnumerateKernels", 907, {251, 0, 0, 0}},
+  {"cuLibraryEnumerateKernels", 907, {295, 0, 0, 0}},
   {"cuLibraryGetGlobal", 908, {0, 0, 0, 0}},
-  {"cuLibraryGetKernel", 909, {250, 0, 0, 0}},
+  {"cuLibraryGetKernel", 909, {294, 0, 0, 0}},
   {"cuLibraryGetKernelCount", 910, {0, 0, 0, 0}},
   {"cuLibraryGetManaged", 911, {0, 0, 0, 0}},
   {"cuLibraryGetModule", 912, {0, 0, 0, 0}},
@@ -10964,7 +11844,7 @@ const hook_name hook_names[] = {
   {"cuLinkCreate_v2", 923, {0, 0, 0, 0}},
   {"cuLinkDestroy", 924, {0, 0, 0, 0}},
   {"cuModuleEnumerateFunctions", 925, {0, 0, 0, 0}},
-  {"cuModuleGetFunction", 926, {249, 0, 0, 0}},
+  {"cuModuleGetFunction", 926, {293, 0, 0, 0}},
   {"cuModuleGetFunctionCount", 927, {0, 0, 0, 0}},
   {"cuModuleGetGlobal", 928, {0, 0, 0, 0}},
   {"cuModuleGetGlobal_v2", 929, {0, 0, 0, 0}},
@@ -11016,8 +11896,8 @@ const hook_name hook_names[] = {
   {"cudaGetDeviceProperties", 975, {0, 0, 0, 0}},
   {"cudaGetErrorName", 976, {0, 0, 0, 0}},
   {"cudaGetErrorString", 977, {0, 0, 0, 0}},
-  {"cudaGetFuncBySymbol", 978, {0, 419, 565, 710}},
-  {"cudaGetKernel", 979, {0, 0, 564, 709}},
+  {"cudaGetFuncBySymbol", 978, {0, 463, 609, 754}},
+  {"cudaGetKernel", 979, {0, 0, 608, 753}},
   {"cudaGetLastError", 980, {0, 0, 0, 0}},
   {"cudaLogsCurrent", 981, {0, 0, 0, 0}},
   {"cudaLogsDumpToFile", 982, {0, 0, 0, 0}},
@@ -11095,11 +11975,11 @@ const hook_name hook_names[] = {
   {"cuTexObjectDestroy", 1054, {0, 0, 0, 0}},
   {"cuTexRefCreate", 1055, {0, 0, 0, 0}},
   {"cuTexRefDestroy", 1056, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 457, 0}},
-  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 458, 0}},
-  {"cudaMemAdvise_v2", 1059, {0, 0, 460, 0}},
-  {"cudaThreadSynchronize", 1060, {0, 381, 522, 0}},
-  {"cudaThreadExit", 1061, {0, 428, 574, 0}},
+  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 501, 0}},
+  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 502, 0}},
+  {"cudaMemAdvise_v2", 1059, {0, 0, 504, 0}},
+  {"cudaThreadSynchronize", 1060, {0, 425, 566, 0}},
+  {"cudaThreadExit", 1061, {0, 472, 618, 0}},
   {"cuEGLStreamConsumerAcquireFrame", 1062, {0, 0, 0, 0}},
   {"cuEGLStreamConsumerConnect", 1063, {0, 0, 0, 0}},
   {"cuEGLStreamConsumerConnectWithFlags", 1064, {0, 0, 0, 0}},
@@ -11421,17 +12301,17 @@ const hook_abi hook_abis[] = {
   {"cuCoredumpGetAttributeGlobal", 12010, 0, -1, 1004},
   {"cuCoredumpSetAttribute", 12010, 0, -1, 1005},
   {"cuCoredumpSetAttributeGlobal", 12010, 0, -1, 1006},
-  {"cuCtxAttach", 2000, 0, 257, 757},
-  {"cuCtxCreate", 2000, 0, 253, 758},
-  {"cuCtxCreate", 3020, 0, 254, 759},
-  {"cuCtxCreate", 11040, 0, 255, 760},
-  {"cuCtxCreate", 12050, 0, 256, 761},
-  {"cuCtxDestroy", 2000, 0, 259, 762},
-  {"cuCtxDestroy", 4000, 0, 260, 763},
-  {"cuCtxDetach", 2000, 0, 258, 764},
-  {"cuCtxDisablePeerAccess", 4000, 0, 273, 701},
-  {"cuCtxEnablePeerAccess", 4000, 0, 272, 702},
-  {"cuCtxFromGreenCtx", 12040, 0, 271, 765},
+  {"cuCtxAttach", 2000, 0, 301, 757},
+  {"cuCtxCreate", 2000, 0, 297, 758},
+  {"cuCtxCreate", 3020, 0, 298, 759},
+  {"cuCtxCreate", 11040, 0, 299, 760},
+  {"cuCtxCreate", 12050, 0, 300, 761},
+  {"cuCtxDestroy", 2000, 0, 303, 762},
+  {"cuCtxDestroy", 4000, 0, 304, 763},
+  {"cuCtxDetach", 2000, 0, 302, 764},
+  {"cuCtxDisablePeerAccess", 4000, 0, 317, 701},
+  {"cuCtxEnablePeerAccess", 4000, 0, 316, 702},
+  {"cuCtxFromGreenCtx", 12040, 0, 315, 765},
   {"cuCtxGetApiVersion", 3020, 0, -1, 766},
   {"cuCtxGetCacheConfig", 3020, 0, -1, 767},
   {"cuCtxGetCurrent", 4000, 0, -1, 768},
@@ -11444,20 +12324,20 @@ const hook_abi hook_abis[] = {
   {"cuCtxGetLimit", 3010, 0, -1, 775},
   {"cuCtxGetSharedMemConfig", 4020, 0, -1, 776},
   {"cuCtxGetStreamPriorityRange", 5050, 0, -1, 777},
-  {"cuCtxPopCurrent", 2000, 0, 263, 778},
-  {"cuCtxPopCurrent", 4000, 0, 264, 779},
-  {"cuCtxPushCurrent", 2000, 0, 261, 780},
-  {"cuCtxPushCurrent", 4000, 0, 262, 781},
-  {"cuCtxRecordEvent", 12050, 0, 274, 341},
-  {"cuCtxResetPersistingL2Cache", 11000, 0, 270, 782},
-  {"cuCtxSetCacheConfig", 3020, 0, 268, 783},
-  {"cuCtxSetCurrent", 4000, 0, 265, 784},
-  {"cuCtxSetFlags", 12010, 0, 266, 785},
-  {"cuCtxSetLimit", 3010, 0, 267, 786},
-  {"cuCtxSetSharedMemConfig", 4020, 0, 269, 787},
+  {"cuCtxPopCurrent", 2000, 0, 307, 778},
+  {"cuCtxPopCurrent", 4000, 0, 308, 779},
+  {"cuCtxPushCurrent", 2000, 0, 305, 780},
+  {"cuCtxPushCurrent", 4000, 0, 306, 781},
+  {"cuCtxRecordEvent", 12050, 0, 318, 341},
+  {"cuCtxResetPersistingL2Cache", 11000, 0, 314, 782},
+  {"cuCtxSetCacheConfig", 3020, 0, 312, 783},
+  {"cuCtxSetCurrent", 4000, 0, 309, 784},
+  {"cuCtxSetFlags", 12010, 0, 310, 785},
+  {"cuCtxSetLimit", 3010, 0, 311, 786},
+  {"cuCtxSetSharedMemConfig", 4020, 0, 313, 787},
   {"cuCtxSynchronize", 2000, 0, 136, 342},
   {"cuCtxSynchronize", 13000, 0, 137, 343},
-  {"cuCtxWaitEvent", 12050, 0, 275, 344},
+  {"cuCtxWaitEvent", 12050, 0, 319, 344},
   {"cuDestroyExternalMemory", 10000, 0, -1, 729},
   {"cuDestroyExternalSemaphore", 10000, 0, -1, 730},
   {"cuDevResourceGenerateDesc", 12040, 0, -1, 1007},
@@ -11484,17 +12364,17 @@ const hook_abi hook_abis[] = {
   {"cuDeviceGetTexture1DLinearMaxWidth", 11010, 0, -1, 1022},
   {"cuDeviceGetUuid", 9020, 0, -1, 1023},
   {"cuDeviceGetUuid", 11040, 0, -1, 1024},
-  {"cuDeviceGraphMemTrim", 11040, 0, -1, 543},
+  {"cuDeviceGraphMemTrim", 11040, 0, 290, 543},
   {"cuDevicePrimaryCtxGetState", 7000, 0, -1, 788},
-  {"cuDevicePrimaryCtxRelease", 7000, 0, 277, 789},
-  {"cuDevicePrimaryCtxRelease", 11000, 0, 278, 790},
-  {"cuDevicePrimaryCtxReset", 7000, 0, 279, 791},
-  {"cuDevicePrimaryCtxReset", 11000, 0, 280, 792},
-  {"cuDevicePrimaryCtxRetain", 7000, 0, 276, 793},
-  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 281, 794},
-  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 282, 795},
+  {"cuDevicePrimaryCtxRelease", 7000, 0, 321, 789},
+  {"cuDevicePrimaryCtxRelease", 11000, 0, 322, 790},
+  {"cuDevicePrimaryCtxReset", 7000, 0, 323, 791},
+  {"cuDevicePrimaryCtxReset", 11000, 0, 324, 792},
+  {"cuDevicePrimaryCtxRetain", 7000, 0, 320, 793},
+  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 325, 794},
+  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 326, 795},
   {"cuDeviceRegisterAsyncNotification", 12040, 0, -1, 1025},
-  {"cuDeviceSetGraphMemAttribute", 11040, 0, -1, 544},
+  {"cuDeviceSetGraphMemAttribute", 11040, 0, 291, 544},
   {"cuDeviceSetMemPool", 11020, 0, 16, 96},
   {"cuDeviceTotalMem", 2000, 0, -1, 322},
   {"cuDeviceTotalMem", 3020, 0, -1, 323},
@@ -11554,22 +12434,22 @@ const hook_abi hook_abis[] = {
   {"cuGetErrorName", 6000, 0, -1, 1028},
   {"cuGetErrorString", 6000, 0, -1, 1029},
   {"cuGetExportTable", 3000, 0, -1, 808},
-  {"cuGetProcAddress", 11030, 0, 283, 809},
-  {"cuGetProcAddress", 12000, 0, 284, 810},
+  {"cuGetProcAddress", 11030, 0, 327, 809},
+  {"cuGetProcAddress", 12000, 0, 328, 810},
   {"cuGraphAddBatchMemOpNode", 11070, 0, 224, 545},
   {"cuGraphAddChildGraphNode", 10000, 0, 225, 546},
-  {"cuGraphAddDependencies", 10000, 0, -1, 547},
-  {"cuGraphAddDependencies", 12030, 0, -1, 548},
-  {"cuGraphAddEmptyNode", 10000, 0, -1, 549},
-  {"cuGraphAddEventRecordNode", 11010, 0, -1, 550},
-  {"cuGraphAddEventWaitNode", 11010, 0, -1, 551},
-  {"cuGraphAddExternalSemaphoresSignalNode", 11020, 0, -1, 552},
-  {"cuGraphAddExternalSemaphoresWaitNode", 11020, 0, -1, 553},
-  {"cuGraphAddHostNode", 10000, 0, -1, 554},
+  {"cuGraphAddDependencies", 10000, 0, 263, 547},
+  {"cuGraphAddDependencies", 12030, 0, 264, 548},
+  {"cuGraphAddEmptyNode", 10000, 0, 255, 549},
+  {"cuGraphAddEventRecordNode", 11010, 0, 256, 550},
+  {"cuGraphAddEventWaitNode", 11010, 0, 257, 551},
+  {"cuGraphAddExternalSemaphoresSignalNode", 11020, 0, 258, 552},
+  {"cuGraphAddExternalSemaphoresWaitNode", 11020, 0, 259, 553},
+  {"cuGraphAddHostNode", 10000, 0, 260, 554},
   {"cuGraphAddKernelNode", 10000, 0, 220, 555},
   {"cuGraphAddKernelNode", 12000, 0, 221, 556},
-  {"cuGraphAddMemAllocNode", 11040, 0, -1, 557},
-  {"cuGraphAddMemFreeNode", 11040, 0, -1, 558},
+  {"cuGraphAddMemAllocNode", 11040, 0, 261, 557},
+  {"cuGraphAddMemFreeNode", 11040, 0, 262, 558},
   {"cuGraphAddMemcpyNode", 10000, 0, 222, 559},
   {"cuGraphAddMemsetNode", 10000, 0, 223, 560},
   {"cuGraphAddNode", 12020, 0, 226, 561},
@@ -11577,25 +12457,25 @@ const hook_abi hook_abis[] = {
   {"cuGraphBatchMemOpNodeGetParams", 11070, 0, -1, 563},
   {"cuGraphBatchMemOpNodeSetParams", 11070, 0, 232, 564},
   {"cuGraphChildGraphNodeGetGraph", 10000, 0, -1, 565},
-  {"cuGraphClone", 10000, 0, -1, 566},
-  {"cuGraphConditionalHandleCreate", 12030, 0, -1, 567},
-  {"cuGraphCreate", 10000, 0, -1, 568},
+  {"cuGraphClone", 10000, 0, 249, 566},
+  {"cuGraphConditionalHandleCreate", 12030, 0, 280, 567},
+  {"cuGraphCreate", 10000, 0, 248, 568},
   {"cuGraphDebugDotPrint", 11030, 0, -1, 569},
-  {"cuGraphDestroy", 10000, 0, -1, 570},
-  {"cuGraphDestroyNode", 10000, 0, -1, 571},
+  {"cuGraphDestroy", 10000, 0, 250, 570},
+  {"cuGraphDestroyNode", 10000, 0, 251, 571},
   {"cuGraphEventRecordNodeGetEvent", 11010, 0, -1, 572},
-  {"cuGraphEventRecordNodeSetEvent", 11010, 0, -1, 573},
+  {"cuGraphEventRecordNodeSetEvent", 11010, 0, 267, 573},
   {"cuGraphEventWaitNodeGetEvent", 11010, 0, -1, 574},
-  {"cuGraphEventWaitNodeSetEvent", 11010, 0, -1, 575},
+  {"cuGraphEventWaitNodeSetEvent", 11010, 0, 268, 575},
   {"cuGraphExecBatchMemOpNodeSetParams", 11070, 0, 238, 576},
   {"cuGraphExecChildGraphNodeSetParams", 11010, 0, 239, 577},
-  {"cuGraphExecDestroy", 10000, 0, -1, 578},
-  {"cuGraphExecEventRecordNodeSetEvent", 11010, 0, -1, 579},
-  {"cuGraphExecEventWaitNodeSetEvent", 11010, 0, -1, 580},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 11020, 0, -1, 581},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 11020, 0, -1, 582},
+  {"cuGraphExecDestroy", 10000, 0, 252, 578},
+  {"cuGraphExecEventRecordNodeSetEvent", 11010, 0, 275, 579},
+  {"cuGraphExecEventWaitNodeSetEvent", 11010, 0, 276, 580},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 11020, 0, 277, 581},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 11020, 0, 278, 582},
   {"cuGraphExecGetFlags", 12000, 0, -1, 583},
-  {"cuGraphExecHostNodeSetParams", 10020, 0, -1, 584},
+  {"cuGraphExecHostNodeSetParams", 10020, 0, 279, 584},
   {"cuGraphExecKernelNodeSetParams", 10010, 0, 234, 585},
   {"cuGraphExecKernelNodeSetParams", 12000, 0, 235, 586},
   {"cuGraphExecMemcpyNodeSetParams", 10020, 0, 236, 587},
@@ -11604,25 +12484,25 @@ const hook_abi hook_abis[] = {
   {"cuGraphExecUpdate", 10020, 0, 241, 590},
   {"cuGraphExecUpdate", 12000, 0, 242, 591},
   {"cuGraphExternalSemaphoresSignalNodeGetParams", 11020, 0, -1, 592},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", 11020, 0, -1, 593},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", 11020, 0, 269, 593},
   {"cuGraphExternalSemaphoresWaitNodeGetParams", 11020, 0, -1, 594},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", 11020, 0, -1, 595},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", 11020, 0, 270, 595},
   {"cuGraphGetEdges", 10000, 0, -1, 596},
   {"cuGraphGetEdges", 12030, 0, -1, 597},
   {"cuGraphGetNodes", 10000, 0, -1, 598},
   {"cuGraphGetRootNodes", 10000, 0, -1, 599},
   {"cuGraphHostNodeGetParams", 10000, 0, -1, 600},
-  {"cuGraphHostNodeSetParams", 10000, 0, -1, 601},
+  {"cuGraphHostNodeSetParams", 10000, 0, 271, 601},
   {"cuGraphInstantiate", 10000, 0, 243, 602},
   {"cuGraphInstantiate", 11000, 0, 244, 603},
   {"cuGraphInstantiateWithFlags", 11040, 0, 245, 604},
   {"cuGraphInstantiateWithParams", 12000, 0, 246, 605},
   {"cuGraphInstantiateWithParams", 12000, 1, 247, 606},
-  {"cuGraphKernelNodeCopyAttributes", 11000, 0, -1, 607},
+  {"cuGraphKernelNodeCopyAttributes", 11000, 0, 272, 607},
   {"cuGraphKernelNodeGetAttribute", 11000, 0, -1, 608},
   {"cuGraphKernelNodeGetParams", 10000, 0, -1, 609},
   {"cuGraphKernelNodeGetParams", 12000, 0, -1, 610},
-  {"cuGraphKernelNodeSetAttribute", 11000, 0, -1, 611},
+  {"cuGraphKernelNodeSetAttribute", 11000, 0, 273, 611},
   {"cuGraphKernelNodeSetParams", 10000, 0, 228, 612},
   {"cuGraphKernelNodeSetParams", 12000, 0, 229, 613},
   {"cuGraphLaunch", 10000, 0, 218, 614},
@@ -11640,14 +12520,14 @@ const hook_abi hook_abis[] = {
   {"cuGraphNodeGetDependentNodes", 12030, 0, -1, 626},
   {"cuGraphNodeGetEnabled", 11060, 0, -1, 627},
   {"cuGraphNodeGetType", 10000, 0, -1, 628},
-  {"cuGraphNodeSetEnabled", 11060, 0, -1, 629},
+  {"cuGraphNodeSetEnabled", 11060, 0, 274, 629},
   {"cuGraphNodeSetParams", 12020, 0, 233, 630},
-  {"cuGraphReleaseUserObject", 11030, 0, -1, 631},
-  {"cuGraphRemoveDependencies", 10000, 0, -1, 632},
-  {"cuGraphRemoveDependencies", 12030, 0, -1, 633},
-  {"cuGraphRetainUserObject", 11030, 0, -1, 634},
-  {"cuGraphUpload", 11010, 0, -1, 635},
-  {"cuGraphUpload", 11010, 1, -1, 636},
+  {"cuGraphReleaseUserObject", 11030, 0, 282, 631},
+  {"cuGraphRemoveDependencies", 10000, 0, 265, 632},
+  {"cuGraphRemoveDependencies", 12030, 0, 266, 633},
+  {"cuGraphRetainUserObject", 11030, 0, 281, 634},
+  {"cuGraphUpload", 11010, 0, 253, 635},
+  {"cuGraphUpload", 11010, 1, 254, 636},
   {"cuGraphicsEGLRegisterImage", 7000, 0, -1, 1088},
   {"cuGraphicsGLRegisterBuffer", 3000, 0, -1, 1089},
   {"cuGraphicsGLRegisterImage", 3000, 0, -1, 1090},
@@ -11674,15 +12554,15 @@ const hook_abi hook_abis[] = {
   {"cuGreenCtxWaitEvent", 12040, 0, -1, 801},
   {"cuImportExternalMemory", 10000, 0, -1, 744},
   {"cuImportExternalSemaphore", 10000, 0, -1, 745},
-  {"cuInit", 2000, 0, 252, 802},
+  {"cuInit", 2000, 0, 296, 802},
   {"cuIpcCloseMemHandle", 4010, 0, -1, 144},
   {"cuIpcGetEventHandle", 4010, 0, -1, 145},
-  {"cuIpcGetMemHandle", 4010, 0, 291, 146},
+  {"cuIpcGetMemHandle", 4010, 0, 335, 146},
   {"cuIpcOpenEventHandle", 4010, 0, -1, 147},
   {"cuIpcOpenMemHandle", 4010, 0, -1, 148},
   {"cuIpcOpenMemHandle", 11000, 0, -1, 149},
   {"cuKernelGetAttribute", 12000, 0, -1, 900},
-  {"cuKernelGetFunction", 12000, 0, 251, 901},
+  {"cuKernelGetFunction", 12000, 0, 295, 901},
   {"cuKernelGetLibrary", 12050, 0, -1, 902},
   {"cuKernelGetName", 12030, 0, -1, 903},
   {"cuKernelGetParamInfo", 12040, 0, -1, 904},
@@ -11700,9 +12580,9 @@ const hook_abi hook_abis[] = {
   {"cuLaunchKernel", 7000, 1, 187, 693},
   {"cuLaunchKernelEx", 11060, 0, 190, 694},
   {"cuLaunchKernelEx", 11060, 1, 191, 695},
-  {"cuLibraryEnumerateKernels", 12040, 0, 250, 907},
+  {"cuLibraryEnumerateKernels", 12040, 0, 294, 907},
   {"cuLibraryGetGlobal", 12000, 0, -1, 908},
-  {"cuLibraryGetKernel", 12000, 0, 249, 909},
+  {"cuLibraryGetKernel", 12000, 0, 293, 909},
   {"cuLibraryGetKernelCount", 12040, 0, -1, 910},
   {"cuLibraryGetManaged", 12000, 0, -1, 911},
   {"cuLibraryGetModule", 12000, 0, -1, 912},
@@ -11753,13 +12633,13 @@ const hook_abi hook_abis[] = {
   {"cuMemFreeHost", 2000, 0, 28, 32},
   {"cuMemGetAccess", 10020, 0, -1, 121},
   {"cuMemGetAddressRange", 2000, 0, -1, 324},
-  {"cuMemGetAddressRange", 3020, 0, 286, 325},
+  {"cuMemGetAddressRange", 3020, 0, 330, 325},
   {"cuMemGetAllocationGranularity", 10020, 0, -1, 122},
   {"cuMemGetAllocationPropertiesFromHandle", 10020, 0, -1, 123},
   {"cuMemGetDefaultMemPool", 13000, 0, -1, 103},
-  {"cuMemGetHandleForAddressRange", 11070, 0, 290, 124},
+  {"cuMemGetHandleForAddressRange", 11070, 0, 334, 124},
   {"cuMemGetInfo", 2000, 0, -1, 326},
-  {"cuMemGetInfo", 3020, 0, 285, 327},
+  {"cuMemGetInfo", 3020, 0, 329, 327},
   {"cuMemGetMemPool", 13000, 0, -1, 104},
   {"cuMemHostAlloc", 2020, 0, 27, 33},
   {"cuMemHostGetDevicePointer", 2020, 0, -1, 34},
@@ -11906,7 +12786,7 @@ const hook_abi hook_abis[] = {
   {"cuMipmappedArrayGetMemoryRequirements", 11060, 0, -1, 836},
   {"cuMipmappedArrayGetSparseProperties", 11010, 0, -1, 837},
   {"cuModuleEnumerateFunctions", 12040, 0, -1, 925},
-  {"cuModuleGetFunction", 2000, 0, 248, 926},
+  {"cuModuleGetFunction", 2000, 0, 292, 926},
   {"cuModuleGetFunctionCount", 12040, 0, -1, 927},
   {"cuModuleGetGlobal", 2000, 0, -1, 928},
   {"cuModuleGetGlobal", 3020, 0, -1, 929},
@@ -11936,9 +12816,9 @@ const hook_abi hook_abis[] = {
   {"cuParamSetf", 2000, 0, -1, 1044},
   {"cuParamSeti", 2000, 0, -1, 1045},
   {"cuParamSetv", 2000, 0, -1, 1046},
-  {"cuPointerGetAttribute", 4000, 0, 287, 328},
-  {"cuPointerGetAttributes", 7000, 0, 288, 329},
-  {"cuPointerSetAttribute", 6000, 0, 289, 330},
+  {"cuPointerGetAttribute", 4000, 0, 331, 328},
+  {"cuPointerGetAttributes", 7000, 0, 332, 329},
+  {"cuPointerSetAttribute", 6000, 0, 333, 330},
   {"cuProfilerInitialize", 4000, 0, -1, 1094},
   {"cuProfilerStart", 4000, 0, -1, 1095},
   {"cuProfilerStop", 4000, 0, -1, 1096},
@@ -11995,10 +12875,10 @@ const hook_abi hook_abis[] = {
   {"cuStreamSetAttribute", 11000, 1, -1, 419},
   {"cuStreamSynchronize", 2000, 0, 138, 354},
   {"cuStreamSynchronize", 7000, 1, 139, 355},
-  {"cuStreamUpdateCaptureDependencies", 11030, 0, -1, 653},
-  {"cuStreamUpdateCaptureDependencies", 12030, 0, -1, 655},
-  {"cuStreamUpdateCaptureDependencies", 11030, 1, -1, 654},
-  {"cuStreamUpdateCaptureDependencies", 12030, 1, -1, 656},
+  {"cuStreamUpdateCaptureDependencies", 11030, 0, 286, 653},
+  {"cuStreamUpdateCaptureDependencies", 12030, 0, 288, 655},
+  {"cuStreamUpdateCaptureDependencies", 11030, 1, 287, 654},
+  {"cuStreamUpdateCaptureDependencies", 12030, 1, 289, 656},
   {"cuStreamWaitEvent", 3020, 0, 142, 356},
   {"cuStreamWaitEvent", 7000, 1, 143, 357},
   {"cuStreamWaitValue32", 8000, 0, 146, 358},
@@ -12063,9 +12943,9 @@ const hook_abi hook_abis[] = {
   {"cuTexRefSetMipmapLevelClamp", 5000, 0, -1, 871},
   {"cuTexRefSetMipmappedArray", 5000, 0, -1, 872},
   {"cuThreadExchangeStreamCaptureMode", 10010, 0, -1, 657},
-  {"cuUserObjectCreate", 11030, 0, -1, 658},
-  {"cuUserObjectRelease", 11030, 0, -1, 659},
-  {"cuUserObjectRetain", 11030, 0, -1, 660},
+  {"cuUserObjectCreate", 11030, 0, 283, 658},
+  {"cuUserObjectRelease", 11030, 0, 285, 659},
+  {"cuUserObjectRetain", 11030, 0, 284, 660},
   {"cuVDPAUCtxCreate", 3010, 0, -1, 1097},
   {"cuVDPAUCtxCreate", 3020, 0, -1, 1098},
   {"cuVDPAUGetDevice", 3010, 0, -1, 1099},

@@ -47,6 +47,10 @@ WEIR_INLINE bool call_enter_from(hook_call *c, uint16_t api, unsigned flags, int
 /* Any argument as a 64-bit word. */
 #define W(x) ((extract_word)(x))
 
+/* A wrapper that is not called often: made small, and apart from the others, so that what is called
+ * in a loop lies together. */
+#define WEIR_RARE __attribute__((cold))
+
 /* What an out-pointer of the call holds: undefined after a failure, absent when NULL. */
 #define WEIR_OUT(p) (c->status == 0 && (p) ? W(*(p)) : 0)
 

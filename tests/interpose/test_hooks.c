@@ -143,7 +143,8 @@ START_TEST(a_stream_argument_of_0_is_the_default_stream_of_the_variant)
                    strncmp(row->name, "cuStreamSynch", 13) == 0 ||
                    strncmp(row->name, "cudaStreamSynch", 15) == 0 ||
                    strncmp(row->name, "cuMemAllocAsync", 15) == 0 ||
-                   (c == WEIR_API_LAUNCH && records(row->name)) || strstr(row->name, "EventRecord");
+                   (c == WEIR_API_LAUNCH && records(row->name)) ||
+                   (c == WEIR_API_EVENT && strstr(row->name, "EventRecord"));
     if (!streams) continue;
     call_zero(rig_wrapper(row->bank, row->name));
     const trace_event *e = rig_one();
