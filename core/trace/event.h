@@ -54,7 +54,10 @@ typedef enum memory_kind {
   WEIR_MEM_DEVICE = 3,
   WEIR_MEM_MANAGED = 4,
   WEIR_MEM_ARRAY = 5,
-  WEIR_MEM_HOST = 6 /* host, pageable or pinned not known */
+  WEIR_MEM_HOST = 6,     /* host, pageable or pinned not known */
+  WEIR_MEM_PHYSICAL = 7, /* of a device, without an address (cuMemCreate): a handle; mapped, it is
+                            device memory */
+  WEIR_MEM_IMPORTED = 8  /* another process's or API's: of a device, but in no sum of it */
 } memory_kind;
 
 /* Direction of a COPY. Values are CUPTI's copyKind, so that the Nsight-named views need no map. */

@@ -48,6 +48,7 @@
   X(cuMemcpyPeer, PFN_cuMemcpyPeer_v4000)                                                          \
   X(cuMemcpyPeer_ptds, PFN_cuMemcpyPeer_v7000_ptds)                                                \
   X(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)                                                \
+  X(cuMemGetAllocationPropertiesFromHandle, PFN_cuMemGetAllocationPropertiesFromHandle_v10020)     \
   X(cuMemPoolGetAttribute, PFN_cuMemPoolGetAttribute_v11020)                                       \
   X(cuMemPoolCreate, PFN_cuMemPoolCreate_v11020)                                                   \
   X(cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020)                                                 \

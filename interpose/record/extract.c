@@ -9,6 +9,7 @@
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/record/names.h"
+#include "interpose/record/physical.h"
 #include "interpose/record/pools.h"
 #include "interpose/elf/elf.h"
 #include "interpose/record/subscriber.h"
@@ -448,6 +449,7 @@ void extract_reset(hook_call *c, extract_word device)
   if (c->status == 0) {
     driver_pools_device_gone((unsigned)device);
     pointer_blocks_drop(block_tag_make(0, 255, 0), block_tag_make(0, (unsigned)device, 0));
+    physical_mark_again((unsigned)device);
     context_forget_device((unsigned)device);
   }
   event_fields e = event_begin(c, WEIR_EV_RESET);

@@ -44,6 +44,8 @@ EXTRACTORS = {
     'alloc_host': 'ptr bytes flags=0',
     'alloc_array': 'handle element width height=1 depth=1 levels=1 flags=0',
     'free': 'ptr mem=WEIR_MEM_UNKNOWN', 'free_async': 'ptr stream',
+    'vmm_create': 'handle bytes !prop', 'vmm_import': 'handle', 'vmm_retain': 'handle address',
+    'vmm_release': 'handle', 'vmm_map': 'ptr bytes handle', 'vmm_unmap': 'ptr bytes',
     'host_register': 'ptr bytes flags', 'host_unregister': 'ptr',
     'copy_batch': '!dsts !srcs !sizes count stream', 'copy_3d_batch': '!ops count stream',
     'graph': 'graph other=0',
@@ -66,11 +68,11 @@ EXTRACTORS = {
 TYPES = {'out': 'const struct cudaPitchedPtr *', 'dsts': 'const CUdeviceptr *', 'srcs': 'const CUdeviceptr *',
          'sizes': 'const size_t *', 'ops': 'const CUDA_MEMCPY3D_BATCH_OP *', 'config': 'const CUlaunchConfig *',
          'config_rt': 'const cudaLaunchConfig_t *', 'launches': 'const CUDA_LAUNCH_PARAMS *',
-         'name': 'const char *', 'kernels': 'const CUkernel *'}
+         'name': 'const char *', 'kernels': 'const CUkernel *', 'prop': 'const CUmemAllocationProp *'}
 # What is called ahead of the real function, and with which roles, for the extractors of "x+".
 BEFORE = {'free': 'free', 'free_async': 'free', 'host_unregister': 'free', 'pool_destroy': 'pool_destroy',
-          'reset_current': 'reset_current'}
-BEFORE_ROLES = ('ptr', 'pool')
+          'reset_current': 'reset_current', 'vmm_release': 'vmm_release'}
+BEFORE_ROLES = ('ptr', 'pool', 'handle')
 # The same of what decodes a copy (copy_args.h: copy_args_NAME, for the extractor copy_NAME); a last argument
 # says whether the function is the synchronous form.
 COPIES = {

@@ -16,8 +16,8 @@
 #define DEVICES    256 /* ordinals, and one for "none" */
 #define NO_DEVICE  WR_NO_DEVICE
 #define REGISTERED WR_MEM_KINDS /* the classes before it are memory_kind */
-#define SUM        8            /* the device side of one device */
-#define CLASSES    9
+#define SUM        10           /* the device side of one device */
+#define CLASSES    11
 #define TREMOR_NS  10000000
 
 typedef struct live_block {
@@ -61,7 +61,8 @@ enum change { BEGUN, GONE, LEFT };
 
 bool wr_mem_device_side(int mem)
 {
-  return mem != WEIR_MEM_PAGEABLE && mem != WEIR_MEM_PINNED && mem != WEIR_MEM_HOST;
+  return mem != WEIR_MEM_PAGEABLE && mem != WEIR_MEM_PINNED && mem != WEIR_MEM_HOST &&
+         mem != WEIR_MEM_IMPORTED;
 }
 
 static bool is_registration(const wr_memory_event *e)
@@ -69,12 +70,20 @@ static bool is_registration(const wr_memory_event *e)
   return e->kind == WEIR_EV_HOSTREG;
 }
 
-/* Arrays are handles, not addresses, and registering memory doesn't allocate it: keys of their own.
- */
-static uint64_t block_key(const wr_memory_event *e, bool array)
+/* What a block's pointer is a name among: handles of arrays and of physical memory are not
+ * addresses, and registering memory doesn't allocate it. */
+enum space { ADDRESS, ARRAY, REGISTRATION, PHYSICAL };
+
+static enum space space_of(const wr_memory_event *e)
 {
-  uint64_t kind = is_registration(e) ? 2 : array ? 1 : 0;
-  return hash_mix(hash_mix((uint64_t)e->process << 2 | kind, 0), (uint64_t)e->pointer);
+  if (is_registration(e)) return REGISTRATION;
+  if (e->mem == WEIR_MEM_PHYSICAL) return PHYSICAL;
+  return e->mem == WEIR_MEM_ARRAY ? ARRAY : ADDRESS;
+}
+
+static uint64_t block_key(const wr_memory_event *e, enum space space)
+{
+  return hash_mix(hash_mix((uint64_t)e->process << 2 | space, 0), (uint64_t)e->pointer);
 }
 
 static uint64_t device_key(int64_t process, int device)
@@ -200,7 +209,7 @@ static weir_status end_block(pass *p, size_t slot, const wr_memory_event *end, i
   live_block *b = &p->blocks[slot];
   wr_memory_event alloc = b->alloc;
   int64_t born = b->born;
-  hash_map_remove(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
+  hash_map_remove(&p->by_pointer, block_key(&alloc, space_of(&alloc)));
   retire_block(p, b, GONE, end->time);
   *b = (live_block){.next = p->unused};
   p->unused = slot + 1;
@@ -214,7 +223,7 @@ static weir_status leave_block(pass *p, size_t slot, int64_t place, int64_t time
   live_block *b = &p->blocks[slot];
   wr_memory_event alloc = b->alloc;
   int64_t born = b->born;
-  hash_map_remove(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
+  hash_map_remove(&p->by_pointer, block_key(&alloc, space_of(&alloc)));
   retire_block(p, b, LEFT, time);
   *b = (live_block){.next = p->unused};
   p->unused = slot + 1;
@@ -244,7 +253,7 @@ static weir_status end_processes(pass *p, int64_t time)
 
 static weir_status begin_block(pass *p, const wr_memory_event *e)
 {
-  uint64_t key = block_key(e, e->mem == WEIR_MEM_ARRAY);
+  uint64_t key = block_key(e, space_of(e));
   uint64_t *known = hash_map_get(&p->by_pointer, key);
   size_t replaced = known && p->blocks ? (size_t)*known + 1 : 0;
   if (replaced) {
@@ -279,9 +288,10 @@ static weir_status begin_block(pass *p, const wr_memory_event *e)
 
 static weir_status free_block(pass *p, const wr_memory_event *e)
 {
-  bool array = e->mem == WEIR_MEM_ARRAY;
-  uint64_t *slot = hash_map_get(&p->by_pointer, block_key(e, array));
-  if (!slot && !is_registration(e)) slot = hash_map_get(&p->by_pointer, block_key(e, !array));
+  enum space space = space_of(e);
+  uint64_t *slot = hash_map_get(&p->by_pointer, block_key(e, space));
+  if (!slot && (space == ADDRESS || space == ARRAY))
+    slot = hash_map_get(&p->by_pointer, block_key(e, space == ARRAY ? ADDRESS : ARRAY));
   live_block *b = slot ? &p->blocks[*slot] : NULL;
   if (b && b->replaced && e->thread != b->alloc.thread && e->time - b->alloc.time < TREMOR_NS)
     return end_replaced(p, b, e);
@@ -304,6 +314,12 @@ static int home_of(const pass *p, const wr_memory_event *e)
   return known ? (int)*known : e->device;
 }
 
+/* What cuMemCreate made, or a shareable handle brought, is of no context, and outlives them. */
+static bool outlives_contexts(const wr_memory_event *e)
+{
+  return e->mem == WEIR_MEM_PHYSICAL || (e->mem == WEIR_MEM_IMPORTED && !e->context);
+}
+
 /* A device (or, bytes 1, one context of it) is gone and all its blocks with it. */
 static weir_status reset_device(pass *p, const wr_memory_event *e)
 {
@@ -312,6 +328,7 @@ static weir_status reset_device(pass *p, const wr_memory_event *e)
   for (size_t i = 0; !s && i < p->block_count; i++) {
     const live_block *b = &p->blocks[i];
     if (!b->born || b->died || b->alloc.process != e->process) continue;
+    if (outlives_contexts(&b->alloc)) continue;
     bool gone = e->bytes == 1 ? e->context && b->alloc.context == e->context
                               : home_of(p, &b->alloc) == e->device && e->device != NO_DEVICE;
     if (gone) s = end_block(p, i, e, WR_BLOCK_RESET);

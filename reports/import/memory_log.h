@@ -10,7 +10,7 @@
 
 #include "reports/import/template.h"
 
-enum { WR_NO_DEVICE = WEIR_DEVICE_NONE, WR_MEM_KINDS = 7 };
+enum { WR_NO_DEVICE = WEIR_DEVICE_NONE, WR_MEM_KINDS = 9 };
 
 typedef struct wr_memory_event {
   int64_t id, time, pointer, bytes;

@@ -189,7 +189,8 @@ static const char fixed_rows[] =
                                   "INSERT INTO mem_kind "
                                   "VALUES(0,'unknown',7),(1,'pageable',0),(2,'pinned',1),(3,'"
                                   "device',2),"
-                                  "(4,'managed',4),(5,'array',3),(6,'host',7);";
+                                  "(4,'managed',4),(5,'array',3),(6,'host',7),(7,'physical',2),"
+                                  "(8,'imported',7);";
 
 #define TABLE_COLUMN(name, ...)  ", " #name " INTEGER"
 #define COMMON_COLUMN(name, ...) ", t." #name

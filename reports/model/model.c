@@ -87,6 +87,11 @@ static wr_device_totals *device_totals(load *l, int device)
 static void count_alloc(load *l, const event_row *e)
 {
   wr_totals *t = &l->m->total;
+  if (e->mem == WEIR_MEM_IMPORTED) {
+    t->imported_calls++;
+    t->imported_bytes += e->bytes;
+    return;
+  }
   if (!wr_mem_device_side((int)e->mem)) {
     t->pinned_alloc_calls++;
     t->pinned_alloc_bytes += e->bytes;
@@ -395,6 +400,8 @@ static weir_status take_memory(void *context, sqlite3_stmt *q)
     wr_device_totals *d = device_totals(l, device);
     d->peak_bytes = peak, d->peak_at_ns = (uint64_t)at, d->live_at_exit_bytes = live;
     l->m->devices[device].peak_place = place;
+  } else if (sqlite3_column_int(q, 1) == WEIR_MEM_IMPORTED) {
+    t->imported_peak_bytes += peak, t->imported_live_at_exit_bytes += live;
   } else if (!registered && !wr_mem_device_side(sqlite3_column_int(q, 1))) {
     t->pinned_peak_bytes += peak, t->pinned_live_at_exit_bytes += live;
   }
@@ -415,7 +422,7 @@ static weir_status take_block(void *context, sqlite3_stmt *q)
     if (how == WR_BLOCK_UNKNOWN) t->unmatched_frees++;
     if (device_side)
       t->free_calls++, device_totals(l, device)->free_calls++;
-    else if (!registered)
+    else if (!registered && sqlite3_column_int(q, 2) != WEIR_MEM_IMPORTED)
       t->pinned_free_calls++;
   }
   if (how == WR_BLOCK_UNKNOWN || !device_side) return WEIR_OK;

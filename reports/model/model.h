@@ -18,6 +18,7 @@
   X(live_at_exit_bytes) X(live_at_exit_blocks)                                                     \
   X(pinned_alloc_calls) X(pinned_alloc_bytes) X(pinned_free_calls) X(pinned_peak_bytes)            \
   X(pinned_live_at_exit_bytes) X(register_calls) X(register_bytes)                                 \
+  X(imported_calls) X(imported_bytes) X(imported_peak_bytes) X(imported_live_at_exit_bytes)        \
   X(h2d_calls) X(h2d_bytes) X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes)                    \
   X(p2p_calls) X(p2p_bytes) X(h2h_calls) X(h2h_bytes) X(other_copy_calls) X(other_copy_bytes)      \
   X(memset_calls) X(memset_bytes)                                                                  \

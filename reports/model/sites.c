@@ -66,9 +66,9 @@ const char *wr_direction_name(int copy)
 
 const char *wr_mem_name(int mem)
 {
-  static const char *const names[] = {"unknown", "pageable", "pinned", "device",
-                                      "managed", "array",    "host"};
-  return mem >= 0 && mem < 7 ? names[mem] : "unknown";
+  static const char *const names[] = {"unknown", "pageable", "pinned",   "device",  "managed",
+                                      "array",   "host",     "physical", "imported"};
+  return mem >= 0 && mem < (int)(sizeof names / sizeof *names) ? names[mem] : "unknown";
 }
 
 /* ---- from a stack to its site ---------------------------------------------------------------- */

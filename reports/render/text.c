@@ -206,7 +206,9 @@ static void print_reserved(uint64_t device, uint64_t pinned, wr_page *p)
 static void print_memory(wr_page *p)
 {
   const wr_totals *t = &p->m->total;
-  if (!t->alloc_calls && !t->free_calls && !t->pinned_alloc_calls && !t->register_calls) return;
+  if (!t->alloc_calls && !t->free_calls && !t->pinned_alloc_calls && !t->register_calls &&
+      !t->imported_calls)
+    return;
   wr_page_heading(p, "Memory", NULL);
   wr_page_begin(p, "frrrrrr");
   ROW(p, "where", "allocs", "bytes", "frees", "peak", "at", "live at exit");
@@ -215,6 +217,11 @@ static void print_memory(wr_page *p)
     ROW(p, "host, pinned", COUNT(t->pinned_alloc_calls), BYTES(t->pinned_alloc_bytes),
         COUNT(t->pinned_free_calls), BYTES(t->pinned_peak_bytes), "-",
         t->pinned_live_at_exit_bytes ? BYTES(t->pinned_live_at_exit_bytes) : "0");
+  }
+  if (t->imported_calls) {
+    ROW(p, "imported (another's)", COUNT(t->imported_calls), BYTES(t->imported_bytes), "-",
+        BYTES(t->imported_peak_bytes), "-",
+        t->imported_live_at_exit_bytes ? BYTES(t->imported_live_at_exit_bytes) : "0");
   }
   if (t->register_calls) {
     ROW(p, "host, registered", COUNT(t->register_calls), BYTES(t->register_bytes));

@@ -2,6 +2,8 @@
  *
  * Each function is one operation: it draws its sizes and pointers, calls, and adds to the sums what
  * the documentation says the call does. Rows of the table at the end are the whole choice. */
+#include <stdbool.h>
+#include <unistd.h>
 #include "tests/e2e/random.h"
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -285,13 +287,92 @@ static void default_pool_by_place(caller *c)
   CALL(cuMemSetMemPool, &there, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
 }
 
-static void physical(caller *c)
+static CUmemAllocationProp physical_here(const caller *c)
 {
-  CUmemAllocationProp props = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->device}};
+  CUmemAllocationProp p = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                           .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->device}};
+  if (c->rng & 1024) p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  return p;
+}
+
+/* What is copied to and from mapped addresses is the device's. */
+static void use_mapped(caller *c, CUdeviceptr one, CUdeviceptr other)
+{
+  size_t n = 1 + caller_random_below(c, (uint32_t)BUFFER_BYTES);
+  CALL(cuMemcpyHtoD, one + 4096, c->pageable[0], n);
+  SUM(h2d, n);
+  CALL(cuMemcpyDtoD, other, one, 4096);
+  SUM(d2d, 4096);
+  CALL(cudaMemcpy, c->pinned[0], (void *)(uintptr_t)other, n, cudaMemcpyDefault);
+  SUM(d2h, n);
+}
+
+/* Mapped twice, it is one allocation, which ends with the last of handles and mappings. */
+static void physical_mapped(caller *c)
+{
+  size_t n = (size_t)(1 + caller_random_below(c, 3)) << 21;
+  CUmemAllocationProp props = physical_here(c);
+  CUmemAccessDesc access = {props.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemGenericAllocationHandle handle = 0, again = 0;
+  CUdeviceptr p = 0;
+  bool early = caller_random_below(c, 2), apart = caller_random_below(c, 2);
+  CALL(cuMemCreate, &handle, n, &props, 0);
+  SUM(alloc, n);
+  CALL(cuMemAddressReserve, &p, 2 * n, 0, 0, 0);
+  CALL(cuMemMap, p, n, 0, handle, 0);
+  CALL(cuMemMap, p + n, n, 0, handle, 0);
+  if (early) CALL(cuMemRelease, handle);
+  CALL(cuMemSetAccess, p, 2 * n, &access, 1);
+  use_mapped(c, p, p + n);
+  CALL(cuMemRetainAllocationHandle, &again, (void *)(uintptr_t)(p + n + 12345));
+  if (apart) CALL(cuMemUnmap, p + n, n);
+  CALL(cuMemUnmap, p, apart ? n : 2 * n);
+  CALL(cuMemRelease, again);
+  if (!early) CALL(cuMemRelease, handle);
+  c->sums->free_calls++;
+  CALL(cuMemAddressFree, p, 2 * n);
+}
+
+/* What came from another, here the program itself, is not counted again. */
+static void physical_shared(caller *c)
+{
+  CUmemAllocationProp props = physical_here(c);
+  props.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CUmemAccessDesc access = {props.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemGenericAllocationHandle handle = 0, imported = 0;
+  CUdeviceptr p = 0;
+  int fd = -1;
+  CALL(cuMemCreate, &handle, 2u << 20, &props, 0);
+  SUM(alloc, 2u << 20);
+  CALL(cuMemExportToShareableHandle, &fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  CALL(cuMemImportFromShareableHandle, &imported, (void *)(intptr_t)fd,
+       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  (void)close(fd);
+  CALL(cuMemAddressReserve, &p, 4u << 20, 0, 0, 0);
+  CALL(cuMemMap, p, 2u << 20, 0, imported, 0);
+  CALL(cuMemMap, p + (2u << 20), 2u << 20, 0, handle, 0);
+  CALL(cuMemSetAccess, p, 4u << 20, &access, 1);
+  SUM(imported, 2u << 20);
+  use_mapped(c, p, p + (2u << 20));
+  CALL(cuMemRelease, imported);
+  CALL(cuMemRelease, handle);
+  CALL(cuMemUnmap, p, 4u << 20);
+  c->sums->free_calls++;
+  CALL(cuMemAddressFree, p, 4u << 20);
+}
+
+static void physical_left(caller *c)
+{
+  CUmemAllocationProp props = physical_here(c);
   CUmemGenericAllocationHandle handle = 0;
   CALL(cuMemCreate, &handle, 2u << 20, &props, 0);
-  if (!c->failed && cuMemRelease(handle) != CUDA_SUCCESS) c->failed = "cuMemRelease";
+  SUM(alloc, 2u << 20);
+  if (c->sums->live_at_exit_bytes) {
+    CALL(cuMemRelease, handle);
+    c->sums->free_calls++;
+  } else {
+    c->sums->live_at_exit_bytes += 2u << 20;
+  }
 }
 
 static void wrong_calls(caller *c)
@@ -843,7 +924,9 @@ const operation HALF(operations)[] = {runtime_malloc,
                                       pool_malloc,
                                       own_pool,
                                       default_pool_by_place,
-                                      physical,
+                                      physical_mapped,
+                                      physical_shared,
+                                      physical_left,
                                       wrong_calls,
                                       memcpy_runtime,
                                       memcpy_unified,

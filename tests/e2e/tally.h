@@ -17,6 +17,9 @@
   X(alloc_calls)                                                                                   \
   X(alloc_bytes)                                                                                   \
   X(free_calls)                                                                                    \
+  X(live_at_exit_bytes)                                                                            \
+  X(imported_calls)                                                                                \
+  X(imported_bytes)                                                                                \
   X(h2d_calls)                                                                                     \
   X(h2d_bytes)                                                                                     \
   X(d2h_calls)                                                                                     \

@@ -333,6 +333,143 @@ START_TEST(a_block_is_out_before_its_free_is_forwarded_and_back_when_that_fails)
 }
 END_TEST
 
+/* Physical memory under `handle`, at `place`, made by cuMemCreate. */
+static const trace_event *physical_memory_at(uint64_t handle, CUmemLocationType type, int id)
+{
+  CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {type, id}};
+  CUmemGenericAllocationHandle h = 0;
+  rig_fake[0]->give = handle;
+  ck_assert_int_eq(D(cuMemCreate)(&h, 2 << 20, &prop, 0), CUDA_SUCCESS);
+  return rig_one();
+}
+
+/* The call has freed the memory under `handle`: as the event itself, or as a further item. */
+static void one_freed(uint64_t handle, unsigned mem)
+{
+  const rig_log *l = rig_read();
+  ck_assert_uint_ge(l->events, 1);
+  ck_assert_uint_le(l->events, 2);
+  const trace_event *e = &l->event[l->events - 1];
+  ck_assert_uint_eq(e->kind, WEIR_EV_FREE);
+  ck_assert_uint_eq(!!(e->flags & WEIR_EVF_BATCH), l->events == 2);
+  ck_assert_uint_eq(e->a, handle);
+  ck_assert_uint_eq(e->bytes, 2 << 20);
+  ck_assert_uint_eq(e->mem, mem);
+}
+
+START_TEST(physical_memory_lives_until_its_last_handle_and_its_last_mapping)
+{
+  const trace_event *e = physical_memory_at(0x77, CU_MEM_LOCATION_TYPE_DEVICE, 1);
+  ck_assert_uint_eq(e->kind, WEIR_EV_ALLOC);
+  ck_assert_uint_eq(e->a, 0x77);
+  ck_assert_uint_eq(e->bytes, 2 << 20);
+  ck_assert_uint_eq(e->mem, WEIR_MEM_PHYSICAL);
+  ck_assert_uint_eq(e->device, 1);
+  D(cuMemMap)(DEVICE_A, 2 << 20, 0, 0x77, 0);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL);
+  D(cuMemMap)(DEVICE_B, 2 << 20, 0, 0x77, 0);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL);
+  ck_assert_uint_eq(pointer_tag(DEVICE_B + 5000), block_tag_make(WEIR_MEM_DEVICE, 1, 0));
+  D(cuMemRelease)(0x77);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL); /* it is still mapped */
+  D(cuMemUnmap)(DEVICE_A, 2 << 20);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL);
+  ck_assert_uint_eq(pointer_tag(DEVICE_A), 0);
+  CUmemGenericAllocationHandle h = 0;
+  rig_fake[0]->give = 0x78;
+  D(cuMemRetainAllocationHandle)(&h, P(DEVICE_B + 12345));
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL);
+  D(cuMemUnmap)(DEVICE_B, 2 << 20);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL);
+  D(cuMemRelease)(0x78);
+  one_freed(0x77, WEIR_MEM_PHYSICAL);
+  D(cuMemRelease)(0x78);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL); /* nothing is known under it any more */
+}
+END_TEST
+
+START_TEST(a_handle_that_comes_back_is_other_memory_than_what_is_still_mapped)
+{
+  physical_memory_at(0x77, CU_MEM_LOCATION_TYPE_DEVICE, 0);
+  D(cuMemMap)(DEVICE_A, 2 << 20, 0, 0x77, 0);
+  D(cuMemRelease)(0x77);
+  rig_read();
+  physical_memory_at(0x77, CU_MEM_LOCATION_TYPE_DEVICE, 0);
+  D(cuMemUnmap)(DEVICE_A, 2 << 20);
+  one_freed(0x77, WEIR_MEM_PHYSICAL);
+  D(cuMemRelease)(0x77);
+  one_freed(0x77, WEIR_MEM_PHYSICAL);
+}
+END_TEST
+
+START_TEST(a_release_or_an_unmapping_that_fails_changes_nothing)
+{
+  physical_memory_at(0x77, CU_MEM_LOCATION_TYPE_DEVICE, 0);
+  D(cuMemMap)(DEVICE_A, 2 << 20, 0, 0x77, 0);
+  rig_fake[0]->status = CUDA_ERROR_INVALID_VALUE;
+  D(cuMemRelease)(0x77);
+  D(cuMemUnmap)(DEVICE_A, 2 << 20);
+  rig_fake[0]->status = CUDA_SUCCESS;
+  ck_assert_uint_eq(pointer_tag(DEVICE_A), block_tag_make(WEIR_MEM_DEVICE, 0, 0));
+  D(cuMemRelease)(0x77);
+  rig_read();
+  D(cuMemUnmap)(DEVICE_A, 2 << 20);
+  one_freed(0x77, WEIR_MEM_PHYSICAL);
+}
+END_TEST
+
+START_TEST(physical_memory_of_the_host_is_pinned_and_what_is_imported_tells_its_size_when_mapped)
+{
+  const trace_event *e = physical_memory_at(0x77, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
+  ck_assert_uint_eq(e->mem, WEIR_MEM_PINNED);
+  ck_assert_uint_eq(e->device, WEIR_DEVICE_NONE);
+  D(cuMemRelease)(0x77);
+  one_freed(0x77, WEIR_MEM_PINNED);
+  CUmemGenericAllocationHandle h = 0;
+  rig_fake[0]->give = 0x99;
+  D(cuMemImportFromShareableHandle)(&h, P(3), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL);
+  D(cuMemMap)(DEVICE_A, 2 << 20, 0, 0x99, 0);
+  e = rig_one();
+  ck_assert_uint_eq(e->kind, WEIR_EV_ALLOC);
+  ck_assert_uint_eq(e->a, 0x99);
+  ck_assert_uint_eq(e->bytes, 2 << 20);
+  ck_assert_uint_eq(e->mem, WEIR_MEM_IMPORTED);
+  D(cuMemMap)(DEVICE_B, 2 << 20, 0, 0x99, 0);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL); /* it counts once */
+  D(cuMemRelease)(0x99);
+  rig_read();
+  D(cuMemUnmap)(DEVICE_B, 2 << 20);
+  rig_read();
+  D(cuMemUnmap)(DEVICE_A, 2 << 20);
+  one_freed(0x99, WEIR_MEM_IMPORTED);
+}
+END_TEST
+
+START_TEST(many_mappings_go_with_one_call_and_outlive_a_reset)
+{
+  enum { MANY = 1000 };
+  for (uint64_t i = 0; i < MANY; i++) { /* not in order of address */
+    physical_memory_at(0x1000 + i, CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    D(cuMemMap)(DEVICE_A + (i * 7 % MANY << 21), 2 << 20, 0, 0x1000 + i, 0);
+    D(cuMemRelease)(0x1000 + i);
+    rig_read();
+  }
+  D(cuDevicePrimaryCtxReset_v2)(0);
+  rig_read();
+  ck_assert_uint_eq(block_tag_mem(pointer_tag(DEVICE_A + 77)), WEIR_MEM_DEVICE);
+  D(cuMemUnmap)(DEVICE_A, (uint64_t)MANY << 21);
+  const rig_log *l = rig_read();
+  ck_assert_uint_eq(l->events, 1 + MANY);
+  ck_assert_uint_eq(l->event[0].kind, WEIR_EV_CALL);
+  for (unsigned i = 1; i < l->events; i++) {
+    ck_assert_uint_eq(l->event[i].kind, WEIR_EV_FREE);
+    ck_assert(l->event[i].flags & WEIR_EVF_BATCH);
+  }
+  ck_assert_uint_eq(pointer_tag(DEVICE_A + 77), 0);
+}
+END_TEST
+
 START_TEST(registered_host_memory_is_pinned_until_it_is_unregistered)
 {
   char *host = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -819,6 +956,11 @@ END_TEST
   X(a_failed_allocation_has_no_address)                                                            \
   X(a_free_knows_its_block_and_waits_unless_it_is_from_a_pool)                                     \
   X(a_block_is_out_before_its_free_is_forwarded_and_back_when_that_fails)                          \
+  X(physical_memory_lives_until_its_last_handle_and_its_last_mapping)                              \
+  X(a_handle_that_comes_back_is_other_memory_than_what_is_still_mapped)                            \
+  X(a_release_or_an_unmapping_that_fails_changes_nothing)                                          \
+  X(physical_memory_of_the_host_is_pinned_and_what_is_imported_tells_its_size_when_mapped)         \
+  X(many_mappings_go_with_one_call_and_outlive_a_reset)                                            \
   X(registered_host_memory_is_pinned_until_it_is_unregistered)                                     \
   X(arrays_are_counted_in_elements)                                                                \
   X(explicit_kinds_are_believed)                                                                   \

@@ -1,0 +1,59 @@
+/* test_memory.c: device memory is counted once, however the program came by it. */
+#include <stdio.h>
+#include "tests/level.h"
+#include "tests/tools/command.h"
+
+#define SEEDS AT_LEVEL(4, 12, 100)
+
+/* What the victim has counted itself. */
+typedef struct account {
+  long long peak, live, copied;
+} account;
+
+static account run_segments(const char *way, int seed)
+{
+  account a;
+  outcome *o = sh_status(0,
+                         "$WEIR run --force -o t.db --mode=%s --sim=1 --stacks=8 -- "
+                         "$BUILD/tests/e2e/segments %s %d",
+                         seed % 2 ? "strict" : "observe", way, seed);
+  ck_assert_int_eq(sscanf(o->out, "%lld %lld %lld", &a.peak, &a.live, &a.copied), 3);
+  return a;
+}
+
+static void same_in_trace(const account *a)
+{
+  ck_assert_int_eq(ask("t.db", "select peak from memory where mem is null and device = 0"),
+                   a->peak);
+  ck_assert_int_eq(ask("t.db", "select sum(bytes) from block where how = 0"), a->live);
+  ck_assert_int_eq(ask("t.db", "select count(*) from block where how not in (0, 1)"), 0);
+  ck_assert_int_eq(ask("t.db", "select sum(bytes) from copy where direction = 'host_to_device' and "
+                               "destination_memory = 'device' and destination_device = 0"),
+                   a->copied);
+  ck_assert_int_eq(ask("t.db", "select sum(bytes) from copy where direction = 'device_to_host' and "
+                               "source_memory = 'device' and source_device = 0"),
+                   a->copied);
+}
+
+START_TEST(segments_of_mapped_pages_count_as_those_of_malloc_do)
+{
+  account plain = run_segments("malloc", _i);
+  same_in_trace(&plain);
+  account mapped = run_segments("expandable", _i);
+  same_in_trace(&mapped);
+  ck_assert_int_eq(plain.peak, mapped.peak);
+  ck_assert_int_eq(plain.live, mapped.live);
+  ck_assert_int_eq(ask("t.db", "select count(*) from allocation where memory <> 'physical'"), 0);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("memory");
+  TCase *t = tcase_create("kinds");
+  tcase_set_timeout(t, 120);
+  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  tcase_add_loop_test(t, segments_of_mapped_pages_count_as_those_of_malloc_do, 0, SEEDS);
+  suite_add_tcase(s, t);
+  return run_suite(s);
+}
