@@ -37,7 +37,10 @@
   X(NAME, 34, "name", 1)     /* a: handle, b: name_kind, payload: `bytes` bytes of name */         \
   X(NOTE, 35, "note", 1)     /* payload: `bytes` bytes of text for the report */                   \
   X(THREAD, 36, "thread", 1) /* payload: `bytes` bytes of thread name */                           \
-  X(TENSOR, 37, "tensor", 1) /* a: storage; mem, device; payload tensor_info, name, module */
+  X(TENSOR, 37, "tensor", 1) /* a: storage; mem, device; payload tensor_info, name, module */      \
+  X(CORRELATION, 38, "correlation", 1) /* a: number of device work; b: start of its event */       \
+  X(DEVICE_WORK, 39, "device_work", 1) /* payload: device_operation, one or more */                \
+  X(DEVICE_FACT, 40, "device_fact", 1) /* a: device_fact; b: a count; payload: text */
 
 typedef enum event_kind {
   WEIR_EV_NONE = 0,
@@ -239,6 +242,48 @@ typedef struct module_stamp {
   uint64_t bytes;
   int64_t mtime_ns; /* CLOCK_REALTIME of its last change */
 } module_stamp;
+
+/* What a device did, as an operation of a DEVICE_WORK record has it. Append only. */
+typedef enum device_operation_kind {
+  WEIR_DEVICE_COPY = 1,
+  WEIR_DEVICE_MEMSET = 2,
+  WEIR_DEVICE_KERNEL = 3,
+  WEIR_DEVICE_GRAPH = 4,   /* a launch of a whole graph */
+  WEIR_DEVICE_OVERHEAD = 5 /* host time that observing the device took */
+} device_operation_kind;
+
+/* One operation of a device. Its times are CLOCK_MONOTONIC's; the number `correlation` is that of
+ * a CORRELATION record, which the thread that made the call writes ahead of the call's event. */
+typedef struct device_operation {
+  uint64_t start, end;      /* ns; 0, or end < start: not known */
+  uint64_t queued;          /* ns, 0: not known */
+  uint64_t bytes;           /* of a copy or memset */
+  uint64_t graph_node;      /* 0: of no graph */
+  uint32_t correlation;     /* 0: none */
+  uint32_t context, stream; /* CUPTI's numbers of them */
+  uint8_t kind;             /* device_operation_kind */
+  uint8_t device;           /* ordinal */
+  uint8_t copy;             /* copy_kind, of a copy */
+  uint8_t pad[9];
+} device_operation;
+
+_Static_assert(sizeof(device_operation) == 64, "an operation is one slot");
+
+/* What became of the observation of devices: identifier, value, name in traces. Append only. */
+#define WEIR_DEVICE_FACT_MAP(X)                                                                    \
+  X(OBSERVED, 1, "observed")       /* from here on; text: what, and by whom */                     \
+  X(YIELDED, 2, "yielded")         /* to a client in the program, until observed again */          \
+  X(DROPPED, 3, "dropped")         /* `count` operations were lost */                              \
+  X(UNTIMED, 4, "untimed")         /* `count` operations had no usable times */                    \
+  X(UNAVAILABLE, 5, "unavailable") /* not observed; text: why */                                   \
+  X(ENDED, 6, "ended")             /* the program ends; all up to here is recorded */              \
+  X(INCOMPLETE, 7, "incomplete")   /* the program ends, and the last operations were not had */
+
+typedef enum device_fact {
+#define WEIR_DEVICE_FACT_ENUM(id, value, name) WEIR_DEVICE_FACT_##id = value,
+  WEIR_DEVICE_FACT_MAP(WEIR_DEVICE_FACT_ENUM)
+#undef WEIR_DEVICE_FACT_ENUM
+} device_fact;
 
 /* What a TENSOR record says. Append only. */
 typedef enum tensor_fact_kind {

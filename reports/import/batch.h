@@ -30,6 +30,8 @@ enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
   X(FRAME, 5, "frame", false)                                                                      \
   X(STACK, 4, "stack", false)                                                                      \
   X(STACK_FRAME, 3, "stack_frame", false)                                                          \
+  X(DEVICE_CALL, 3, "device_call", false)                                                          \
+  X(DEVICE_WORK, 13, "device_work", true)                                                          \
   X(BLOCK, 6, "block_row", true)
 
 typedef enum wr_table {

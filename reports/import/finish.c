@@ -22,6 +22,8 @@ static weir_status shift_times(const trace_importer *im)
       "UPDATE frame SET first = first - ?1",
       "UPDATE note SET time = time - ?1",
       "UPDATE tensor SET time = time - ?1",
+      "UPDATE device_work SET start = start - ?1, \"end\" = \"end\" - ?1, queued = queued - ?1",
+      "UPDATE device_fact SET time = time - ?1",
       "UPDATE meta SET value = value + ?1 WHERE key LIKE 'start_%_ns'"};
   for (size_t i = 0; !s && i < sizeof(updates) / sizeof(updates[0]); i++) {
     sqlite3_stmt *q = NULL;
@@ -120,6 +122,7 @@ static weir_status complete_trace(trace_importer *im)
   weir_status s = shift_times(im);
   if (!s) s = write_duration(im);
   if (!s) s = write_no_gpu(im);
+  if (!s) s = wr_finish_device_work(db);
   if (!s) s = relate_modules(db);
   if (!s) s = look_at_modules(db);
   if (!s) s = wr_lifetimes(&im->batch, &im->memory, im->least);

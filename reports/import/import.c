@@ -60,6 +60,8 @@ static void free_spool(wr_spool *s)
   spool_reader_close(s->reader);
   for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
     hash_map_free(maps[i]);
+  for (size_t i = 0; i < s->thread_count; i++)
+    free(s->thread[i].correlation);
   free(s->thread);
   free(s->resume);
   free(s->path);

@@ -22,9 +22,12 @@
 #include "reports/base/util.h"
 
 typedef struct wr_thread {
-  int64_t id;        /* row of thread */
-  int64_t last_end;  /* ns, of its last event */
-  int64_t last_call; /* row of its last event that began a call */
+  int64_t id;            /* row of thread */
+  int64_t last_end;      /* ns, of its last event */
+  int64_t last_call;     /* row of its last event that began a call */
+  uint64_t correlated;   /* ticks: start of the event that `correlation` is of */
+  uint32_t *correlation; /* numbers of device work of its next event (device_work.c) */
+  size_t correlations, correlation_capacity;
 } wr_thread;
 
 enum { WR_PIECES = 256 };
@@ -155,6 +158,17 @@ static inline void wr_span(trace_importer *im, int64_t start, int64_t end)
 
 /* The visitor that turns records into rows; its context is a wr_spool. */
 extern const spool_visitor wr_take_visitor;
+
+/* Device work (device_work.c): the records of it; and the event `id` that began at tick `start`
+ * has been taken. */
+weir_status wr_take_correlation(wr_spool *s, wr_thread *t, const trace_event *head);
+weir_status wr_take_device_work(wr_spool *s, const void *payload, size_t bytes);
+weir_status wr_take_device_fact(wr_spool *s, const trace_event *head, const void *payload,
+                                size_t bytes);
+void wr_correlate(wr_spool *s, wr_thread *t, uint64_t start, int64_t id);
+
+/* Which event each operation is of; needs the whole trace. */
+weir_status wr_finish_device_work(const wr_db *db);
 
 /* Writes what waits, then tells the progress callback. */
 weir_status wr_importer_flush(trace_importer *im);

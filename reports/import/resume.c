@@ -142,10 +142,11 @@ static weir_status check_schema(const trace_importer *im)
   if (!s)
     s = wr_db_number(&im->db,
                      "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
-                     " AND name IN ('resume', 'event_row', 'template', 'block_row', 'batch_item')"
+                     " AND name IN ('resume', 'event_row', 'template', 'block_row', 'batch_item',"
+                     " 'device_work')"
                      " AND sql NOT LIKE 'CREATE VIRTUAL%'",
                      &there);
-  if (!s && (version != WR_SCHEMA_VERSION || there < 5))
+  if (!s && (version != WR_SCHEMA_VERSION || there < 6))
     s = weir_fail(WEIR_EVERSION, "%s was written by another version of Weir: it cannot be added to",
                   im->file.path);
   return s;
@@ -171,18 +172,21 @@ static weir_status find_counters(trace_importer *im)
   const struct {
     const char *sql;
     int64_t *to;
-  } counters[] = {{"SELECT max(id) FROM thread", &im->threads},
-                  {"SELECT max(id) FROM stack", &im->stacks},
-                  {"SELECT max(id) FROM frame", &im->frames},
-                  {"SELECT max(id) FROM module", &im->modules},
-                  {"SELECT max(id) FROM StringIds", &im->strings},
-                  {"SELECT max(id) FROM event_row", &im->events},
-                  {"SELECT max(abs(id)) FROM template", &im->templates.count},
-                  {"SELECT max(id) FROM process", &im->processes},
-                  {"SELECT min(m) FROM (SELECT min(start) AS m FROM event_row UNION ALL"
-                   " SELECT min(start) FROM process UNION ALL SELECT min(time) FROM tensor)",
-                   &im->least},
-                  {"SELECT value FROM meta WHERE key = 'duration_ns'", &im->latest}};
+  } counters[] = {
+      {"SELECT max(id) FROM thread", &im->threads},
+      {"SELECT max(id) FROM stack", &im->stacks},
+      {"SELECT max(id) FROM frame", &im->frames},
+      {"SELECT max(id) FROM module", &im->modules},
+      {"SELECT max(id) FROM StringIds", &im->strings},
+      {"SELECT max(id) FROM event_row", &im->events},
+      {"SELECT max(abs(id)) FROM template", &im->templates.count},
+      {"SELECT max(id) FROM process", &im->processes},
+      {"SELECT min(m) FROM (SELECT min(start) AS m FROM event_row UNION ALL"
+       " SELECT min(start) FROM process UNION ALL SELECT min(time) FROM tensor UNION ALL"
+       " SELECT min(time) FROM device_fact UNION ALL"
+       " SELECT min(start) FROM device_work)",
+       &im->least},
+      {"SELECT value FROM meta WHERE key = 'duration_ns'", &im->latest}};
   weir_status s = WEIR_OK;
   int64_t first_string = im->strings;
   for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && !s; i++)

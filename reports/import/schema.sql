@@ -75,6 +75,18 @@ CREATE TABLE tensor(
   storage INTEGER, address INTEGER, bytes INTEGER, mem INTEGER, device INTEGER,
   dtype TEXT, shape TEXT, name TEXT, module TEXT);
 
+CREATE TABLE device_operation(id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO device_operation VALUES
+  (1, 'copy'), (2, 'memset'), (3, 'kernel'), (4, 'graph'), (5, 'overhead');
+CREATE TABLE device_work(
+  id INTEGER PRIMARY KEY, process INTEGER, event INTEGER, correlation INTEGER, kind INTEGER,
+  copy INTEGER, device INTEGER, context INTEGER, stream INTEGER, start INTEGER, "end" INTEGER,
+  queued INTEGER, bytes INTEGER, graph_node INTEGER);
+CREATE INDEX device_work_by_event ON device_work(event) WHERE event IS NOT NULL;
+CREATE TABLE device_call(process INTEGER, correlation INTEGER, event INTEGER);
+CREATE TABLE device_fact(
+  id INTEGER PRIMARY KEY, process INTEGER, time INTEGER, fact TEXT, count INTEGER, text TEXT);
+
 CREATE TABLE memory(
   device INTEGER, mem INTEGER, registered INTEGER, allocs INTEGER, bytes INTEGER,
   peak INTEGER, peak_at INTEGER, peak_place INTEGER, live INTEGER, live_blocks INTEGER);
@@ -116,23 +128,27 @@ CREATE VIEW release(id, process, thread, function, start_ns, duration_ns, status
 
 CREATE VIEW copy(id, process, thread, function, start_ns, duration_ns, status, direction, bytes,
   destination, source, destination_memory, source_memory, destination_device, source_device,
-  asynchronous, may_wait, staged, call, stream, context, stack, captured, caller, file, line) AS
+  asynchronous, may_wait, staged, call, stream, context, stack, captured, device_start_ns, device_ns, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status, (SELECT name FROM copy_direction x WHERE x.id = t.copy), e.bytes,
          e.a, e.b, (SELECT name FROM mem_kind x WHERE x.id = t.mem),
          (SELECT name FROM mem_kind x WHERE x.id = t.src_mem), t.device, t.src_device,
          t.flags & 1 <> 0, t.flags & 2 <> 0, t.flags & 128 <> 0,
          CASE WHEN t.flags & 32 THEN (SELECT call FROM batch_item x WHERE x.id = e.id) END,
-         t.stream, t.context, t.stack, t.flags & 16 <> 0, {place}
+         t.stream, t.context, t.stack, t.flags & 16 <> 0,
+         (SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (1)),
+         (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (1)), {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 3;
 
 CREATE VIEW memset(id, process, thread, function, start_ns, duration_ns, status, pointer, bytes,
-  value, memory, device, asynchronous, stream, context, stack, captured, caller, file, line) AS
+  value, memory, device, asynchronous, stream, context, stack, captured, device_start_ns, device_ns, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status, e.a, e.bytes, e.b,
          (SELECT name FROM mem_kind x WHERE x.id = t.mem), t.device, t.flags & 1 <> 0, t.stream,
-         t.context, t.stack, t.flags & 16 <> 0, {place}
+         t.context, t.stack, t.flags & 16 <> 0,
+         (SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (2)),
+         (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (2)), {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 4;
 
@@ -146,12 +162,14 @@ CREATE VIEW wait(id, process, thread, function, start_ns, duration_ns, status, w
 
 CREATE VIEW launch(id, process, thread, function, start_ns, duration_ns, status, kernel,
   kernel_handle, grid_x, grid_y, grid_z, threads, device, stream, context, stack,
-  captured, caller, file, line) AS
+  captured, device_start_ns, device_ns, caller, file, line) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status,
          (SELECT n.name FROM name n WHERE n.process = t.process AND n.kind = 'kernel' AND n.handle = e.a),
          e.a, e.b & 4294967295, e.b >> 32 & 65535, e.b >> 48 & 65535, e.bytes, t.device, t.stream,
-         t.context, t.stack, t.flags & 16 <> 0, {place}
+         t.context, t.stack, t.flags & 16 <> 0,
+         (SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (3, 4)),
+         (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (3, 4)), {place}
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 6;
 

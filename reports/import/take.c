@@ -147,6 +147,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
   status = add_event(s, t, &x);
   if (status) return status;
   s->events++;
+  if (t->correlations) wr_correlate(s, t, e->start, x.id);
   wr_memory_keep(&im->memory, &x);
   if (!im->reached) note_reach(im, e);
   return WEIR_OK;
@@ -447,8 +448,9 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
                                  const trace_event *head, const void *payload, size_t bytes)
 {
   wr_spool *s = context;
-  size_t thread = 0,
-         waiting = s->im->batch.rows[WR_TABLE_STACK_FRAME].count + s->im->batch.op_count;
+  const wr_batch *b = &s->im->batch;
+  size_t thread = 0, waiting = b->rows[WR_TABLE_STACK_FRAME].count + b->op_count +
+                               b->rows[WR_TABLE_DEVICE_WORK].count;
   weir_status status = waiting >= 4 * (size_t)WR_BATCH_EVENTS ? wr_importer_flush(s->im) : WEIR_OK;
   if (!status) status = find_thread(s, serial, tid, &thread);
   if (status) return status;
@@ -465,6 +467,12 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
     return take_thread(s, thread, payload, bytes);
   case WEIR_EV_TENSOR:
     return take_tensor(s, thread, head, payload, bytes);
+  case WEIR_EV_CORRELATION:
+    return wr_take_correlation(s, &s->thread[thread], head);
+  case WEIR_EV_DEVICE_WORK:
+    return wr_take_device_work(s, payload, bytes);
+  case WEIR_EV_DEVICE_FACT:
+    return wr_take_device_fact(s, head, payload, bytes);
   default:
     return WEIR_OK; /* a newer writer's */
   }

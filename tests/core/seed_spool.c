@@ -51,6 +51,9 @@ static void add_records(input *in)
   add_record(in, WEIR_EV_NAME, 1, 40, payload);
   add_record(in, WEIR_EV_NOTE, 2, 100, payload);
   add_record(in, WEIR_EV_THREAD, 1, 8, payload);
+  add_record(in, WEIR_EV_CORRELATION, 0, 0, payload);
+  add_record(in, WEIR_EV_DEVICE_WORK, 2, 128, payload);
+  add_record(in, WEIR_EV_DEVICE_FACT, 1, 8, payload);
   add_record(in, WEIR_EV_NONE, 0, 0, payload);
 }
 
