@@ -234,3 +234,29 @@ void extract_copy_3d_batch(hook_call *c, const CUDA_MEMCPY3D_BATCH_OP *list, ext
     record_copy(c, &a);
   }
 }
+
+/* Hints on ranges of managed memory, and decompressions: no copies of the program's, but each with
+ * its bytes. */
+static void record_item(hook_call *c, extract_word i, uint64_t a, uint64_t b, uint64_t bytes,
+                        uint64_t stream)
+{
+  if (i) c->flags |= WEIR_EVF_BATCH;
+  extract_call(c, a, b, bytes, stream);
+}
+
+void extract_call_batch(hook_call *c, const CUdeviceptr *dsts, const size_t *sizes,
+                        extract_word count, extract_word b, extract_word stream)
+{
+  if (!dsts || !sizes || !count) extract_call(c, 0, b, 0, stream);
+  for (extract_word i = 0; dsts && sizes && i < count; i++)
+    record_item(c, i, dsts[i], b, sizes[i], stream);
+}
+
+void extract_decompress(hook_call *c, const CUmemDecompressParams *params, extract_word count,
+                        extract_word stream)
+{
+  if (!params || !count) extract_call(c, 0, 0, 0, stream);
+  for (extract_word i = 0; params && i < count; i++)
+    record_item(c, i, (uint64_t)(uintptr_t)params[i].dst, (uint64_t)(uintptr_t)params[i].src,
+                params[i].dstNumBytes, stream);
+}

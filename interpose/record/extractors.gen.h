@@ -23,6 +23,8 @@ void extract_host_register(hook_call *c, extract_word ptr, extract_word bytes, e
 void extract_host_unregister(hook_call *c, extract_word ptr);
 void extract_copy_batch(hook_call *c, const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes, extract_word count, extract_word stream);
 void extract_copy_3d_batch(hook_call *c, const CUDA_MEMCPY3D_BATCH_OP *ops, extract_word count, extract_word stream);
+void extract_call_batch(hook_call *c, const CUdeviceptr *dsts, const size_t *sizes, extract_word count, extract_word b, extract_word stream);
+void extract_decompress(hook_call *c, const CUmemDecompressParams *params, extract_word count, extract_word stream);
 void extract_graph(hook_call *c, extract_word graph, extract_word other);
 void extract_memset(hook_call *c, extract_word dst, extract_word bytes, extract_word value, extract_word stream);
 void extract_sync(hook_call *c, extract_word type, extract_word event, extract_word context);

@@ -48,6 +48,7 @@ EXTRACTORS = {
     'vmm_release': 'handle', 'vmm_map': 'ptr bytes handle', 'vmm_unmap': 'ptr bytes',
     'host_register': 'ptr bytes flags', 'host_unregister': 'ptr',
     'copy_batch': '!dsts !srcs !sizes count stream', 'copy_3d_batch': '!ops count stream',
+    'call_batch': '!dsts !sizes count b=0 stream', 'decompress': '!params count stream',
     'graph': 'graph other=0',
     'memset': 'dst bytes value stream=0',
     'sync': 'type event=0 context=0', 'sync_stream': 'type stream event=0',
@@ -68,7 +69,8 @@ EXTRACTORS = {
 TYPES = {'out': 'const struct cudaPitchedPtr *', 'dsts': 'const CUdeviceptr *', 'srcs': 'const CUdeviceptr *',
          'sizes': 'const size_t *', 'ops': 'const CUDA_MEMCPY3D_BATCH_OP *', 'config': 'const CUlaunchConfig *',
          'config_rt': 'const cudaLaunchConfig_t *', 'launches': 'const CUDA_LAUNCH_PARAMS *',
-         'name': 'const char *', 'kernels': 'const CUkernel *', 'prop': 'const CUmemAllocationProp *'}
+         'params': 'const CUmemDecompressParams *', 'name': 'const char *', 'kernels': 'const CUkernel *',
+         'prop': 'const CUmemAllocationProp *'}
 # What is called ahead of the real function, and with which roles, for the extractors of "x+".
 BEFORE = {'free': 'free', 'free_async': 'free', 'host_unregister': 'free', 'pool_destroy': 'pool_destroy',
           'reset_current': 'reset_current', 'vmm_release': 'vmm_release'}
@@ -93,7 +95,8 @@ INFORMED = {
 }
 
 # Extractors of what no program calls in its inner loop: their wrappers are WEIR_RARE (wrap.h).
-RARE = ('call', 'call_batch', 'graph', 'context', 'context_made', 'context_destroy', 'named', 'named_like', 'named_list',
+RARE = ('call', 'call_batch', 'decompress', 'graph', 'vmm_create', 'vmm_import', 'vmm_retain', 'vmm_release', 'vmm_map', 'vmm_unmap',
+        'context', 'context_made', 'context_destroy', 'named', 'named_like', 'named_list',
         'pool_trim', 'pool_set', 'pool_destroy', 'peer_access', 'primary_release', 'reset', 'reset_current')
 
 # Functions of libweir's own that tell what they did (core/trace/listener.h): in the trace, not wrapped.
@@ -394,7 +397,7 @@ class Generator:
         self.rows = table()
         self.api = api_rows(self.rows)
         self.number = {a[1]: a[0] for a in self.api}
-        self.driver = prototypes(preprocess(cuda, ['cuda.h']), 'CUresult')
+        self.driver = prototypes(preprocess(cuda, ['cuda.h', 'cudaProfiler.h']), 'CUresult')
         self.runtime = prototypes(preprocess(cuda, ['cuda_runtime_api.h']), 'cudaError_t')
         self.pfn = versions(preprocess(cuda, ['cudaTypedefs.h']))
         for header in ('EGL', 'GL', 'VDPAU', 'Profiler'):  # read raw: they include what may not be there

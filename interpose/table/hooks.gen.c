@@ -332,10 +332,219 @@ static WEIR_RARE CUresult w_cuMemSetMemPool(CUmemLocation *location, CUmemAlloca
 _Static_assert(WEIR_SAME(&w_cuMemSetMemPool, PFN_cuMemSetMemPool_v13000), "cuMemSetMemPool");
 WEIR_EXPORT(w_cuMemSetMemPool, cuMemSetMemPool, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuMemPoolCreate)(CUmemoryPool *pool, const CUmemPoolProps *poolProps);
+static WEIR_RARE CUresult w_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
+{
+  fn_cuMemPoolCreate real = (fn_cuMemPoolCreate)(uintptr_t)hook_original(17);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 105, 0, WEIR_BANK_DRIVER)) return real(pool, poolProps);
+  call_forward(c);
+  CUresult r = real(pool, poolProps);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pool, poolProps))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(pool), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPoolCreate, PFN_cuMemPoolCreate_v11020), "cuMemPoolCreate");
+WEIR_EXPORT(w_cuMemPoolCreate, cuMemPoolCreate, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemPoolSetAttribute)(CUmemoryPool pool, CUmemPool_attribute attr, void *value);
+static WEIR_RARE CUresult w_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+  fn_cuMemPoolSetAttribute real = (fn_cuMemPoolSetAttribute)(uintptr_t)hook_original(18);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 114, 0, WEIR_BANK_DRIVER)) return real(pool, attr, value);
+  call_forward(c);
+  CUresult r = real(pool, attr, value);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pool, attr, value))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(pool), W(attr), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPoolSetAttribute, PFN_cuMemPoolSetAttribute_v11020), "cuMemPoolSetAttribute");
+WEIR_EXPORT(w_cuMemPoolSetAttribute, cuMemPoolSetAttribute, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemPoolSetAccess)(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count);
+static WEIR_RARE CUresult w_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
+{
+  fn_cuMemPoolSetAccess real = (fn_cuMemPoolSetAccess)(uintptr_t)hook_original(19);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 113, 0, WEIR_BANK_DRIVER)) return real(pool, map, count);
+  call_forward(c);
+  CUresult r = real(pool, map, count);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pool, map, count))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(pool), W(count), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPoolSetAccess, PFN_cuMemPoolSetAccess_v11020), "cuMemPoolSetAccess");
+WEIR_EXPORT(w_cuMemPoolSetAccess, cuMemPoolSetAccess, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemPoolExportToShareableHandle)(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags);
+static WEIR_RARE CUresult w_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+  fn_cuMemPoolExportToShareableHandle real = (fn_cuMemPoolExportToShareableHandle)(uintptr_t)hook_original(20);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 108, 0, WEIR_BANK_DRIVER)) return real(handle_out, pool, handleType, flags);
+  call_forward(c);
+  CUresult r = real(handle_out, pool, handleType, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(handle_out, pool, handleType, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(pool), W(handleType), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPoolExportToShareableHandle, PFN_cuMemPoolExportToShareableHandle_v11020), "cuMemPoolExportToShareableHandle");
+WEIR_EXPORT(w_cuMemPoolExportToShareableHandle, cuMemPoolExportToShareableHandle, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemPoolImportFromShareableHandle)(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags);
+static WEIR_RARE CUresult w_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+  fn_cuMemPoolImportFromShareableHandle real = (fn_cuMemPoolImportFromShareableHandle)(uintptr_t)hook_original(21);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 111, 0, WEIR_BANK_DRIVER)) return real(pool_out, handle, handleType, flags);
+  call_forward(c);
+  CUresult r = real(pool_out, handle, handleType, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pool_out, handle, handleType, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(pool_out), W(handleType), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPoolImportFromShareableHandle, PFN_cuMemPoolImportFromShareableHandle_v11020), "cuMemPoolImportFromShareableHandle");
+WEIR_EXPORT(w_cuMemPoolImportFromShareableHandle, cuMemPoolImportFromShareableHandle, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemPoolExportPointer)(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr);
+static WEIR_RARE CUresult w_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
+{
+  fn_cuMemPoolExportPointer real = (fn_cuMemPoolExportPointer)(uintptr_t)hook_original(22);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 107, 0, WEIR_BANK_DRIVER)) return real(shareData_out, ptr);
+  call_forward(c);
+  CUresult r = real(shareData_out, ptr);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(shareData_out, ptr))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(ptr), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPoolExportPointer, PFN_cuMemPoolExportPointer_v11020), "cuMemPoolExportPointer");
+WEIR_EXPORT(w_cuMemPoolExportPointer, cuMemPoolExportPointer, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMulticastCreate)(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop);
+static WEIR_RARE CUresult w_cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop)
+{
+  fn_cuMulticastCreate real = (fn_cuMulticastCreate)(uintptr_t)hook_original(23);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 136, 0, WEIR_BANK_DRIVER)) return real(mcHandle, prop);
+  call_forward(c);
+  CUresult r = real(mcHandle, prop);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(mcHandle, prop))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(mcHandle), W(0), (prop ? W(prop->size) : 0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMulticastCreate, PFN_cuMulticastCreate_v12010), "cuMulticastCreate");
+WEIR_EXPORT(w_cuMulticastCreate, cuMulticastCreate, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMulticastAddDevice)(CUmemGenericAllocationHandle mcHandle, CUdevice dev);
+static WEIR_RARE CUresult w_cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev)
+{
+  fn_cuMulticastAddDevice real = (fn_cuMulticastAddDevice)(uintptr_t)hook_original(24);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 133, 0, WEIR_BANK_DRIVER)) return real(mcHandle, dev);
+  call_forward(c);
+  CUresult r = real(mcHandle, dev);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(mcHandle, dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(mcHandle), W(dev), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMulticastAddDevice, PFN_cuMulticastAddDevice_v12010), "cuMulticastAddDevice");
+WEIR_EXPORT(w_cuMulticastAddDevice, cuMulticastAddDevice, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMulticastBindMem)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size, unsigned long long flags);
+static WEIR_RARE CUresult w_cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size, unsigned long long flags)
+{
+  fn_cuMulticastBindMem real = (fn_cuMulticastBindMem)(uintptr_t)hook_original(25);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 135, 0, WEIR_BANK_DRIVER)) return real(mcHandle, mcOffset, memHandle, memOffset, size, flags);
+  call_forward(c);
+  CUresult r = real(mcHandle, mcOffset, memHandle, memOffset, size, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(mcHandle, mcOffset, memHandle, memOffset, size, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(mcHandle), W(memHandle), W(size), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMulticastBindMem, PFN_cuMulticastBindMem_v12010), "cuMulticastBindMem");
+WEIR_EXPORT(w_cuMulticastBindMem, cuMulticastBindMem, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMulticastBindAddr)(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags);
+static WEIR_RARE CUresult w_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags)
+{
+  fn_cuMulticastBindAddr real = (fn_cuMulticastBindAddr)(uintptr_t)hook_original(26);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 134, 0, WEIR_BANK_DRIVER)) return real(mcHandle, mcOffset, memptr, size, flags);
+  call_forward(c);
+  CUresult r = real(mcHandle, mcOffset, memptr, size, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(mcHandle, mcOffset, memptr, size, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(mcHandle), W(memptr), W(size), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMulticastBindAddr, PFN_cuMulticastBindAddr_v12010), "cuMulticastBindAddr");
+WEIR_EXPORT(w_cuMulticastBindAddr, cuMulticastBindAddr, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMulticastUnbind)(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size);
+static WEIR_RARE CUresult w_cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size)
+{
+  fn_cuMulticastUnbind real = (fn_cuMulticastUnbind)(uintptr_t)hook_original(27);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 138, 0, WEIR_BANK_DRIVER)) return real(mcHandle, dev, mcOffset, size);
+  call_forward(c);
+  CUresult r = real(mcHandle, dev, mcOffset, size);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(mcHandle, dev, mcOffset, size))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(mcHandle), W(dev), W(size), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMulticastUnbind, PFN_cuMulticastUnbind_v12010), "cuMulticastUnbind");
+WEIR_EXPORT(w_cuMulticastUnbind, cuMulticastUnbind, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuArrayCreate)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray);
 static CUresult w_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
-  fn_cuArrayCreate real = (fn_cuArrayCreate)(uintptr_t)hook_original(17);
+  fn_cuArrayCreate real = (fn_cuArrayCreate)(uintptr_t)hook_original(28);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 12, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -354,7 +563,7 @@ WEIR_EXPORT(w_cuArrayCreate, cuArrayCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArrayCreate_v2)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
 static CUresult w_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
 {
-  fn_cuArrayCreate_v2 real = (fn_cuArrayCreate_v2)(uintptr_t)hook_original(18);
+  fn_cuArrayCreate_v2 real = (fn_cuArrayCreate_v2)(uintptr_t)hook_original(29);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 13, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -373,7 +582,7 @@ WEIR_EXPORT(w_cuArrayCreate_v2, cuArrayCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArray3DCreate)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray);
 static CUresult w_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
-  fn_cuArray3DCreate real = (fn_cuArray3DCreate)(uintptr_t)hook_original(19);
+  fn_cuArray3DCreate real = (fn_cuArray3DCreate)(uintptr_t)hook_original(30);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 10, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -392,7 +601,7 @@ WEIR_EXPORT(w_cuArray3DCreate, cuArray3DCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArray3DCreate_v2)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
 static CUresult w_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
-  fn_cuArray3DCreate_v2 real = (fn_cuArray3DCreate_v2)(uintptr_t)hook_original(20);
+  fn_cuArray3DCreate_v2 real = (fn_cuArray3DCreate_v2)(uintptr_t)hook_original(31);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 11, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -411,7 +620,7 @@ WEIR_EXPORT(w_cuArray3DCreate_v2, cuArray3DCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMipmappedArrayCreate)(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels);
 static CUresult w_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
 {
-  fn_cuMipmappedArrayCreate real = (fn_cuMipmappedArrayCreate)(uintptr_t)hook_original(21);
+  fn_cuMipmappedArrayCreate real = (fn_cuMipmappedArrayCreate)(uintptr_t)hook_original(32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 21, 0, WEIR_BANK_DRIVER)) return real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
@@ -430,7 +639,7 @@ WEIR_EXPORT(w_cuMipmappedArrayCreate, cuMipmappedArrayCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArrayDestroy)(CUarray hArray);
 static CUresult w_cuArrayDestroy(CUarray hArray)
 {
-  fn_cuArrayDestroy real = (fn_cuArrayDestroy)(uintptr_t)hook_original(22);
+  fn_cuArrayDestroy real = (fn_cuArrayDestroy)(uintptr_t)hook_original(33);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 14, 0, WEIR_BANK_DRIVER)) return real(hArray);
@@ -450,7 +659,7 @@ WEIR_EXPORT(w_cuArrayDestroy, cuArrayDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMipmappedArrayDestroy)(CUmipmappedArray hMipmappedArray);
 static CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
-  fn_cuMipmappedArrayDestroy real = (fn_cuMipmappedArrayDestroy)(uintptr_t)hook_original(23);
+  fn_cuMipmappedArrayDestroy real = (fn_cuMipmappedArrayDestroy)(uintptr_t)hook_original(34);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 22, 0, WEIR_BANK_DRIVER)) return real(hMipmappedArray);
@@ -468,9 +677,9 @@ _Static_assert(WEIR_SAME(&w_cuMipmappedArrayDestroy, PFN_cuMipmappedArrayDestroy
 WEIR_EXPORT(w_cuMipmappedArrayDestroy, cuMipmappedArrayDestroy, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemCreate)(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags);
-static CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+static WEIR_RARE CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
 {
-  fn_cuMemCreate real = (fn_cuMemCreate)(uintptr_t)hook_original(24);
+  fn_cuMemCreate real = (fn_cuMemCreate)(uintptr_t)hook_original(35);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 119, 0, WEIR_BANK_DRIVER)) return real(handle, size, prop, flags);
@@ -487,9 +696,9 @@ _Static_assert(WEIR_SAME(&w_cuMemCreate, PFN_cuMemCreate_v10020), "cuMemCreate")
 WEIR_EXPORT(w_cuMemCreate, cuMemCreate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemImportFromShareableHandle)(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType);
-static CUresult w_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType)
+static WEIR_RARE CUresult w_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle, CUmemAllocationHandleType shHandleType)
 {
-  fn_cuMemImportFromShareableHandle real = (fn_cuMemImportFromShareableHandle)(uintptr_t)hook_original(25);
+  fn_cuMemImportFromShareableHandle real = (fn_cuMemImportFromShareableHandle)(uintptr_t)hook_original(36);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 125, 0, WEIR_BANK_DRIVER)) return real(handle, osHandle, shHandleType);
@@ -506,9 +715,9 @@ _Static_assert(WEIR_SAME(&w_cuMemImportFromShareableHandle, PFN_cuMemImportFromS
 WEIR_EXPORT(w_cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemRetainAllocationHandle)(CUmemGenericAllocationHandle *handle, void *addr);
-static CUresult w_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+static WEIR_RARE CUresult w_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
-  fn_cuMemRetainAllocationHandle real = (fn_cuMemRetainAllocationHandle)(uintptr_t)hook_original(26);
+  fn_cuMemRetainAllocationHandle real = (fn_cuMemRetainAllocationHandle)(uintptr_t)hook_original(37);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 130, 0, WEIR_BANK_DRIVER)) return real(handle, addr);
@@ -525,9 +734,9 @@ _Static_assert(WEIR_SAME(&w_cuMemRetainAllocationHandle, PFN_cuMemRetainAllocati
 WEIR_EXPORT(w_cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemRelease)(CUmemGenericAllocationHandle handle);
-static CUresult w_cuMemRelease(CUmemGenericAllocationHandle handle)
+static WEIR_RARE CUresult w_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-  fn_cuMemRelease real = (fn_cuMemRelease)(uintptr_t)hook_original(27);
+  fn_cuMemRelease real = (fn_cuMemRelease)(uintptr_t)hook_original(38);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 129, 0, WEIR_BANK_DRIVER)) return real(handle);
@@ -545,9 +754,9 @@ _Static_assert(WEIR_SAME(&w_cuMemRelease, PFN_cuMemRelease_v10020), "cuMemReleas
 WEIR_EXPORT(w_cuMemRelease, cuMemRelease, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemMap)(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags);
-static CUresult w_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+static WEIR_RARE CUresult w_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-  fn_cuMemMap real = (fn_cuMemMap)(uintptr_t)hook_original(28);
+  fn_cuMemMap real = (fn_cuMemMap)(uintptr_t)hook_original(39);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 126, 0, WEIR_BANK_DRIVER)) return real(ptr, size, offset, handle, flags);
@@ -564,9 +773,9 @@ _Static_assert(WEIR_SAME(&w_cuMemMap, PFN_cuMemMap_v10020), "cuMemMap");
 WEIR_EXPORT(w_cuMemMap, cuMemMap, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuMemUnmap)(CUdeviceptr ptr, size_t size);
-static CUresult w_cuMemUnmap(CUdeviceptr ptr, size_t size)
+static WEIR_RARE CUresult w_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
-  fn_cuMemUnmap real = (fn_cuMemUnmap)(uintptr_t)hook_original(29);
+  fn_cuMemUnmap real = (fn_cuMemUnmap)(uintptr_t)hook_original(40);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 132, 0, WEIR_BANK_DRIVER)) return real(ptr, size);
@@ -585,7 +794,7 @@ WEIR_EXPORT(w_cuMemUnmap, cuMemUnmap, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAddressReserve)(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags);
 static WEIR_RARE CUresult w_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
 {
-  fn_cuMemAddressReserve real = (fn_cuMemAddressReserve)(uintptr_t)hook_original(30);
+  fn_cuMemAddressReserve real = (fn_cuMemAddressReserve)(uintptr_t)hook_original(41);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 118, 0, WEIR_BANK_DRIVER)) return real(ptr, size, alignment, addr, flags);
@@ -604,7 +813,7 @@ WEIR_EXPORT(w_cuMemAddressReserve, cuMemAddressReserve, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAddressFree)(CUdeviceptr ptr, size_t size);
 static WEIR_RARE CUresult w_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-  fn_cuMemAddressFree real = (fn_cuMemAddressFree)(uintptr_t)hook_original(31);
+  fn_cuMemAddressFree real = (fn_cuMemAddressFree)(uintptr_t)hook_original(42);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 117, 0, WEIR_BANK_DRIVER)) return real(ptr, size);
@@ -623,7 +832,7 @@ WEIR_EXPORT(w_cuMemAddressFree, cuMemAddressFree, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemSetAccess)(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
 static WEIR_RARE CUresult w_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-  fn_cuMemSetAccess real = (fn_cuMemSetAccess)(uintptr_t)hook_original(32);
+  fn_cuMemSetAccess real = (fn_cuMemSetAccess)(uintptr_t)hook_original(43);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 131, 0, WEIR_BANK_DRIVER)) return real(ptr, size, desc, count);
@@ -642,7 +851,7 @@ WEIR_EXPORT(w_cuMemSetAccess, cuMemSetAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemExportToShareableHandle)(void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType, unsigned long long flags);
 static WEIR_RARE CUresult w_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemExportToShareableHandle real = (fn_cuMemExportToShareableHandle)(uintptr_t)hook_original(33);
+  fn_cuMemExportToShareableHandle real = (fn_cuMemExportToShareableHandle)(uintptr_t)hook_original(44);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 120, 0, WEIR_BANK_DRIVER)) return real(shareableHandle, handle, handleType, flags);
@@ -661,7 +870,7 @@ WEIR_EXPORT(w_cuMemExportToShareableHandle, cuMemExportToShareableHandle, WEIR_N
 typedef CUresult (*fn_cuMemAllocHost)(void **pp, unsigned int bytesize);
 static CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
 {
-  fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)hook_original(34);
+  fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)hook_original(45);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 30, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
@@ -680,7 +889,7 @@ WEIR_EXPORT(w_cuMemAllocHost, cuMemAllocHost, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocHost_v2)(void **pp, size_t bytesize);
 static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
 {
-  fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)hook_original(35);
+  fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)hook_original(46);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -699,7 +908,7 @@ WEIR_EXPORT(w_cuMemAllocHost_v2, cuMemAllocHost_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostAlloc)(void **pp, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)hook_original(36);
+  fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)hook_original(47);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -718,7 +927,7 @@ WEIR_EXPORT(w_cuMemHostAlloc, cuMemHostAlloc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFreeHost)(void *p);
 static CUresult w_cuMemFreeHost(void *p)
 {
-  fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)hook_original(37);
+  fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)hook_original(48);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -738,7 +947,7 @@ WEIR_EXPORT(w_cuMemFreeHost, cuMemFreeHost, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostRegister)(void *p, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)hook_original(38);
+  fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)hook_original(49);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 37, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
@@ -757,7 +966,7 @@ WEIR_EXPORT(w_cuMemHostRegister, cuMemHostRegister, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostRegister_v2)(void *p, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)hook_original(39);
+  fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)hook_original(50);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 38, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
@@ -776,7 +985,7 @@ WEIR_EXPORT(w_cuMemHostRegister_v2, cuMemHostRegister_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostUnregister)(void *p);
 static CUresult w_cuMemHostUnregister(void *p)
 {
-  fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)hook_original(40);
+  fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)hook_original(51);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 39, 0, WEIR_BANK_DRIVER)) return real(p);
@@ -796,7 +1005,7 @@ WEIR_EXPORT(w_cuMemHostUnregister, cuMemHostUnregister, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)hook_original(41);
+  fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)hook_original(52);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
@@ -815,7 +1024,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync, cuMemPrefetchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync_ptsz)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)hook_original(42);
+  fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)hook_original(53);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
@@ -834,7 +1043,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)hook_original(43);
+  fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)hook_original(54);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
@@ -853,7 +1062,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync_v2_ptsz)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)hook_original(44);
+  fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)hook_original(55);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
@@ -872,7 +1081,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuMemAdvise)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
 static WEIR_RARE CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
-  fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)hook_original(45);
+  fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)hook_original(56);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
@@ -891,7 +1100,7 @@ WEIR_EXPORT(w_cuMemAdvise, cuMemAdvise, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
 static WEIR_RARE CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
-  fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)hook_original(46);
+  fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)hook_original(57);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
@@ -910,7 +1119,7 @@ WEIR_EXPORT(w_cuMemAdvise_v2, cuMemAdvise_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-  fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)hook_original(47);
+  fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)hook_original(58);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
@@ -929,7 +1138,7 @@ WEIR_EXPORT(w_cuStreamAttachMemAsync, cuStreamAttachMemAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAttachMemAsync_ptsz)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-  fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(48);
+  fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(59);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
@@ -945,10 +1154,124 @@ static WEIR_RARE CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdevi
 _Static_assert(WEIR_SAME(&w_cuStreamAttachMemAsync_ptsz, PFN_cuStreamAttachMemAsync_v7000_ptsz), "cuStreamAttachMemAsync_ptsz");
 WEIR_EXPORT(w_cuStreamAttachMemAsync_ptsz, cuStreamAttachMemAsync_ptsz, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuMemPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
+static WEIR_RARE CUresult w_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+{
+  fn_cuMemPrefetchBatchAsync real = (fn_cuMemPrefetchBatchAsync)(uintptr_t)hook_original(60);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 65, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  call_forward(c);
+  CUresult r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call_batch(c, dptrs, sizes, W(count), W(numPrefetchLocs), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPrefetchBatchAsync, PFN_cuMemPrefetchBatchAsync_v13000), "cuMemPrefetchBatchAsync");
+WEIR_EXPORT(w_cuMemPrefetchBatchAsync, cuMemPrefetchBatchAsync, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemPrefetchBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
+static WEIR_RARE CUresult w_cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+{
+  fn_cuMemPrefetchBatchAsync_ptsz real = (fn_cuMemPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(61);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 66, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  call_forward(c);
+  CUresult r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call_batch(c, dptrs, sizes, W(count), W(numPrefetchLocs), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPrefetchBatchAsync_ptsz, PFN_cuMemPrefetchBatchAsync_v13000_ptsz), "cuMemPrefetchBatchAsync_ptsz");
+WEIR_EXPORT(w_cuMemPrefetchBatchAsync_ptsz, cuMemPrefetchBatchAsync_ptsz, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemDiscardBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
+static WEIR_RARE CUresult w_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
+{
+  fn_cuMemDiscardBatchAsync real = (fn_cuMemDiscardBatchAsync)(uintptr_t)hook_original(62);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 59, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, flags, hStream);
+  call_forward(c);
+  CUresult r = real(dptrs, sizes, count, flags, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptrs, sizes, count, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call_batch(c, dptrs, sizes, W(count), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemDiscardBatchAsync, PFN_cuMemDiscardBatchAsync_v13000), "cuMemDiscardBatchAsync");
+WEIR_EXPORT(w_cuMemDiscardBatchAsync, cuMemDiscardBatchAsync, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemDiscardBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
+static WEIR_RARE CUresult w_cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
+{
+  fn_cuMemDiscardBatchAsync_ptsz real = (fn_cuMemDiscardBatchAsync_ptsz)(uintptr_t)hook_original(63);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 60, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, flags, hStream);
+  call_forward(c);
+  CUresult r = real(dptrs, sizes, count, flags, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptrs, sizes, count, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call_batch(c, dptrs, sizes, W(count), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemDiscardBatchAsync_ptsz, PFN_cuMemDiscardBatchAsync_v13000_ptsz), "cuMemDiscardBatchAsync_ptsz");
+WEIR_EXPORT(w_cuMemDiscardBatchAsync_ptsz, cuMemDiscardBatchAsync_ptsz, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemDiscardAndPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
+static WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+{
+  fn_cuMemDiscardAndPrefetchBatchAsync real = (fn_cuMemDiscardAndPrefetchBatchAsync)(uintptr_t)hook_original(64);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 57, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  call_forward(c);
+  CUresult r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call_batch(c, dptrs, sizes, W(count), W(numPrefetchLocs), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemDiscardAndPrefetchBatchAsync, PFN_cuMemDiscardAndPrefetchBatchAsync_v13000), "cuMemDiscardAndPrefetchBatchAsync");
+WEIR_EXPORT(w_cuMemDiscardAndPrefetchBatchAsync, cuMemDiscardAndPrefetchBatchAsync, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
+static WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+{
+  fn_cuMemDiscardAndPrefetchBatchAsync_ptsz real = (fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(65);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 58, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  call_forward(c);
+  CUresult r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call_batch(c, dptrs, sizes, W(count), W(numPrefetchLocs), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemDiscardAndPrefetchBatchAsync_ptsz, PFN_cuMemDiscardAndPrefetchBatchAsync_v13000_ptsz), "cuMemDiscardAndPrefetchBatchAsync_ptsz");
+WEIR_EXPORT(w_cuMemDiscardAndPrefetchBatchAsync_ptsz, cuMemDiscardAndPrefetchBatchAsync_ptsz, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-  fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)hook_original(49);
+  fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)hook_original(66);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -970,7 +1293,7 @@ WEIR_EXPORT(w_cuMemcpy, cuMemcpy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy_ptds)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-  fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)hook_original(50);
+  fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)hook_original(67);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -992,7 +1315,7 @@ WEIR_EXPORT(w_cuMemcpy_ptds, cuMemcpy_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)hook_original(51);
+  fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)hook_original(68);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1014,7 +1337,7 @@ WEIR_EXPORT(w_cuMemcpyAsync, cuMemcpyAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAsync_ptsz)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)hook_original(52);
+  fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)hook_original(69);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1036,7 +1359,7 @@ WEIR_EXPORT(w_cuMemcpyAsync_ptsz, cuMemcpyAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount);
 static CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount)
 {
-  fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)hook_original(53);
+  fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)hook_original(70);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
@@ -1056,7 +1379,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD, cuMemcpyHtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)hook_original(54);
+  fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)hook_original(71);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1078,7 +1401,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD_v2, cuMemcpyHtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD_v2_ptds)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)hook_original(55);
+  fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)hook_original(72);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1100,7 +1423,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)hook_original(56);
+  fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)hook_original(73);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
@@ -1120,7 +1443,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync, cuMemcpyHtoDAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)hook_original(57);
+  fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)hook_original(74);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1142,7 +1465,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)hook_original(58);
+  fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)hook_original(75);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1164,7 +1487,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoH)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)hook_original(59);
+  fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)hook_original(76);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
@@ -1184,7 +1507,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH, cuMemcpyDtoH, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoH_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)hook_original(60);
+  fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)hook_original(77);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1206,7 +1529,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH_v2, cuMemcpyDtoH_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoH_v2_ptds)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)hook_original(61);
+  fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)hook_original(78);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1228,7 +1551,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)hook_original(62);
+  fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)hook_original(79);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
@@ -1248,7 +1571,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync, cuMemcpyDtoHAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)hook_original(63);
+  fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)hook_original(80);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1270,7 +1593,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2_ptsz)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)hook_original(64);
+  fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)hook_original(81);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1292,7 +1615,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoD)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)hook_original(65);
+  fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)hook_original(82);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
@@ -1312,7 +1635,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD, cuMemcpyDtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoD_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)hook_original(66);
+  fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)hook_original(83);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1334,7 +1657,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD_v2, cuMemcpyDtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoD_v2_ptds)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)hook_original(67);
+  fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)hook_original(84);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1356,7 +1679,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)hook_original(68);
+  fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)hook_original(85);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
@@ -1376,7 +1699,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync, cuMemcpyDtoDAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)hook_original(69);
+  fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)hook_original(86);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1398,7 +1721,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)hook_original(70);
+  fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)hook_original(87);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1420,7 +1743,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoA)(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)hook_original(71);
+  fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)hook_original(88);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -1440,7 +1763,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA, cuMemcpyDtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoA_v2)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)hook_original(72);
+  fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)hook_original(89);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -1460,7 +1783,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA_v2, cuMemcpyDtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)hook_original(73);
+  fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)hook_original(90);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -1480,7 +1803,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA_v2_ptds, cuMemcpyDtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD)(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)hook_original(74);
+  fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)hook_original(91);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -1500,7 +1823,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD, cuMemcpyAtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD_v2)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)hook_original(75);
+  fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)hook_original(92);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -1520,7 +1843,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD_v2, cuMemcpyAtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD_v2_ptds)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)hook_original(76);
+  fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)hook_original(93);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -1540,7 +1863,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD_v2_ptds, cuMemcpyAtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA)(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)hook_original(77);
+  fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)hook_original(94);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -1560,7 +1883,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA, cuMemcpyAtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA_v2)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)hook_original(78);
+  fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)hook_original(95);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -1580,7 +1903,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA_v2, cuMemcpyAtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)hook_original(79);
+  fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)hook_original(96);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -1600,7 +1923,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA_v2_ptds, cuMemcpyAtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount);
 static CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount)
 {
-  fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)hook_original(80);
+  fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)hook_original(97);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
@@ -1620,7 +1943,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA, cuMemcpyHtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)hook_original(81);
+  fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)hook_original(98);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
@@ -1640,7 +1963,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA_v2, cuMemcpyHtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)hook_original(82);
+  fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)hook_original(99);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
@@ -1660,7 +1983,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA_v2_ptds, cuMemcpyHtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)hook_original(83);
+  fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)hook_original(100);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -1680,7 +2003,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync, cuMemcpyHtoAAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)hook_original(84);
+  fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)hook_original(101);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -1700,7 +2023,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2, cuMemcpyHtoAAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2_ptsz)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)hook_original(85);
+  fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)hook_original(102);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -1720,7 +2043,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2_ptsz, cuMemcpyHtoAAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyAtoH)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)hook_original(86);
+  fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)hook_original(103);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
@@ -1740,7 +2063,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH, cuMemcpyAtoH, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoH_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)hook_original(87);
+  fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)hook_original(104);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
@@ -1760,7 +2083,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH_v2, cuMemcpyAtoH_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoH_v2_ptds)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)hook_original(88);
+  fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)hook_original(105);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
@@ -1780,7 +2103,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH_v2_ptds, cuMemcpyAtoH_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)hook_original(89);
+  fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)hook_original(106);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -1800,7 +2123,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync, cuMemcpyAtoHAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)hook_original(90);
+  fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)hook_original(107);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -1820,7 +2143,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2_ptsz)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)hook_original(91);
+  fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)hook_original(108);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -1840,7 +2163,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2_ptsz, cuMemcpyAtoHAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpy2D)(const CUDA_MEMCPY2D_v1 *pCopy);
 static CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-  fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)hook_original(92);
+  fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)hook_original(109);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -1860,7 +2183,7 @@ WEIR_EXPORT(w_cuMemcpy2D, cuMemcpy2D, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2D_v2)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)hook_original(93);
+  fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)hook_original(110);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1882,7 +2205,7 @@ WEIR_EXPORT(w_cuMemcpy2D_v2, cuMemcpy2D_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2D_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)hook_original(94);
+  fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)hook_original(111);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1904,7 +2227,7 @@ WEIR_EXPORT(w_cuMemcpy2D_v2_ptds, cuMemcpy2D_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned)(const CUDA_MEMCPY2D_v1 *pCopy);
 static CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-  fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)hook_original(95);
+  fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)hook_original(112);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -1924,7 +2247,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned, cuMemcpy2DUnaligned, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)hook_original(96);
+  fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)hook_original(113);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1946,7 +2269,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)hook_original(97);
+  fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)hook_original(114);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1968,7 +2291,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2DUnaligned_v2_ptds, WEIR_NOD
 typedef CUresult (*fn_cuMemcpy2DAsync)(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)hook_original(98);
+  fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)hook_original(115);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -1988,7 +2311,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync, cuMemcpy2DAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)hook_original(99);
+  fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)hook_original(116);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2010,7 +2333,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DAsync_v2_ptsz)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)hook_original(100);
+  fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)hook_original(117);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2032,7 +2355,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpy3D)(const CUDA_MEMCPY3D_v1 *pCopy);
 static CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
-  fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)hook_original(101);
+  fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)hook_original(118);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2052,7 +2375,7 @@ WEIR_EXPORT(w_cuMemcpy3D, cuMemcpy3D, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3D_v2)(const CUDA_MEMCPY3D *pCopy);
 static CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
-  fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)hook_original(102);
+  fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)hook_original(119);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2072,7 +2395,7 @@ WEIR_EXPORT(w_cuMemcpy3D_v2, cuMemcpy3D_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3D_v2_ptds)(const CUDA_MEMCPY3D *pCopy);
 static CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
-  fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)hook_original(103);
+  fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)hook_original(120);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2092,7 +2415,7 @@ WEIR_EXPORT(w_cuMemcpy3D_v2_ptds, cuMemcpy3D_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync)(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)hook_original(104);
+  fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)hook_original(121);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2112,7 +2435,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync, cuMemcpy3DAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)hook_original(105);
+  fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)hook_original(122);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2132,7 +2455,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync_v2_ptsz)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)hook_original(106);
+  fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)hook_original(123);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2152,7 +2475,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync_v2_ptsz, cuMemcpy3DAsync_v2_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpyPeer)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-  fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)hook_original(107);
+  fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)hook_original(124);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2174,7 +2497,7 @@ WEIR_EXPORT(w_cuMemcpyPeer, cuMemcpyPeer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeer_ptds)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-  fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)hook_original(108);
+  fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)hook_original(125);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2196,7 +2519,7 @@ WEIR_EXPORT(w_cuMemcpyPeer_ptds, cuMemcpyPeer_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeerAsync)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)hook_original(109);
+  fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)hook_original(126);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2218,7 +2541,7 @@ WEIR_EXPORT(w_cuMemcpyPeerAsync, cuMemcpyPeerAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeerAsync_ptsz)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)hook_original(110);
+  fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)hook_original(127);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2240,7 +2563,7 @@ WEIR_EXPORT(w_cuMemcpyPeerAsync_ptsz, cuMemcpyPeerAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER *pCopy);
 static CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-  fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)hook_original(111);
+  fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)hook_original(128);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2260,7 +2583,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeer, cuMemcpy3DPeer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeer_ptds)(const CUDA_MEMCPY3D_PEER *pCopy);
 static CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-  fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)hook_original(112);
+  fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)hook_original(129);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2280,7 +2603,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeer_ptds, cuMemcpy3DPeer_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)hook_original(113);
+  fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)hook_original(130);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2300,7 +2623,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeerAsync_ptsz)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(114);
+  fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(131);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2320,7 +2643,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeerAsync_ptsz, cuMemcpy3DPeerAsync_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuMemsetD8)(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N);
 static CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
-  fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)hook_original(115);
+  fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)hook_original(132);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 313, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
@@ -2339,7 +2662,7 @@ WEIR_EXPORT(w_cuMemsetD8, cuMemsetD8, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8_v2)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 static CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-  fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)hook_original(116);
+  fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)hook_original(133);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 314, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
@@ -2358,7 +2681,7 @@ WEIR_EXPORT(w_cuMemsetD8_v2, cuMemsetD8_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8_v2_ptds)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 static CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-  fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)hook_original(117);
+  fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)hook_original(134);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
@@ -2377,7 +2700,7 @@ WEIR_EXPORT(w_cuMemsetD8_v2_ptds, cuMemsetD8_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16)(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N);
 static CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
-  fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)hook_original(118);
+  fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)hook_original(135);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 288, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
@@ -2396,7 +2719,7 @@ WEIR_EXPORT(w_cuMemsetD16, cuMemsetD16, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16_v2)(CUdeviceptr dstDevice, unsigned short us, size_t N);
 static CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-  fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)hook_original(119);
+  fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)hook_original(136);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 289, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
@@ -2415,7 +2738,7 @@ WEIR_EXPORT(w_cuMemsetD16_v2, cuMemsetD16_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16_v2_ptds)(CUdeviceptr dstDevice, unsigned short us, size_t N);
 static CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-  fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)hook_original(120);
+  fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)hook_original(137);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
@@ -2434,7 +2757,7 @@ WEIR_EXPORT(w_cuMemsetD16_v2_ptds, cuMemsetD16_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32)(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N);
 static CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
-  fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)hook_original(121);
+  fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)hook_original(138);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 308, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
@@ -2453,7 +2776,7 @@ WEIR_EXPORT(w_cuMemsetD32, cuMemsetD32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32_v2)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 static CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-  fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)hook_original(122);
+  fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)hook_original(139);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 309, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
@@ -2472,7 +2795,7 @@ WEIR_EXPORT(w_cuMemsetD32_v2, cuMemsetD32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32_v2_ptds)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 static CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-  fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)hook_original(123);
+  fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)hook_original(140);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
@@ -2491,7 +2814,7 @@ WEIR_EXPORT(w_cuMemsetD32_v2_ptds, cuMemsetD32_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)hook_original(124);
+  fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)hook_original(141);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 303, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
@@ -2510,7 +2833,7 @@ WEIR_EXPORT(w_cuMemsetD2D8, cuMemsetD2D8, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)hook_original(125);
+  fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)hook_original(142);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 304, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
@@ -2529,7 +2852,7 @@ WEIR_EXPORT(w_cuMemsetD2D8_v2, cuMemsetD2D8_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)hook_original(126);
+  fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)hook_original(143);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
@@ -2548,7 +2871,7 @@ WEIR_EXPORT(w_cuMemsetD2D8_v2_ptds, cuMemsetD2D8_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)hook_original(127);
+  fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)hook_original(144);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 293, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
@@ -2567,7 +2890,7 @@ WEIR_EXPORT(w_cuMemsetD2D16, cuMemsetD2D16, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)hook_original(128);
+  fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)hook_original(145);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 294, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
@@ -2586,7 +2909,7 @@ WEIR_EXPORT(w_cuMemsetD2D16_v2, cuMemsetD2D16_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)hook_original(129);
+  fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)hook_original(146);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
@@ -2605,7 +2928,7 @@ WEIR_EXPORT(w_cuMemsetD2D16_v2_ptds, cuMemsetD2D16_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)hook_original(130);
+  fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)hook_original(147);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 298, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
@@ -2624,7 +2947,7 @@ WEIR_EXPORT(w_cuMemsetD2D32, cuMemsetD2D32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)hook_original(131);
+  fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)hook_original(148);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 299, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
@@ -2643,7 +2966,7 @@ WEIR_EXPORT(w_cuMemsetD2D32_v2, cuMemsetD2D32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)hook_original(132);
+  fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)hook_original(149);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
@@ -2662,7 +2985,7 @@ WEIR_EXPORT(w_cuMemsetD2D32_v2_ptds, cuMemsetD2D32_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8Async)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)hook_original(133);
+  fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)hook_original(150);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
@@ -2681,7 +3004,7 @@ WEIR_EXPORT(w_cuMemsetD8Async, cuMemsetD8Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8Async_ptsz)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)hook_original(134);
+  fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)hook_original(151);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
@@ -2700,7 +3023,7 @@ WEIR_EXPORT(w_cuMemsetD8Async_ptsz, cuMemsetD8Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16Async)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)hook_original(135);
+  fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)hook_original(152);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
@@ -2719,7 +3042,7 @@ WEIR_EXPORT(w_cuMemsetD16Async, cuMemsetD16Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16Async_ptsz)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)hook_original(136);
+  fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)hook_original(153);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
@@ -2738,7 +3061,7 @@ WEIR_EXPORT(w_cuMemsetD16Async_ptsz, cuMemsetD16Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32Async)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)hook_original(137);
+  fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)hook_original(154);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
@@ -2757,7 +3080,7 @@ WEIR_EXPORT(w_cuMemsetD32Async, cuMemsetD32Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32Async_ptsz)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)hook_original(138);
+  fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)hook_original(155);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
@@ -2776,7 +3099,7 @@ WEIR_EXPORT(w_cuMemsetD32Async_ptsz, cuMemsetD32Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)hook_original(139);
+  fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)hook_original(156);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
@@ -2795,7 +3118,7 @@ WEIR_EXPORT(w_cuMemsetD2D8Async, cuMemsetD2D8Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)hook_original(140);
+  fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)hook_original(157);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
@@ -2814,7 +3137,7 @@ WEIR_EXPORT(w_cuMemsetD2D8Async_ptsz, cuMemsetD2D8Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)hook_original(141);
+  fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)hook_original(158);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
@@ -2833,7 +3156,7 @@ WEIR_EXPORT(w_cuMemsetD2D16Async, cuMemsetD2D16Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)hook_original(142);
+  fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)hook_original(159);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
@@ -2852,7 +3175,7 @@ WEIR_EXPORT(w_cuMemsetD2D16Async_ptsz, cuMemsetD2D16Async_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemsetD2D32Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)hook_original(143);
+  fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)hook_original(160);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
@@ -2871,7 +3194,7 @@ WEIR_EXPORT(w_cuMemsetD2D32Async, cuMemsetD2D32Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)hook_original(144);
+  fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)hook_original(161);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
@@ -2890,7 +3213,7 @@ WEIR_EXPORT(w_cuMemsetD2D32Async_ptsz, cuMemsetD2D32Async_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxSynchronize)(void);
 static CUresult w_cuCtxSynchronize(void)
 {
-  fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)hook_original(145);
+  fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)hook_original(162);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2909,7 +3232,7 @@ WEIR_EXPORT(w_cuCtxSynchronize, cuCtxSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSynchronize_v2)(CUcontext ctx);
 static CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
 {
-  fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)hook_original(146);
+  fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)hook_original(163);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
@@ -2928,7 +3251,7 @@ WEIR_EXPORT(w_cuCtxSynchronize_v2, cuCtxSynchronize_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSynchronize)(CUstream hStream);
 static CUresult w_cuStreamSynchronize(CUstream hStream)
 {
-  fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)hook_original(147);
+  fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)hook_original(164);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
@@ -2947,7 +3270,7 @@ WEIR_EXPORT(w_cuStreamSynchronize, cuStreamSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSynchronize_ptsz)(CUstream hStream);
 static CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
 {
-  fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)hook_original(148);
+  fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)hook_original(165);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
@@ -2966,7 +3289,7 @@ WEIR_EXPORT(w_cuStreamSynchronize_ptsz, cuStreamSynchronize_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamQuery)(CUstream hStream);
 static CUresult w_cuStreamQuery(CUstream hStream)
 {
-  fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)hook_original(149);
+  fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)hook_original(166);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
@@ -2985,7 +3308,7 @@ WEIR_EXPORT(w_cuStreamQuery, cuStreamQuery, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamQuery_ptsz)(CUstream hStream);
 static CUresult w_cuStreamQuery_ptsz(CUstream hStream)
 {
-  fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)hook_original(150);
+  fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)hook_original(167);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
@@ -3004,7 +3327,7 @@ WEIR_EXPORT(w_cuStreamQuery_ptsz, cuStreamQuery_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 static CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-  fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)hook_original(151);
+  fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)hook_original(168);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
@@ -3023,7 +3346,7 @@ WEIR_EXPORT(w_cuStreamWaitEvent, cuStreamWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitEvent_ptsz)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 static CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-  fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)hook_original(152);
+  fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)hook_original(169);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
@@ -3042,7 +3365,7 @@ WEIR_EXPORT(w_cuStreamWaitEvent_ptsz, cuStreamWaitEvent_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventSynchronize)(CUevent hEvent);
 static CUresult w_cuEventSynchronize(CUevent hEvent)
 {
-  fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)hook_original(153);
+  fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)hook_original(170);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -3061,7 +3384,7 @@ WEIR_EXPORT(w_cuEventSynchronize, cuEventSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventQuery)(CUevent hEvent);
 static CUresult w_cuEventQuery(CUevent hEvent)
 {
-  fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)hook_original(154);
+  fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)hook_original(171);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -3080,7 +3403,7 @@ WEIR_EXPORT(w_cuEventQuery, cuEventQuery, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)hook_original(155);
+  fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)hook_original(172);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3099,7 +3422,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32, cuStreamWaitValue32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)hook_original(156);
+  fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)hook_original(173);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3118,7 +3441,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_ptsz, cuStreamWaitValue32_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamWaitValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)hook_original(157);
+  fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)hook_original(174);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3137,7 +3460,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_v2, cuStreamWaitValue32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)hook_original(158);
+  fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)hook_original(175);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3156,7 +3479,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_v2_ptsz, cuStreamWaitValue32_v2_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamWaitValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)hook_original(159);
+  fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)hook_original(176);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3175,7 +3498,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64, cuStreamWaitValue64, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)hook_original(160);
+  fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)hook_original(177);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3194,7 +3517,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_ptsz, cuStreamWaitValue64_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamWaitValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)hook_original(161);
+  fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)hook_original(178);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3213,7 +3536,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_v2, cuStreamWaitValue64_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)hook_original(162);
+  fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)hook_original(179);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3232,7 +3555,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_v2_ptsz, cuStreamWaitValue64_v2_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamWriteValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)hook_original(163);
+  fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)hook_original(180);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3251,7 +3574,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32, cuStreamWriteValue32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWriteValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)hook_original(164);
+  fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)hook_original(181);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3270,7 +3593,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_ptsz, cuStreamWriteValue32_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)hook_original(165);
+  fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)hook_original(182);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3289,7 +3612,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_v2, cuStreamWriteValue32_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamWriteValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)hook_original(166);
+  fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)hook_original(183);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3308,7 +3631,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_v2_ptsz, cuStreamWriteValue32_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamWriteValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)hook_original(167);
+  fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)hook_original(184);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3327,7 +3650,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64, cuStreamWriteValue64, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWriteValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)hook_original(168);
+  fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)hook_original(185);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3346,7 +3669,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_ptsz, cuStreamWriteValue64_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamWriteValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)hook_original(169);
+  fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)hook_original(186);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3365,7 +3688,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_v2, cuStreamWriteValue64_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamWriteValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)hook_original(170);
+  fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)hook_original(187);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3381,10 +3704,48 @@ static WEIR_RARE CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdevi
 _Static_assert(WEIR_SAME(&w_cuStreamWriteValue64_v2_ptsz, PFN_cuStreamWriteValue64_v11070_ptsz), "cuStreamWriteValue64_v2_ptsz");
 WEIR_EXPORT(w_cuStreamWriteValue64_v2_ptsz, cuStreamWriteValue64_v2_ptsz, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuGreenCtxWaitEvent)(CUgreenCtx hCtx, CUevent hEvent);
+static CUresult w_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+  fn_cuGreenCtxWaitEvent real = (fn_cuGreenCtxWaitEvent)(uintptr_t)hook_original(188);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 801, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
+  call_forward(c);
+  CUresult r = real(hCtx, hEvent);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hCtx, hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_sync(c, W(WEIR_SYNC_STREAM_WAIT), W(hEvent), W(0));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGreenCtxWaitEvent, PFN_cuGreenCtxWaitEvent_v12040), "cuGreenCtxWaitEvent");
+WEIR_EXPORT(w_cuGreenCtxWaitEvent, cuGreenCtxWaitEvent, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuFlushGPUDirectRDMAWrites)(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
+static WEIR_RARE CUresult w_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+{
+  fn_cuFlushGPUDirectRDMAWrites real = (fn_cuFlushGPUDirectRDMAWrites)(uintptr_t)hook_original(189);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 347, 0, WEIR_BANK_DRIVER)) return real(target, scope);
+  call_forward(c);
+  CUresult r = real(target, scope);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(target, scope))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(target), W(scope), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuFlushGPUDirectRDMAWrites, PFN_cuFlushGPUDirectRDMAWrites_v11030), "cuFlushGPUDirectRDMAWrites");
+WEIR_EXPORT(w_cuFlushGPUDirectRDMAWrites, cuFlushGPUDirectRDMAWrites, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuStreamCreate)(CUstream *phStream, unsigned int Flags);
 static CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
-  fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)hook_original(171);
+  fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)hook_original(190);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
@@ -3403,7 +3764,7 @@ WEIR_EXPORT(w_cuStreamCreate, cuStreamCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamCreateWithPriority)(CUstream *phStream, unsigned int flags, int priority);
 static CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
-  fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)hook_original(172);
+  fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)hook_original(191);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
@@ -3422,7 +3783,7 @@ WEIR_EXPORT(w_cuStreamCreateWithPriority, cuStreamCreateWithPriority, WEIR_NODE_
 typedef CUresult (*fn_cuGreenCtxStreamCreate)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
 static CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
 {
-  fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)hook_original(173);
+  fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)hook_original(192);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3441,7 +3802,7 @@ WEIR_EXPORT(w_cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamDestroy)(CUstream hStream);
 static CUresult w_cuStreamDestroy(CUstream hStream)
 {
-  fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)hook_original(174);
+  fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)hook_original(193);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3460,7 +3821,7 @@ WEIR_EXPORT(w_cuStreamDestroy, cuStreamDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamDestroy_v2)(CUstream hStream);
 static CUresult w_cuStreamDestroy_v2(CUstream hStream)
 {
-  fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)hook_original(175);
+  fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)hook_original(194);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3479,7 +3840,7 @@ WEIR_EXPORT(w_cuStreamDestroy_v2, cuStreamDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-  fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)hook_original(176);
+  fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)hook_original(195);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
@@ -3498,7 +3859,7 @@ WEIR_EXPORT(w_cuStreamAddCallback, cuStreamAddCallback, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAddCallback_ptsz)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-  fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)hook_original(177);
+  fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)hook_original(196);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
@@ -3514,10 +3875,86 @@ static WEIR_RARE CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamC
 _Static_assert(WEIR_SAME(&w_cuStreamAddCallback_ptsz, PFN_cuStreamAddCallback_v7000_ptsz), "cuStreamAddCallback_ptsz");
 WEIR_EXPORT(w_cuStreamAddCallback_ptsz, cuStreamAddCallback_ptsz, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuStreamSetAttribute)(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param);
+static WEIR_RARE CUresult w_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
+{
+  fn_cuStreamSetAttribute real = (fn_cuStreamSetAttribute)(uintptr_t)hook_original(197);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 418, 0, WEIR_BANK_DRIVER)) return real(hStream, attr, param);
+  call_forward(c);
+  CUresult r = real(hStream, attr, param);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, attr, param))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(attr), W(0), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuStreamSetAttribute, PFN_cuStreamSetAttribute_v11000), "cuStreamSetAttribute");
+WEIR_EXPORT(w_cuStreamSetAttribute, cuStreamSetAttribute, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuStreamSetAttribute_ptsz)(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
+static WEIR_RARE CUresult w_cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
+{
+  fn_cuStreamSetAttribute_ptsz real = (fn_cuStreamSetAttribute_ptsz)(uintptr_t)hook_original(198);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 419, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, attr, value);
+  call_forward(c);
+  CUresult r = real(hStream, attr, value);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hStream, attr, value))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(attr), W(0), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuStreamSetAttribute_ptsz, PFN_cuStreamSetAttribute_v11000_ptsz), "cuStreamSetAttribute_ptsz");
+WEIR_EXPORT(w_cuStreamSetAttribute_ptsz, cuStreamSetAttribute_ptsz, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuStreamCopyAttributes)(CUstream dstStream, CUstream srcStream);
+static WEIR_RARE CUresult w_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
+{
+  fn_cuStreamCopyAttributes real = (fn_cuStreamCopyAttributes)(uintptr_t)hook_original(199);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 397, 0, WEIR_BANK_DRIVER)) return real(dstStream, srcStream);
+  call_forward(c);
+  CUresult r = real(dstStream, srcStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dstStream, srcStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(srcStream), W(0), W(0), W(dstStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuStreamCopyAttributes, PFN_cuStreamCopyAttributes_v11000), "cuStreamCopyAttributes");
+WEIR_EXPORT(w_cuStreamCopyAttributes, cuStreamCopyAttributes, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuStreamCopyAttributes_ptsz)(CUstream dst, CUstream src);
+static WEIR_RARE CUresult w_cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
+{
+  fn_cuStreamCopyAttributes_ptsz real = (fn_cuStreamCopyAttributes_ptsz)(uintptr_t)hook_original(200);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 398, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src);
+  call_forward(c);
+  CUresult r = real(dst, src);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dst, src))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(src), W(0), W(0), W(dst));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuStreamCopyAttributes_ptsz, PFN_cuStreamCopyAttributes_v11000_ptsz), "cuStreamCopyAttributes_ptsz");
+WEIR_EXPORT(w_cuStreamCopyAttributes_ptsz, cuStreamCopyAttributes_ptsz, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuStreamBeginCapture)(CUstream hStream);
 static CUresult w_cuStreamBeginCapture(CUstream hStream)
 {
-  fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)hook_original(178);
+  fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)hook_original(201);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -3542,7 +3979,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture, cuStreamBeginCapture, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBeginCapture_ptsz)(CUstream hStream);
 static CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
 {
-  fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)hook_original(179);
+  fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)hook_original(202);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -3567,7 +4004,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_ptsz, cuStreamBeginCapture_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamBeginCapture_v2)(CUstream hStream, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)hook_original(180);
+  fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)hook_original(203);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -3592,7 +4029,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_v2, cuStreamBeginCapture_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBeginCapture_v2_ptsz)(CUstream hStream, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)hook_original(181);
+  fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)hook_original(204);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -3617,7 +4054,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)hook_original(182);
+  fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)hook_original(205);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -3642,7 +4079,7 @@ WEIR_EXPORT(w_cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, WEIR_NOD
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph_ptsz)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)hook_original(183);
+  fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)hook_original(206);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -3667,7 +4104,7 @@ WEIR_EXPORT(w_cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCaptureToGraph_ptsz
 typedef CUresult (*fn_cuStreamEndCapture)(CUstream hStream, CUgraph *phGraph);
 static CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
-  fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)hook_original(184);
+  fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)hook_original(207);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_ends();
   hook_call call, *c = &call;
@@ -3692,7 +4129,7 @@ WEIR_EXPORT(w_cuStreamEndCapture, cuStreamEndCapture, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamEndCapture_ptsz)(CUstream hStream, CUgraph *phGraph);
 static CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
-  fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)hook_original(185);
+  fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)hook_original(208);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_ends();
   hook_call call, *c = &call;
@@ -3717,7 +4154,7 @@ WEIR_EXPORT(w_cuStreamEndCapture_ptsz, cuStreamEndCapture_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuEventCreate)(CUevent *phEvent, unsigned int Flags);
 static CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
-  fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)hook_original(186);
+  fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)hook_original(209);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
@@ -3736,7 +4173,7 @@ WEIR_EXPORT(w_cuEventCreate, cuEventCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventDestroy)(CUevent hEvent);
 static CUresult w_cuEventDestroy(CUevent hEvent)
 {
-  fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)hook_original(187);
+  fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)hook_original(210);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -3755,7 +4192,7 @@ WEIR_EXPORT(w_cuEventDestroy, cuEventDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventDestroy_v2)(CUevent hEvent);
 static CUresult w_cuEventDestroy_v2(CUevent hEvent)
 {
-  fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)hook_original(188);
+  fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)hook_original(211);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -3774,7 +4211,7 @@ WEIR_EXPORT(w_cuEventDestroy_v2, cuEventDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecord)(CUevent hEvent, CUstream hStream);
 static CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
 {
-  fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)hook_original(189);
+  fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)hook_original(212);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
@@ -3793,7 +4230,7 @@ WEIR_EXPORT(w_cuEventRecord, cuEventRecord, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecord_ptsz)(CUevent hEvent, CUstream hStream);
 static CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
-  fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)hook_original(190);
+  fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)hook_original(213);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
@@ -3812,7 +4249,7 @@ WEIR_EXPORT(w_cuEventRecord_ptsz, cuEventRecord_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags);
 static CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-  fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)hook_original(191);
+  fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)hook_original(214);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
@@ -3831,7 +4268,7 @@ WEIR_EXPORT(w_cuEventRecordWithFlags, cuEventRecordWithFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecordWithFlags_ptsz)(CUevent hEvent, CUstream hStream, unsigned int flags);
 static CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-  fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)hook_original(192);
+  fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)hook_original(215);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
@@ -3850,7 +4287,7 @@ WEIR_EXPORT(w_cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuEventElapsedTime)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 static CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-  fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)hook_original(193);
+  fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)hook_original(216);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
@@ -3869,7 +4306,7 @@ WEIR_EXPORT(w_cuEventElapsedTime, cuEventElapsedTime, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventElapsedTime_v2)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 static CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-  fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)hook_original(194);
+  fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)hook_original(217);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
@@ -3885,10 +4322,67 @@ static CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CU
 _Static_assert(WEIR_SAME(&w_cuEventElapsedTime_v2, PFN_cuEventElapsedTime_v12080), "cuEventElapsedTime_v2");
 WEIR_EXPORT(w_cuEventElapsedTime_v2, cuEventElapsedTime_v2, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuIpcGetEventHandle)(CUipcEventHandle *pHandle, CUevent event);
+static CUresult w_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+  fn_cuIpcGetEventHandle real = (fn_cuIpcGetEventHandle)(uintptr_t)hook_original(218);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 145, 0, WEIR_BANK_DRIVER)) return real(pHandle, event);
+  call_forward(c);
+  CUresult r = real(pHandle, event);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pHandle, event))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, W(event), W(0));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuIpcGetEventHandle, PFN_cuIpcGetEventHandle_v4010), "cuIpcGetEventHandle");
+WEIR_EXPORT(w_cuIpcGetEventHandle, cuIpcGetEventHandle, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuIpcOpenEventHandle)(CUevent *phEvent, CUipcEventHandle handle);
+static CUresult w_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+  fn_cuIpcOpenEventHandle real = (fn_cuIpcOpenEventHandle)(uintptr_t)hook_original(219);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 147, 0, WEIR_BANK_DRIVER)) return real(phEvent, handle);
+  call_forward(c);
+  CUresult r = real(phEvent, handle);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phEvent, handle))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, WEIR_OUT(phEvent), W(0));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuIpcOpenEventHandle, PFN_cuIpcOpenEventHandle_v4010), "cuIpcOpenEventHandle");
+WEIR_EXPORT(w_cuIpcOpenEventHandle, cuIpcOpenEventHandle, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGreenCtxRecordEvent)(CUgreenCtx hCtx, CUevent hEvent);
+static CUresult w_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+  fn_cuGreenCtxRecordEvent real = (fn_cuGreenCtxRecordEvent)(uintptr_t)hook_original(220);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 800, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
+  call_forward(c);
+  CUresult r = real(hCtx, hEvent);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hCtx, hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_event(c, W(hEvent), W(hCtx));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGreenCtxRecordEvent, PFN_cuGreenCtxRecordEvent_v12040), "cuGreenCtxRecordEvent");
+WEIR_EXPORT(w_cuGreenCtxRecordEvent, cuGreenCtxRecordEvent, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuLaunchKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)hook_original(195);
+  fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)hook_original(221);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
@@ -3907,7 +4401,7 @@ WEIR_EXPORT(w_cuLaunchKernel, cuLaunchKernel, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)hook_original(196);
+  fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)hook_original(222);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
@@ -3926,7 +4420,7 @@ WEIR_EXPORT(w_cuLaunchKernel_ptsz, cuLaunchKernel_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 static CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-  fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)hook_original(197);
+  fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)hook_original(223);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
@@ -3945,7 +4439,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, WEIR_NODE_DR
 typedef CUresult (*fn_cuLaunchCooperativeKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 static CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-  fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(198);
+  fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(224);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
@@ -3964,7 +4458,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel_ptsz, WE
 typedef CUresult (*fn_cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)hook_original(199);
+  fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)hook_original(225);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
@@ -3983,7 +4477,7 @@ WEIR_EXPORT(w_cuLaunchKernelEx, cuLaunchKernelEx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernelEx_ptsz)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)hook_original(200);
+  fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)hook_original(226);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
@@ -4002,7 +4496,7 @@ WEIR_EXPORT(w_cuLaunchKernelEx_ptsz, cuLaunchKernelEx_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags);
 static CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags)
 {
-  fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)hook_original(201);
+  fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)hook_original(227);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
@@ -4021,7 +4515,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMul
 typedef CUresult (*fn_cuLaunch)(CUfunction f);
 static CUresult w_cuLaunch(CUfunction f)
 {
-  fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)hook_original(202);
+  fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)hook_original(228);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
@@ -4040,7 +4534,7 @@ WEIR_EXPORT(w_cuLaunch, cuLaunch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchGrid)(CUfunction f, int grid_width, int grid_height);
 static CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
-  fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)hook_original(203);
+  fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)hook_original(229);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
@@ -4059,7 +4553,7 @@ WEIR_EXPORT(w_cuLaunchGrid, cuLaunchGrid, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchGridAsync)(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 static CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
 {
-  fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)hook_original(204);
+  fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)hook_original(230);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
@@ -4078,7 +4572,7 @@ WEIR_EXPORT(w_cuLaunchGridAsync, cuLaunchGridAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData);
 static WEIR_RARE CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
-  fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)hook_original(205);
+  fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)hook_original(231);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
@@ -4097,7 +4591,7 @@ WEIR_EXPORT(w_cuLaunchHostFunc, cuLaunchHostFunc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchHostFunc_ptsz)(CUstream hStream, CUhostFn fn, void *userData);
 static WEIR_RARE CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
-  fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)hook_original(206);
+  fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)hook_original(232);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
@@ -4116,7 +4610,7 @@ WEIR_EXPORT(w_cuLaunchHostFunc_ptsz, cuLaunchHostFunc_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)hook_original(207);
+  fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)hook_original(233);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
@@ -4135,7 +4629,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync, cuMemcpyBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)hook_original(208);
+  fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)hook_original(234);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
@@ -4154,7 +4648,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_ptsz, cuMemcpyBatchAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)hook_original(209);
+  fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)hook_original(235);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
@@ -4173,7 +4667,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)hook_original(210);
+  fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)hook_original(236);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
@@ -4192,7 +4686,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_v2_ptsz, cuMemcpyBatchAsync_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuMemcpy3DBatchAsync)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)hook_original(211);
+  fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)hook_original(237);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
@@ -4211,7 +4705,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)hook_original(212);
+  fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)hook_original(238);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
@@ -4230,7 +4724,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_ptsz, cuMemcpy3DBatchAsync_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)hook_original(213);
+  fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)hook_original(239);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
@@ -4249,7 +4743,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)hook_original(214);
+  fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)hook_original(240);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
@@ -4268,7 +4762,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2_ptsz, cuMemcpy3DBatchAsync_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuMemBatchDecompressAsync)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 static WEIR_RARE CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
-  fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)hook_original(215);
+  fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)hook_original(241);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 200, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
@@ -4277,7 +4771,7 @@ static WEIR_RARE CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *par
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(paramsArray, count, flags, errorIndex, stream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, W(paramsArray), W(count), W(0), W(stream));
+  extract_decompress(c, paramsArray, W(count), W(stream));
   call_leave(c);
   return r;
 }
@@ -4287,7 +4781,7 @@ WEIR_EXPORT(w_cuMemBatchDecompressAsync, cuMemBatchDecompressAsync, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemBatchDecompressAsync_ptsz)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 static WEIR_RARE CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
-  fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)hook_original(216);
+  fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)hook_original(242);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 201, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
@@ -4296,7 +4790,7 @@ static WEIR_RARE CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(paramsArray, count, flags, errorIndex, stream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, W(paramsArray), W(count), W(0), W(stream));
+  extract_decompress(c, paramsArray, W(count), W(stream));
   call_leave(c);
   return r;
 }
@@ -4306,7 +4800,7 @@ WEIR_EXPORT(w_cuMemBatchDecompressAsync_ptsz, cuMemBatchDecompressAsync_ptsz, WE
 typedef CUresult (*fn_cuMemMapArrayAsync)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
-  fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)hook_original(217);
+  fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)hook_original(243);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 127, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
@@ -4325,7 +4819,7 @@ WEIR_EXPORT(w_cuMemMapArrayAsync, cuMemMapArrayAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemMapArrayAsync_ptsz)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
-  fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)hook_original(218);
+  fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)hook_original(244);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 128, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
@@ -4344,7 +4838,7 @@ WEIR_EXPORT(w_cuMemMapArrayAsync_ptsz, cuMemMapArrayAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBatchMemOp)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)hook_original(219);
+  fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)hook_original(245);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 348, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4363,7 +4857,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp, cuStreamBatchMemOp, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBatchMemOp_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)hook_original(220);
+  fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)hook_original(246);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 349, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4382,7 +4876,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_ptsz, cuStreamBatchMemOp_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBatchMemOp_v2)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)hook_original(221);
+  fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)hook_original(247);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 350, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4401,7 +4895,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBatchMemOp_v2_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)hook_original(222);
+  fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)hook_original(248);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 351, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4420,7 +4914,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_v2_ptsz, cuStreamBatchMemOp_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)hook_original(223);
+  fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)hook_original(249);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 746, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4439,7 +4933,7 @@ WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync, 
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(224);
+  fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(250);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 747, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4458,7 +4952,7 @@ WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync_ptsz, cuSignalExternalSemaphoresAs
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)hook_original(225);
+  fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)hook_original(251);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 748, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4477,7 +4971,7 @@ WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync, WEIR
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(226);
+  fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(252);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 749, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4493,10 +4987,257 @@ static WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalS
 _Static_assert(WEIR_SAME(&w_cuWaitExternalSemaphoresAsync_ptsz, PFN_cuWaitExternalSemaphoresAsync_v10000_ptsz), "cuWaitExternalSemaphoresAsync_ptsz");
 WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync_ptsz, cuWaitExternalSemaphoresAsync_ptsz, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuImportExternalSemaphore)(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc);
+static WEIR_RARE CUresult w_cuImportExternalSemaphore(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
+{
+  fn_cuImportExternalSemaphore real = (fn_cuImportExternalSemaphore)(uintptr_t)hook_original(253);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 745, 0, WEIR_BANK_DRIVER)) return real(extSem_out, semHandleDesc);
+  call_forward(c);
+  CUresult r = real(extSem_out, semHandleDesc);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(extSem_out, semHandleDesc))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(extSem_out), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuImportExternalSemaphore, PFN_cuImportExternalSemaphore_v10000), "cuImportExternalSemaphore");
+WEIR_EXPORT(w_cuImportExternalSemaphore, cuImportExternalSemaphore, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuDestroyExternalSemaphore)(CUexternalSemaphore extSem);
+static WEIR_RARE CUresult w_cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
+{
+  fn_cuDestroyExternalSemaphore real = (fn_cuDestroyExternalSemaphore)(uintptr_t)hook_original(254);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 730, 0, WEIR_BANK_DRIVER)) return real(extSem);
+  call_forward(c);
+  CUresult r = real(extSem);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(extSem))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(extSem), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuDestroyExternalSemaphore, PFN_cuDestroyExternalSemaphore_v10000), "cuDestroyExternalSemaphore");
+WEIR_EXPORT(w_cuDestroyExternalSemaphore, cuDestroyExternalSemaphore, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsMapResources)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
+static WEIR_RARE CUresult w_cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+{
+  fn_cuGraphicsMapResources real = (fn_cuGraphicsMapResources)(uintptr_t)hook_original(255);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 733, 0, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
+  call_forward(c);
+  CUresult r = real(count, resources, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(count, resources, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(resources), W(count), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsMapResources, PFN_cuGraphicsMapResources_v3000), "cuGraphicsMapResources");
+WEIR_EXPORT(w_cuGraphicsMapResources, cuGraphicsMapResources, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsMapResources_ptsz)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
+static WEIR_RARE CUresult w_cuGraphicsMapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+{
+  fn_cuGraphicsMapResources_ptsz real = (fn_cuGraphicsMapResources_ptsz)(uintptr_t)hook_original(256);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 734, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
+  call_forward(c);
+  CUresult r = real(count, resources, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(count, resources, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(resources), W(count), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsMapResources_ptsz, PFN_cuGraphicsMapResources_v7000_ptsz), "cuGraphicsMapResources_ptsz");
+WEIR_EXPORT(w_cuGraphicsMapResources_ptsz, cuGraphicsMapResources_ptsz, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsUnmapResources)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
+static WEIR_RARE CUresult w_cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+{
+  fn_cuGraphicsUnmapResources real = (fn_cuGraphicsUnmapResources)(uintptr_t)hook_original(257);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 741, 0, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
+  call_forward(c);
+  CUresult r = real(count, resources, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(count, resources, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(resources), W(count), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsUnmapResources, PFN_cuGraphicsUnmapResources_v3000), "cuGraphicsUnmapResources");
+WEIR_EXPORT(w_cuGraphicsUnmapResources, cuGraphicsUnmapResources, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsUnmapResources_ptsz)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
+static WEIR_RARE CUresult w_cuGraphicsUnmapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+{
+  fn_cuGraphicsUnmapResources_ptsz real = (fn_cuGraphicsUnmapResources_ptsz)(uintptr_t)hook_original(258);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 742, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
+  call_forward(c);
+  CUresult r = real(count, resources, hStream);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(count, resources, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(resources), W(count), W(0), W(hStream));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsUnmapResources_ptsz, PFN_cuGraphicsUnmapResources_v7000_ptsz), "cuGraphicsUnmapResources_ptsz");
+WEIR_EXPORT(w_cuGraphicsUnmapResources_ptsz, cuGraphicsUnmapResources_ptsz, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsResourceGetMappedPointer)(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize, CUgraphicsResource resource);
+static WEIR_RARE CUresult w_cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize, CUgraphicsResource resource)
+{
+  fn_cuGraphicsResourceGetMappedPointer real = (fn_cuGraphicsResourceGetMappedPointer)(uintptr_t)hook_original(259);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 736, 0, WEIR_BANK_DRIVER)) return real(pDevPtr, pSize, resource);
+  call_forward(c);
+  CUresult r = real(pDevPtr, pSize, resource);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pDevPtr, pSize, resource))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(pDevPtr), W(resource), WEIR_OUT(pSize), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsResourceGetMappedPointer, PFN_cuGraphicsResourceGetMappedPointer_v3000), "cuGraphicsResourceGetMappedPointer");
+WEIR_EXPORT(w_cuGraphicsResourceGetMappedPointer, cuGraphicsResourceGetMappedPointer, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsResourceGetMappedPointer_v2)(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource);
+static WEIR_RARE CUresult w_cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource)
+{
+  fn_cuGraphicsResourceGetMappedPointer_v2 real = (fn_cuGraphicsResourceGetMappedPointer_v2)(uintptr_t)hook_original(260);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 737, 0, WEIR_BANK_DRIVER)) return real(pDevPtr, pSize, resource);
+  call_forward(c);
+  CUresult r = real(pDevPtr, pSize, resource);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pDevPtr, pSize, resource))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(pDevPtr), W(resource), WEIR_OUT(pSize), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsResourceGetMappedPointer_v2, PFN_cuGraphicsResourceGetMappedPointer_v3020), "cuGraphicsResourceGetMappedPointer_v2");
+WEIR_EXPORT(w_cuGraphicsResourceGetMappedPointer_v2, cuGraphicsResourceGetMappedPointer_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsResourceGetMappedMipmappedArray)(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource);
+static WEIR_RARE CUresult w_cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
+{
+  fn_cuGraphicsResourceGetMappedMipmappedArray real = (fn_cuGraphicsResourceGetMappedMipmappedArray)(uintptr_t)hook_original(261);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 735, 0, WEIR_BANK_DRIVER)) return real(pMipmappedArray, resource);
+  call_forward(c);
+  CUresult r = real(pMipmappedArray, resource);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pMipmappedArray, resource))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(pMipmappedArray), W(resource), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsResourceGetMappedMipmappedArray, PFN_cuGraphicsResourceGetMappedMipmappedArray_v5000), "cuGraphicsResourceGetMappedMipmappedArray");
+WEIR_EXPORT(w_cuGraphicsResourceGetMappedMipmappedArray, cuGraphicsResourceGetMappedMipmappedArray, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsSubResourceGetMappedArray)(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel);
+static WEIR_RARE CUresult w_cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
+{
+  fn_cuGraphicsSubResourceGetMappedArray real = (fn_cuGraphicsSubResourceGetMappedArray)(uintptr_t)hook_original(262);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 740, 0, WEIR_BANK_DRIVER)) return real(pArray, resource, arrayIndex, mipLevel);
+  call_forward(c);
+  CUresult r = real(pArray, resource, arrayIndex, mipLevel);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pArray, resource, arrayIndex, mipLevel))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(pArray), W(resource), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsSubResourceGetMappedArray, PFN_cuGraphicsSubResourceGetMappedArray_v3000), "cuGraphicsSubResourceGetMappedArray");
+WEIR_EXPORT(w_cuGraphicsSubResourceGetMappedArray, cuGraphicsSubResourceGetMappedArray, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsResourceSetMapFlags)(CUgraphicsResource resource, unsigned int flags);
+static WEIR_RARE CUresult w_cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
+{
+  fn_cuGraphicsResourceSetMapFlags real = (fn_cuGraphicsResourceSetMapFlags)(uintptr_t)hook_original(263);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 738, 0, WEIR_BANK_DRIVER)) return real(resource, flags);
+  call_forward(c);
+  CUresult r = real(resource, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(resource, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(resource), W(flags), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsResourceSetMapFlags, PFN_cuGraphicsResourceSetMapFlags_v3000), "cuGraphicsResourceSetMapFlags");
+WEIR_EXPORT(w_cuGraphicsResourceSetMapFlags, cuGraphicsResourceSetMapFlags, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsResourceSetMapFlags_v2)(CUgraphicsResource resource, unsigned int flags);
+static WEIR_RARE CUresult w_cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource, unsigned int flags)
+{
+  fn_cuGraphicsResourceSetMapFlags_v2 real = (fn_cuGraphicsResourceSetMapFlags_v2)(uintptr_t)hook_original(264);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 739, 0, WEIR_BANK_DRIVER)) return real(resource, flags);
+  call_forward(c);
+  CUresult r = real(resource, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(resource, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(resource), W(flags), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsResourceSetMapFlags_v2, PFN_cuGraphicsResourceSetMapFlags_v6050), "cuGraphicsResourceSetMapFlags_v2");
+WEIR_EXPORT(w_cuGraphicsResourceSetMapFlags_v2, cuGraphicsResourceSetMapFlags_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGraphicsUnregisterResource)(CUgraphicsResource resource);
+static WEIR_RARE CUresult w_cuGraphicsUnregisterResource(CUgraphicsResource resource)
+{
+  fn_cuGraphicsUnregisterResource real = (fn_cuGraphicsUnregisterResource)(uintptr_t)hook_original(265);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 743, 0, WEIR_BANK_DRIVER)) return real(resource);
+  call_forward(c);
+  CUresult r = real(resource);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(resource))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(resource), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGraphicsUnregisterResource, PFN_cuGraphicsUnregisterResource_v3000), "cuGraphicsUnregisterResource");
+WEIR_EXPORT(w_cuGraphicsUnregisterResource, cuGraphicsUnregisterResource, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
-  fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)hook_original(227);
+  fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)hook_original(266);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 614, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
@@ -4515,7 +5256,7 @@ WEIR_EXPORT(w_cuGraphLaunch, cuGraphLaunch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphLaunch_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-  fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)hook_original(228);
+  fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)hook_original(267);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 615, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
@@ -4534,7 +5275,7 @@ WEIR_EXPORT(w_cuGraphLaunch_ptsz, cuGraphLaunch_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddKernelNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)hook_original(229);
+  fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)hook_original(268);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 555, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -4553,7 +5294,7 @@ WEIR_EXPORT(w_cuGraphAddKernelNode, cuGraphAddKernelNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddKernelNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)hook_original(230);
+  fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)hook_original(269);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 556, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -4572,7 +5313,7 @@ WEIR_EXPORT(w_cuGraphAddKernelNode_v2, cuGraphAddKernelNode_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphAddMemcpyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 static WEIR_RARE CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-  fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)hook_original(231);
+  fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)hook_original(270);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 559, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
@@ -4591,7 +5332,7 @@ WEIR_EXPORT(w_cuGraphAddMemcpyNode, cuGraphAddMemcpyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemsetNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 static WEIR_RARE CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-  fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)hook_original(232);
+  fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)hook_original(271);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 560, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
@@ -4610,7 +5351,7 @@ WEIR_EXPORT(w_cuGraphAddMemsetNode, cuGraphAddMemsetNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddBatchMemOpNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)hook_original(233);
+  fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)hook_original(272);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 545, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -4629,7 +5370,7 @@ WEIR_EXPORT(w_cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphAddChildGraphNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph);
 static WEIR_RARE CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
-  fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)hook_original(234);
+  fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)hook_original(273);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 546, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
@@ -4648,7 +5389,7 @@ WEIR_EXPORT(w_cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphAddNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)hook_original(235);
+  fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)hook_original(274);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 561, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -4667,7 +5408,7 @@ WEIR_EXPORT(w_cuGraphAddNode, cuGraphAddNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)hook_original(236);
+  fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)hook_original(275);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 562, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
@@ -4686,7 +5427,7 @@ WEIR_EXPORT(w_cuGraphAddNode_v2, cuGraphAddNode_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphKernelNodeSetParams)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static WEIR_RARE CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)hook_original(237);
+  fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)hook_original(276);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 612, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4705,7 +5446,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphKernelNodeSetParams_v2)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)hook_original(238);
+  fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)hook_original(277);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 613, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4724,7 +5465,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetParams_v2, cuGraphKernelNodeSetParams_v2, WEIR
 typedef CUresult (*fn_cuGraphMemcpyNodeSetParams)(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
 static WEIR_RARE CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
-  fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)hook_original(239);
+  fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)hook_original(278);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 619, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4743,7 +5484,7 @@ WEIR_EXPORT(w_cuGraphMemcpyNodeSetParams, cuGraphMemcpyNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphMemsetNodeSetParams)(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)hook_original(240);
+  fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)hook_original(279);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 621, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4762,7 +5503,7 @@ WEIR_EXPORT(w_cuGraphMemsetNodeSetParams, cuGraphMemsetNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphBatchMemOpNodeSetParams)(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)hook_original(241);
+  fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)hook_original(280);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 564, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4781,7 +5522,7 @@ WEIR_EXPORT(w_cuGraphBatchMemOpNodeSetParams, cuGraphBatchMemOpNodeSetParams, WE
 typedef CUresult (*fn_cuGraphNodeSetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 static WEIR_RARE CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)hook_original(242);
+  fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)hook_original(281);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 630, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4800,7 +5541,7 @@ WEIR_EXPORT(w_cuGraphNodeSetParams, cuGraphNodeSetParams, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)hook_original(243);
+  fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)hook_original(282);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 585, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -4819,7 +5560,7 @@ WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams_v2)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)hook_original(244);
+  fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)hook_original(283);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 586, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -4838,7 +5579,7 @@ WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams_
 typedef CUresult (*fn_cuGraphExecMemcpyNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 static WEIR_RARE CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-  fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)hook_original(245);
+  fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)hook_original(284);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 587, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, copyParams, ctx);
@@ -4857,7 +5598,7 @@ WEIR_EXPORT(w_cuGraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecMemsetNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 static WEIR_RARE CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-  fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)hook_original(246);
+  fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)hook_original(285);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 588, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, memsetParams, ctx);
@@ -4876,7 +5617,7 @@ WEIR_EXPORT(w_cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecBatchMemOpNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)hook_original(247);
+  fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)hook_original(286);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 576, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -4895,7 +5636,7 @@ WEIR_EXPORT(w_cuGraphExecBatchMemOpNodeSetParams, cuGraphExecBatchMemOpNodeSetPa
 typedef CUresult (*fn_cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
 static WEIR_RARE CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 {
-  fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)hook_original(248);
+  fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)hook_original(287);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 577, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, childGraph);
@@ -4914,7 +5655,7 @@ WEIR_EXPORT(w_cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetPa
 typedef CUresult (*fn_cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)hook_original(249);
+  fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)hook_original(288);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 589, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -4933,7 +5674,7 @@ WEIR_EXPORT(w_cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphExecUpdate)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out);
 static WEIR_RARE CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
-  fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)hook_original(250);
+  fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)hook_original(289);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 590, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
@@ -4952,7 +5693,7 @@ WEIR_EXPORT(w_cuGraphExecUpdate, cuGraphExecUpdate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
 static WEIR_RARE CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
-  fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)hook_original(251);
+  fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)hook_original(290);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 591, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, resultInfo);
@@ -4971,7 +5712,7 @@ WEIR_EXPORT(w_cuGraphExecUpdate_v2, cuGraphExecUpdate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiate)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 static WEIR_RARE CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-  fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)hook_original(252);
+  fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)hook_original(291);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 602, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
@@ -4990,7 +5731,7 @@ WEIR_EXPORT(w_cuGraphInstantiate, cuGraphInstantiate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiate_v2)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 static WEIR_RARE CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-  fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)hook_original(253);
+  fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)hook_original(292);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 603, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
@@ -5009,7 +5750,7 @@ WEIR_EXPORT(w_cuGraphInstantiate_v2, cuGraphInstantiate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiateWithFlags)(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
 static WEIR_RARE CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
-  fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)hook_original(254);
+  fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)hook_original(293);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 604, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, flags);
@@ -5028,7 +5769,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, WEIR_NOD
 typedef CUresult (*fn_cuGraphInstantiateWithParams)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 static WEIR_RARE CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-  fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)hook_original(255);
+  fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)hook_original(294);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 605, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
@@ -5047,7 +5788,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, WEIR_N
 typedef CUresult (*fn_cuGraphInstantiateWithParams_ptsz)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 static WEIR_RARE CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-  fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)hook_original(256);
+  fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)hook_original(295);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 606, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
@@ -5066,7 +5807,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams_pt
 typedef CUresult (*fn_cuGraphCreate)(CUgraph *phGraph, unsigned int flags);
 static WEIR_RARE CUresult w_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
-  fn_cuGraphCreate real = (fn_cuGraphCreate)(uintptr_t)hook_original(257);
+  fn_cuGraphCreate real = (fn_cuGraphCreate)(uintptr_t)hook_original(296);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 568, 0, WEIR_BANK_DRIVER)) return real(phGraph, flags);
@@ -5085,7 +5826,7 @@ WEIR_EXPORT(w_cuGraphCreate, cuGraphCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphClone)(CUgraph *phGraphClone, CUgraph originalGraph);
 static WEIR_RARE CUresult w_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
-  fn_cuGraphClone real = (fn_cuGraphClone)(uintptr_t)hook_original(258);
+  fn_cuGraphClone real = (fn_cuGraphClone)(uintptr_t)hook_original(297);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 566, 0, WEIR_BANK_DRIVER)) return real(phGraphClone, originalGraph);
@@ -5104,7 +5845,7 @@ WEIR_EXPORT(w_cuGraphClone, cuGraphClone, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphDestroy)(CUgraph hGraph);
 static WEIR_RARE CUresult w_cuGraphDestroy(CUgraph hGraph)
 {
-  fn_cuGraphDestroy real = (fn_cuGraphDestroy)(uintptr_t)hook_original(259);
+  fn_cuGraphDestroy real = (fn_cuGraphDestroy)(uintptr_t)hook_original(298);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 570, 0, WEIR_BANK_DRIVER)) return real(hGraph);
@@ -5123,7 +5864,7 @@ WEIR_EXPORT(w_cuGraphDestroy, cuGraphDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphDestroyNode)(CUgraphNode hNode);
 static WEIR_RARE CUresult w_cuGraphDestroyNode(CUgraphNode hNode)
 {
-  fn_cuGraphDestroyNode real = (fn_cuGraphDestroyNode)(uintptr_t)hook_original(260);
+  fn_cuGraphDestroyNode real = (fn_cuGraphDestroyNode)(uintptr_t)hook_original(299);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 571, 0, WEIR_BANK_DRIVER)) return real(hNode);
@@ -5142,7 +5883,7 @@ WEIR_EXPORT(w_cuGraphDestroyNode, cuGraphDestroyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecDestroy)(CUgraphExec hGraphExec);
 static WEIR_RARE CUresult w_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-  fn_cuGraphExecDestroy real = (fn_cuGraphExecDestroy)(uintptr_t)hook_original(261);
+  fn_cuGraphExecDestroy real = (fn_cuGraphExecDestroy)(uintptr_t)hook_original(300);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 578, 0, WEIR_BANK_DRIVER)) return real(hGraphExec);
@@ -5161,7 +5902,7 @@ WEIR_EXPORT(w_cuGraphExecDestroy, cuGraphExecDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphUpload)(CUgraphExec hGraph, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
-  fn_cuGraphUpload real = (fn_cuGraphUpload)(uintptr_t)hook_original(262);
+  fn_cuGraphUpload real = (fn_cuGraphUpload)(uintptr_t)hook_original(301);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 635, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
@@ -5180,7 +5921,7 @@ WEIR_EXPORT(w_cuGraphUpload, cuGraphUpload, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphUpload_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-  fn_cuGraphUpload_ptsz real = (fn_cuGraphUpload_ptsz)(uintptr_t)hook_original(263);
+  fn_cuGraphUpload_ptsz real = (fn_cuGraphUpload_ptsz)(uintptr_t)hook_original(302);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 636, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
@@ -5199,7 +5940,7 @@ WEIR_EXPORT(w_cuGraphUpload_ptsz, cuGraphUpload_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddEmptyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies);
 static WEIR_RARE CUresult w_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies)
 {
-  fn_cuGraphAddEmptyNode real = (fn_cuGraphAddEmptyNode)(uintptr_t)hook_original(264);
+  fn_cuGraphAddEmptyNode real = (fn_cuGraphAddEmptyNode)(uintptr_t)hook_original(303);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 549, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies);
@@ -5218,7 +5959,7 @@ WEIR_EXPORT(w_cuGraphAddEmptyNode, cuGraphAddEmptyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddEventRecordNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 static WEIR_RARE CUresult w_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-  fn_cuGraphAddEventRecordNode real = (fn_cuGraphAddEventRecordNode)(uintptr_t)hook_original(265);
+  fn_cuGraphAddEventRecordNode real = (fn_cuGraphAddEventRecordNode)(uintptr_t)hook_original(304);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 550, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, event);
@@ -5237,7 +5978,7 @@ WEIR_EXPORT(w_cuGraphAddEventRecordNode, cuGraphAddEventRecordNode, WEIR_NODE_DR
 typedef CUresult (*fn_cuGraphAddEventWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 static WEIR_RARE CUresult w_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-  fn_cuGraphAddEventWaitNode real = (fn_cuGraphAddEventWaitNode)(uintptr_t)hook_original(266);
+  fn_cuGraphAddEventWaitNode real = (fn_cuGraphAddEventWaitNode)(uintptr_t)hook_original(305);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 551, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, event);
@@ -5256,7 +5997,7 @@ WEIR_EXPORT(w_cuGraphAddEventWaitNode, cuGraphAddEventWaitNode, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphAddExternalSemaphoresSignalNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddExternalSemaphoresSignalNode real = (fn_cuGraphAddExternalSemaphoresSignalNode)(uintptr_t)hook_original(267);
+  fn_cuGraphAddExternalSemaphoresSignalNode real = (fn_cuGraphAddExternalSemaphoresSignalNode)(uintptr_t)hook_original(306);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 552, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -5275,7 +6016,7 @@ WEIR_EXPORT(w_cuGraphAddExternalSemaphoresSignalNode, cuGraphAddExternalSemaphor
 typedef CUresult (*fn_cuGraphAddExternalSemaphoresWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddExternalSemaphoresWaitNode real = (fn_cuGraphAddExternalSemaphoresWaitNode)(uintptr_t)hook_original(268);
+  fn_cuGraphAddExternalSemaphoresWaitNode real = (fn_cuGraphAddExternalSemaphoresWaitNode)(uintptr_t)hook_original(307);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 553, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -5294,7 +6035,7 @@ WEIR_EXPORT(w_cuGraphAddExternalSemaphoresWaitNode, cuGraphAddExternalSemaphores
 typedef CUresult (*fn_cuGraphAddHostNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddHostNode real = (fn_cuGraphAddHostNode)(uintptr_t)hook_original(269);
+  fn_cuGraphAddHostNode real = (fn_cuGraphAddHostNode)(uintptr_t)hook_original(308);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 554, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -5313,7 +6054,7 @@ WEIR_EXPORT(w_cuGraphAddHostNode, cuGraphAddHostNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemAllocNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddMemAllocNode real = (fn_cuGraphAddMemAllocNode)(uintptr_t)hook_original(270);
+  fn_cuGraphAddMemAllocNode real = (fn_cuGraphAddMemAllocNode)(uintptr_t)hook_original(309);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 557, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -5332,7 +6073,7 @@ WEIR_EXPORT(w_cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemFreeNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr);
 static WEIR_RARE CUresult w_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
-  fn_cuGraphAddMemFreeNode real = (fn_cuGraphAddMemFreeNode)(uintptr_t)hook_original(271);
+  fn_cuGraphAddMemFreeNode real = (fn_cuGraphAddMemFreeNode)(uintptr_t)hook_original(310);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 558, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, dptr);
@@ -5351,7 +6092,7 @@ WEIR_EXPORT(w_cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddDependencies)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies);
 static WEIR_RARE CUresult w_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
 {
-  fn_cuGraphAddDependencies real = (fn_cuGraphAddDependencies)(uintptr_t)hook_original(272);
+  fn_cuGraphAddDependencies real = (fn_cuGraphAddDependencies)(uintptr_t)hook_original(311);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 547, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, numDependencies);
@@ -5370,7 +6111,7 @@ WEIR_EXPORT(w_cuGraphAddDependencies, cuGraphAddDependencies, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddDependencies_v2)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
 static WEIR_RARE CUresult w_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-  fn_cuGraphAddDependencies_v2 real = (fn_cuGraphAddDependencies_v2)(uintptr_t)hook_original(273);
+  fn_cuGraphAddDependencies_v2 real = (fn_cuGraphAddDependencies_v2)(uintptr_t)hook_original(312);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 548, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, edgeData, numDependencies);
@@ -5389,7 +6130,7 @@ WEIR_EXPORT(w_cuGraphAddDependencies_v2, cuGraphAddDependencies_v2, WEIR_NODE_DR
 typedef CUresult (*fn_cuGraphRemoveDependencies)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies);
 static WEIR_RARE CUresult w_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
 {
-  fn_cuGraphRemoveDependencies real = (fn_cuGraphRemoveDependencies)(uintptr_t)hook_original(274);
+  fn_cuGraphRemoveDependencies real = (fn_cuGraphRemoveDependencies)(uintptr_t)hook_original(313);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 632, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, numDependencies);
@@ -5408,7 +6149,7 @@ WEIR_EXPORT(w_cuGraphRemoveDependencies, cuGraphRemoveDependencies, WEIR_NODE_DR
 typedef CUresult (*fn_cuGraphRemoveDependencies_v2)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
 static WEIR_RARE CUresult w_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-  fn_cuGraphRemoveDependencies_v2 real = (fn_cuGraphRemoveDependencies_v2)(uintptr_t)hook_original(275);
+  fn_cuGraphRemoveDependencies_v2 real = (fn_cuGraphRemoveDependencies_v2)(uintptr_t)hook_original(314);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 633, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, edgeData, numDependencies);
@@ -5427,7 +6168,7 @@ WEIR_EXPORT(w_cuGraphRemoveDependencies_v2, cuGraphRemoveDependencies_v2, WEIR_N
 typedef CUresult (*fn_cuGraphEventRecordNodeSetEvent)(CUgraphNode hNode, CUevent event);
 static WEIR_RARE CUresult w_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphEventRecordNodeSetEvent real = (fn_cuGraphEventRecordNodeSetEvent)(uintptr_t)hook_original(276);
+  fn_cuGraphEventRecordNodeSetEvent real = (fn_cuGraphEventRecordNodeSetEvent)(uintptr_t)hook_original(315);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 573, 0, WEIR_BANK_DRIVER)) return real(hNode, event);
@@ -5446,7 +6187,7 @@ WEIR_EXPORT(w_cuGraphEventRecordNodeSetEvent, cuGraphEventRecordNodeSetEvent, WE
 typedef CUresult (*fn_cuGraphEventWaitNodeSetEvent)(CUgraphNode hNode, CUevent event);
 static WEIR_RARE CUresult w_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphEventWaitNodeSetEvent real = (fn_cuGraphEventWaitNodeSetEvent)(uintptr_t)hook_original(277);
+  fn_cuGraphEventWaitNodeSetEvent real = (fn_cuGraphEventWaitNodeSetEvent)(uintptr_t)hook_original(316);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 575, 0, WEIR_BANK_DRIVER)) return real(hNode, event);
@@ -5465,7 +6206,7 @@ WEIR_EXPORT(w_cuGraphEventWaitNodeSetEvent, cuGraphEventWaitNodeSetEvent, WEIR_N
 typedef CUresult (*fn_cuGraphExternalSemaphoresSignalNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(278);
+  fn_cuGraphExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(317);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 593, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -5484,7 +6225,7 @@ WEIR_EXPORT(w_cuGraphExternalSemaphoresSignalNodeSetParams, cuGraphExternalSemap
 typedef CUresult (*fn_cuGraphExternalSemaphoresWaitNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(279);
+  fn_cuGraphExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(318);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 595, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -5503,7 +6244,7 @@ WEIR_EXPORT(w_cuGraphExternalSemaphoresWaitNodeSetParams, cuGraphExternalSemapho
 typedef CUresult (*fn_cuGraphHostNodeSetParams)(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphHostNodeSetParams real = (fn_cuGraphHostNodeSetParams)(uintptr_t)hook_original(280);
+  fn_cuGraphHostNodeSetParams real = (fn_cuGraphHostNodeSetParams)(uintptr_t)hook_original(319);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 601, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -5522,7 +6263,7 @@ WEIR_EXPORT(w_cuGraphHostNodeSetParams, cuGraphHostNodeSetParams, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphKernelNodeCopyAttributes)(CUgraphNode dst, CUgraphNode src);
 static WEIR_RARE CUresult w_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
-  fn_cuGraphKernelNodeCopyAttributes real = (fn_cuGraphKernelNodeCopyAttributes)(uintptr_t)hook_original(281);
+  fn_cuGraphKernelNodeCopyAttributes real = (fn_cuGraphKernelNodeCopyAttributes)(uintptr_t)hook_original(320);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 607, 0, WEIR_BANK_DRIVER)) return real(dst, src);
@@ -5541,7 +6282,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes, 
 typedef CUresult (*fn_cuGraphKernelNodeSetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value);
 static WEIR_RARE CUresult w_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value)
 {
-  fn_cuGraphKernelNodeSetAttribute real = (fn_cuGraphKernelNodeSetAttribute)(uintptr_t)hook_original(282);
+  fn_cuGraphKernelNodeSetAttribute real = (fn_cuGraphKernelNodeSetAttribute)(uintptr_t)hook_original(321);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 611, 0, WEIR_BANK_DRIVER)) return real(hNode, attr, value);
@@ -5560,7 +6301,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, WEIR
 typedef CUresult (*fn_cuGraphNodeSetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled);
 static WEIR_RARE CUresult w_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
 {
-  fn_cuGraphNodeSetEnabled real = (fn_cuGraphNodeSetEnabled)(uintptr_t)hook_original(283);
+  fn_cuGraphNodeSetEnabled real = (fn_cuGraphNodeSetEnabled)(uintptr_t)hook_original(322);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 629, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, isEnabled);
@@ -5579,7 +6320,7 @@ WEIR_EXPORT(w_cuGraphNodeSetEnabled, cuGraphNodeSetEnabled, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecEventRecordNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 static WEIR_RARE CUresult w_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphExecEventRecordNodeSetEvent real = (fn_cuGraphExecEventRecordNodeSetEvent)(uintptr_t)hook_original(284);
+  fn_cuGraphExecEventRecordNodeSetEvent real = (fn_cuGraphExecEventRecordNodeSetEvent)(uintptr_t)hook_original(323);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 579, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, event);
@@ -5598,7 +6339,7 @@ WEIR_EXPORT(w_cuGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetE
 typedef CUresult (*fn_cuGraphExecEventWaitNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 static WEIR_RARE CUresult w_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphExecEventWaitNodeSetEvent real = (fn_cuGraphExecEventWaitNodeSetEvent)(uintptr_t)hook_original(285);
+  fn_cuGraphExecEventWaitNodeSetEvent real = (fn_cuGraphExecEventWaitNodeSetEvent)(uintptr_t)hook_original(324);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 580, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, event);
@@ -5617,7 +6358,7 @@ WEIR_EXPORT(w_cuGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent
 typedef CUresult (*fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(286);
+  fn_cuGraphExecExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(325);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 581, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -5636,7 +6377,7 @@ WEIR_EXPORT(w_cuGraphExecExternalSemaphoresSignalNodeSetParams, cuGraphExecExter
 typedef CUresult (*fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(287);
+  fn_cuGraphExecExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(326);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 582, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -5655,7 +6396,7 @@ WEIR_EXPORT(w_cuGraphExecExternalSemaphoresWaitNodeSetParams, cuGraphExecExterna
 typedef CUresult (*fn_cuGraphExecHostNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecHostNodeSetParams real = (fn_cuGraphExecHostNodeSetParams)(uintptr_t)hook_original(288);
+  fn_cuGraphExecHostNodeSetParams real = (fn_cuGraphExecHostNodeSetParams)(uintptr_t)hook_original(327);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 584, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -5674,7 +6415,7 @@ WEIR_EXPORT(w_cuGraphExecHostNodeSetParams, cuGraphExecHostNodeSetParams, WEIR_N
 typedef CUresult (*fn_cuGraphConditionalHandleCreate)(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags);
 static WEIR_RARE CUresult w_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags)
 {
-  fn_cuGraphConditionalHandleCreate real = (fn_cuGraphConditionalHandleCreate)(uintptr_t)hook_original(289);
+  fn_cuGraphConditionalHandleCreate real = (fn_cuGraphConditionalHandleCreate)(uintptr_t)hook_original(328);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 567, 0, WEIR_BANK_DRIVER)) return real(pHandle_out, hGraph, ctx, defaultLaunchValue, flags);
@@ -5693,7 +6434,7 @@ WEIR_EXPORT(w_cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate, WE
 typedef CUresult (*fn_cuGraphRetainUserObject)(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
 static WEIR_RARE CUresult w_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
 {
-  fn_cuGraphRetainUserObject real = (fn_cuGraphRetainUserObject)(uintptr_t)hook_original(290);
+  fn_cuGraphRetainUserObject real = (fn_cuGraphRetainUserObject)(uintptr_t)hook_original(329);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 634, 0, WEIR_BANK_DRIVER)) return real(graph, object, count, flags);
@@ -5712,7 +6453,7 @@ WEIR_EXPORT(w_cuGraphRetainUserObject, cuGraphRetainUserObject, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphReleaseUserObject)(CUgraph graph, CUuserObject object, unsigned int count);
 static WEIR_RARE CUresult w_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
 {
-  fn_cuGraphReleaseUserObject real = (fn_cuGraphReleaseUserObject)(uintptr_t)hook_original(291);
+  fn_cuGraphReleaseUserObject real = (fn_cuGraphReleaseUserObject)(uintptr_t)hook_original(330);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 631, 0, WEIR_BANK_DRIVER)) return real(graph, object, count);
@@ -5731,7 +6472,7 @@ WEIR_EXPORT(w_cuGraphReleaseUserObject, cuGraphReleaseUserObject, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuUserObjectCreate)(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags);
 static WEIR_RARE CUresult w_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags)
 {
-  fn_cuUserObjectCreate real = (fn_cuUserObjectCreate)(uintptr_t)hook_original(292);
+  fn_cuUserObjectCreate real = (fn_cuUserObjectCreate)(uintptr_t)hook_original(331);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 658, 0, WEIR_BANK_DRIVER)) return real(object_out, ptr, destroy, initialRefcount, flags);
@@ -5750,7 +6491,7 @@ WEIR_EXPORT(w_cuUserObjectCreate, cuUserObjectCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuUserObjectRetain)(CUuserObject object, unsigned int count);
 static WEIR_RARE CUresult w_cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
-  fn_cuUserObjectRetain real = (fn_cuUserObjectRetain)(uintptr_t)hook_original(293);
+  fn_cuUserObjectRetain real = (fn_cuUserObjectRetain)(uintptr_t)hook_original(332);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 660, 0, WEIR_BANK_DRIVER)) return real(object, count);
@@ -5769,7 +6510,7 @@ WEIR_EXPORT(w_cuUserObjectRetain, cuUserObjectRetain, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuUserObjectRelease)(CUuserObject object, unsigned int count);
 static WEIR_RARE CUresult w_cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
-  fn_cuUserObjectRelease real = (fn_cuUserObjectRelease)(uintptr_t)hook_original(294);
+  fn_cuUserObjectRelease real = (fn_cuUserObjectRelease)(uintptr_t)hook_original(333);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 659, 0, WEIR_BANK_DRIVER)) return real(object, count);
@@ -5788,7 +6529,7 @@ WEIR_EXPORT(w_cuUserObjectRelease, cuUserObjectRelease, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies real = (fn_cuStreamUpdateCaptureDependencies)(uintptr_t)hook_original(295);
+  fn_cuStreamUpdateCaptureDependencies real = (fn_cuStreamUpdateCaptureDependencies)(uintptr_t)hook_original(334);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 653, 0, WEIR_BANK_DRIVER)) return real(hStream, dependencies, numDependencies, flags);
@@ -5807,7 +6548,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependenci
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_ptsz)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies_ptsz real = (fn_cuStreamUpdateCaptureDependencies_ptsz)(uintptr_t)hook_original(296);
+  fn_cuStreamUpdateCaptureDependencies_ptsz real = (fn_cuStreamUpdateCaptureDependencies_ptsz)(uintptr_t)hook_original(335);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 654, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, dependencies, numDependencies, flags);
@@ -5826,7 +6567,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_ptsz, cuStreamUpdateCaptureDepen
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_v2)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies_v2 real = (fn_cuStreamUpdateCaptureDependencies_v2)(uintptr_t)hook_original(297);
+  fn_cuStreamUpdateCaptureDependencies_v2 real = (fn_cuStreamUpdateCaptureDependencies_v2)(uintptr_t)hook_original(336);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 655, 0, WEIR_BANK_DRIVER)) return real(hStream, dependencies, dependencyData, numDependencies, flags);
@@ -5845,7 +6586,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDepende
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies_v2_ptsz real = (fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(uintptr_t)hook_original(298);
+  fn_cuStreamUpdateCaptureDependencies_v2_ptsz real = (fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(uintptr_t)hook_original(337);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 656, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, dependencies, dependencyData, numDependencies, flags);
@@ -5864,7 +6605,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_v2_ptsz, cuStreamUpdateCaptureDe
 typedef CUresult (*fn_cuDeviceGraphMemTrim)(CUdevice device);
 static WEIR_RARE CUresult w_cuDeviceGraphMemTrim(CUdevice device)
 {
-  fn_cuDeviceGraphMemTrim real = (fn_cuDeviceGraphMemTrim)(uintptr_t)hook_original(299);
+  fn_cuDeviceGraphMemTrim real = (fn_cuDeviceGraphMemTrim)(uintptr_t)hook_original(338);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 543, 0, WEIR_BANK_DRIVER)) return real(device);
@@ -5883,7 +6624,7 @@ WEIR_EXPORT(w_cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDeviceSetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attr, void *value);
 static WEIR_RARE CUresult w_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {
-  fn_cuDeviceSetGraphMemAttribute real = (fn_cuDeviceSetGraphMemAttribute)(uintptr_t)hook_original(300);
+  fn_cuDeviceSetGraphMemAttribute real = (fn_cuDeviceSetGraphMemAttribute)(uintptr_t)hook_original(339);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 544, 0, WEIR_BANK_DRIVER)) return real(device, attr, value);
@@ -5902,7 +6643,7 @@ WEIR_EXPORT(w_cuDeviceSetGraphMemAttribute, cuDeviceSetGraphMemAttribute, WEIR_N
 typedef CUresult (*fn_cuModuleGetFunction)(CUfunction *hfunc, CUmodule hmod, const char *name);
 static WEIR_RARE CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
-  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)hook_original(301);
+  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)hook_original(340);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
@@ -5921,7 +6662,7 @@ WEIR_EXPORT(w_cuModuleGetFunction, cuModuleGetFunction, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryGetKernel)(CUkernel *pKernel, CUlibrary library, const char *name);
 static WEIR_RARE CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
-  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)hook_original(302);
+  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)hook_original(341);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
@@ -5940,7 +6681,7 @@ WEIR_EXPORT(w_cuLibraryGetKernel, cuLibraryGetKernel, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryEnumerateKernels)(CUkernel *kernels, unsigned int numKernels, CUlibrary lib);
 static WEIR_RARE CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
-  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)hook_original(303);
+  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)hook_original(342);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
@@ -5959,7 +6700,7 @@ WEIR_EXPORT(w_cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, WEIR_NODE_DR
 typedef CUresult (*fn_cuKernelGetFunction)(CUfunction *pFunc, CUkernel kernel);
 static WEIR_RARE CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
-  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)hook_original(304);
+  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)hook_original(343);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
@@ -5975,10 +6716,276 @@ static WEIR_RARE CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kern
 _Static_assert(WEIR_SAME(&w_cuKernelGetFunction, PFN_cuKernelGetFunction_v12000), "cuKernelGetFunction");
 WEIR_EXPORT(w_cuKernelGetFunction, cuKernelGetFunction, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuLinkCreate)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
+static WEIR_RARE CUresult w_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
+{
+  fn_cuLinkCreate real = (fn_cuLinkCreate)(uintptr_t)hook_original(344);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 922, 0, WEIR_BANK_DRIVER)) return real(numOptions, options, optionValues, stateOut);
+  call_forward(c);
+  CUresult r = real(numOptions, options, optionValues, stateOut);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(numOptions, options, optionValues, stateOut))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(stateOut), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuLinkCreate, PFN_cuLinkCreate_v5050), "cuLinkCreate");
+WEIR_EXPORT(w_cuLinkCreate, cuLinkCreate, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuLinkCreate_v2)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
+static WEIR_RARE CUresult w_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
+{
+  fn_cuLinkCreate_v2 real = (fn_cuLinkCreate_v2)(uintptr_t)hook_original(345);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 923, 0, WEIR_BANK_DRIVER)) return real(numOptions, options, optionValues, stateOut);
+  call_forward(c);
+  CUresult r = real(numOptions, options, optionValues, stateOut);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(numOptions, options, optionValues, stateOut))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(stateOut), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuLinkCreate_v2, PFN_cuLinkCreate_v6050), "cuLinkCreate_v2");
+WEIR_EXPORT(w_cuLinkCreate_v2, cuLinkCreate_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuLinkAddData)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
+static WEIR_RARE CUresult w_cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+  fn_cuLinkAddData real = (fn_cuLinkAddData)(uintptr_t)hook_original(346);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 917, 0, WEIR_BANK_DRIVER)) return real(state, type, data, size, name, numOptions, options, optionValues);
+  call_forward(c);
+  CUresult r = real(state, type, data, size, name, numOptions, options, optionValues);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(state, type, data, size, name, numOptions, options, optionValues))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(state), W(0), W(size), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuLinkAddData, PFN_cuLinkAddData_v5050), "cuLinkAddData");
+WEIR_EXPORT(w_cuLinkAddData, cuLinkAddData, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuLinkAddData_v2)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
+static WEIR_RARE CUresult w_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+  fn_cuLinkAddData_v2 real = (fn_cuLinkAddData_v2)(uintptr_t)hook_original(347);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 918, 0, WEIR_BANK_DRIVER)) return real(state, type, data, size, name, numOptions, options, optionValues);
+  call_forward(c);
+  CUresult r = real(state, type, data, size, name, numOptions, options, optionValues);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(state, type, data, size, name, numOptions, options, optionValues))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(state), W(0), W(size), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuLinkAddData_v2, PFN_cuLinkAddData_v6050), "cuLinkAddData_v2");
+WEIR_EXPORT(w_cuLinkAddData_v2, cuLinkAddData_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuLinkAddFile)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
+static WEIR_RARE CUresult w_cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+  fn_cuLinkAddFile real = (fn_cuLinkAddFile)(uintptr_t)hook_original(348);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 919, 0, WEIR_BANK_DRIVER)) return real(state, type, path, numOptions, options, optionValues);
+  call_forward(c);
+  CUresult r = real(state, type, path, numOptions, options, optionValues);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(state, type, path, numOptions, options, optionValues))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(state), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuLinkAddFile, PFN_cuLinkAddFile_v5050), "cuLinkAddFile");
+WEIR_EXPORT(w_cuLinkAddFile, cuLinkAddFile, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuLinkAddFile_v2)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
+static WEIR_RARE CUresult w_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+  fn_cuLinkAddFile_v2 real = (fn_cuLinkAddFile_v2)(uintptr_t)hook_original(349);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 920, 0, WEIR_BANK_DRIVER)) return real(state, type, path, numOptions, options, optionValues);
+  call_forward(c);
+  CUresult r = real(state, type, path, numOptions, options, optionValues);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(state, type, path, numOptions, options, optionValues))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(state), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuLinkAddFile_v2, PFN_cuLinkAddFile_v6050), "cuLinkAddFile_v2");
+WEIR_EXPORT(w_cuLinkAddFile_v2, cuLinkAddFile_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuLinkComplete)(CUlinkState state, void **cubinOut, size_t *sizeOut);
+static WEIR_RARE CUresult w_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
+{
+  fn_cuLinkComplete real = (fn_cuLinkComplete)(uintptr_t)hook_original(350);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 921, 0, WEIR_BANK_DRIVER)) return real(state, cubinOut, sizeOut);
+  call_forward(c);
+  CUresult r = real(state, cubinOut, sizeOut);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(state, cubinOut, sizeOut))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(state), W(0), WEIR_OUT(sizeOut), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuLinkComplete, PFN_cuLinkComplete_v5050), "cuLinkComplete");
+WEIR_EXPORT(w_cuLinkComplete, cuLinkComplete, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuLinkDestroy)(CUlinkState state);
+static WEIR_RARE CUresult w_cuLinkDestroy(CUlinkState state)
+{
+  fn_cuLinkDestroy real = (fn_cuLinkDestroy)(uintptr_t)hook_original(351);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 924, 0, WEIR_BANK_DRIVER)) return real(state);
+  call_forward(c);
+  CUresult r = real(state);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(state))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(state), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuLinkDestroy, PFN_cuLinkDestroy_v5050), "cuLinkDestroy");
+WEIR_EXPORT(w_cuLinkDestroy, cuLinkDestroy, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuCheckpointProcessLock)(int pid, CUcheckpointLockArgs *args);
+static WEIR_RARE CUresult w_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
+{
+  fn_cuCheckpointProcessLock real = (fn_cuCheckpointProcessLock)(uintptr_t)hook_original(352);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1000, 0, WEIR_BANK_DRIVER)) return real(pid, args);
+  call_forward(c);
+  CUresult r = real(pid, args);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pid, args))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(pid), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuCheckpointProcessLock, PFN_cuCheckpointProcessLock_v12080), "cuCheckpointProcessLock");
+WEIR_EXPORT(w_cuCheckpointProcessLock, cuCheckpointProcessLock, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuCheckpointProcessCheckpoint)(int pid, CUcheckpointCheckpointArgs *args);
+static WEIR_RARE CUresult w_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
+{
+  fn_cuCheckpointProcessCheckpoint real = (fn_cuCheckpointProcessCheckpoint)(uintptr_t)hook_original(353);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 997, 0, WEIR_BANK_DRIVER)) return real(pid, args);
+  call_forward(c);
+  CUresult r = real(pid, args);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pid, args))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(pid), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuCheckpointProcessCheckpoint, PFN_cuCheckpointProcessCheckpoint_v12080), "cuCheckpointProcessCheckpoint");
+WEIR_EXPORT(w_cuCheckpointProcessCheckpoint, cuCheckpointProcessCheckpoint, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuCheckpointProcessRestore)(int pid, CUcheckpointRestoreArgs *args);
+static WEIR_RARE CUresult w_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
+{
+  fn_cuCheckpointProcessRestore real = (fn_cuCheckpointProcessRestore)(uintptr_t)hook_original(354);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1001, 0, WEIR_BANK_DRIVER)) return real(pid, args);
+  call_forward(c);
+  CUresult r = real(pid, args);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pid, args))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(pid), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuCheckpointProcessRestore, PFN_cuCheckpointProcessRestore_v12080), "cuCheckpointProcessRestore");
+WEIR_EXPORT(w_cuCheckpointProcessRestore, cuCheckpointProcessRestore, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuCheckpointProcessUnlock)(int pid, CUcheckpointUnlockArgs *args);
+static WEIR_RARE CUresult w_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
+{
+  fn_cuCheckpointProcessUnlock real = (fn_cuCheckpointProcessUnlock)(uintptr_t)hook_original(355);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1002, 0, WEIR_BANK_DRIVER)) return real(pid, args);
+  call_forward(c);
+  CUresult r = real(pid, args);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pid, args))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(pid), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuCheckpointProcessUnlock, PFN_cuCheckpointProcessUnlock_v12080), "cuCheckpointProcessUnlock");
+WEIR_EXPORT(w_cuCheckpointProcessUnlock, cuCheckpointProcessUnlock, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuProfilerStart)(void);
+static WEIR_RARE CUresult w_cuProfilerStart(void)
+{
+  fn_cuProfilerStart real = (fn_cuProfilerStart)(uintptr_t)hook_original(356);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1095, 0, WEIR_BANK_DRIVER)) return real();
+  call_forward(c);
+  CUresult r = real();
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real())) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(0), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuProfilerStart, PFN_cuProfilerStart_v4000), "cuProfilerStart");
+WEIR_EXPORT(w_cuProfilerStart, cuProfilerStart, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuProfilerStop)(void);
+static WEIR_RARE CUresult w_cuProfilerStop(void)
+{
+  fn_cuProfilerStop real = (fn_cuProfilerStop)(uintptr_t)hook_original(357);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1096, 0, WEIR_BANK_DRIVER)) return real();
+  call_forward(c);
+  CUresult r = real();
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real())) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(0), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuProfilerStop, PFN_cuProfilerStop_v4000), "cuProfilerStop");
+WEIR_EXPORT(w_cuProfilerStop, cuProfilerStop, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuInit)(unsigned int Flags);
 static WEIR_RARE CUresult w_cuInit(unsigned int Flags)
 {
-  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(305);
+  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(358);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6003,7 +7010,7 @@ WEIR_EXPORT(w_cuInit, cuInit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(306);
+  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(359);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6023,7 +7030,7 @@ WEIR_EXPORT(w_cuCtxCreate, cuCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v2)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(307);
+  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(360);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6043,7 +7050,7 @@ WEIR_EXPORT(w_cuCtxCreate_v2, cuCtxCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(308);
+  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(361);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6063,7 +7070,7 @@ WEIR_EXPORT(w_cuCtxCreate_v3, cuCtxCreate_v3, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v4)(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(309);
+  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(362);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6083,7 +7090,7 @@ WEIR_EXPORT(w_cuCtxCreate_v4, cuCtxCreate_v4, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxAttach)(CUcontext *pctx, unsigned int flags);
 static WEIR_RARE CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
-  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(310);
+  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(363);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6103,7 +7110,7 @@ WEIR_EXPORT(w_cuCtxAttach, cuCtxAttach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDetach)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxDetach(CUcontext ctx)
 {
-  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(311);
+  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(364);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6123,7 +7130,7 @@ WEIR_EXPORT(w_cuCtxDetach, cuCtxDetach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxDestroy(CUcontext ctx)
 {
-  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(312);
+  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(365);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6143,7 +7150,7 @@ WEIR_EXPORT(w_cuCtxDestroy, cuCtxDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy_v2)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxDestroy_v2(CUcontext ctx)
 {
-  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(313);
+  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(366);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6163,7 +7170,7 @@ WEIR_EXPORT(w_cuCtxDestroy_v2, cuCtxDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxPushCurrent(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(314);
+  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(367);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6183,7 +7190,7 @@ WEIR_EXPORT(w_cuCtxPushCurrent, cuCtxPushCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent_v2)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(315);
+  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(368);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6203,7 +7210,7 @@ WEIR_EXPORT(w_cuCtxPushCurrent_v2, cuCtxPushCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent)(CUcontext *pctx);
 static WEIR_RARE CUresult w_cuCtxPopCurrent(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(316);
+  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(369);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6223,7 +7230,7 @@ WEIR_EXPORT(w_cuCtxPopCurrent, cuCtxPopCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent_v2)(CUcontext *pctx);
 static WEIR_RARE CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(317);
+  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(370);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6243,7 +7250,7 @@ WEIR_EXPORT(w_cuCtxPopCurrent_v2, cuCtxPopCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCurrent)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxSetCurrent(CUcontext ctx)
 {
-  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(318);
+  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(371);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6263,7 +7270,7 @@ WEIR_EXPORT(w_cuCtxSetCurrent, cuCtxSetCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetFlags)(unsigned int flags);
 static WEIR_RARE CUresult w_cuCtxSetFlags(unsigned int flags)
 {
-  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(319);
+  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(372);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6283,7 +7290,7 @@ WEIR_EXPORT(w_cuCtxSetFlags, cuCtxSetFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetLimit)(CUlimit limit, size_t value);
 static WEIR_RARE CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
 {
-  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(320);
+  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(373);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6303,7 +7310,7 @@ WEIR_EXPORT(w_cuCtxSetLimit, cuCtxSetLimit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCacheConfig)(CUfunc_cache config);
 static WEIR_RARE CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
 {
-  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(321);
+  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(374);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6323,7 +7330,7 @@ WEIR_EXPORT(w_cuCtxSetCacheConfig, cuCtxSetCacheConfig, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetSharedMemConfig)(CUsharedconfig config);
 static WEIR_RARE CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
-  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(322);
+  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(375);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6343,7 +7350,7 @@ WEIR_EXPORT(w_cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxResetPersistingL2Cache)(void);
 static WEIR_RARE CUresult w_cuCtxResetPersistingL2Cache(void)
 {
-  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(323);
+  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(376);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6363,7 +7370,7 @@ WEIR_EXPORT(w_cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, WEIR_NOD
 typedef CUresult (*fn_cuCtxFromGreenCtx)(CUcontext *pContext, CUgreenCtx hCtx);
 static WEIR_RARE CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
-  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(324);
+  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(377);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6380,10 +7387,50 @@ static WEIR_RARE CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hC
 _Static_assert(WEIR_SAME(&w_cuCtxFromGreenCtx, PFN_cuCtxFromGreenCtx_v12040), "cuCtxFromGreenCtx");
 WEIR_EXPORT(w_cuCtxFromGreenCtx, cuCtxFromGreenCtx, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuGreenCtxCreate)(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
+static WEIR_RARE CUresult w_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+{
+  fn_cuGreenCtxCreate real = (fn_cuGreenCtxCreate)(uintptr_t)hook_original(378);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 796, 0, WEIR_BANK_DRIVER)) return real(phCtx, desc, dev, flags);
+  call_forward(c);
+  CUresult r = real(phCtx, desc, dev, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(phCtx, desc, dev, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, WEIR_OUT(phCtx), W(dev), W(flags));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGreenCtxCreate, PFN_cuGreenCtxCreate_v12040), "cuGreenCtxCreate");
+WEIR_EXPORT(w_cuGreenCtxCreate, cuGreenCtxCreate, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuGreenCtxDestroy)(CUgreenCtx hCtx);
+static WEIR_RARE CUresult w_cuGreenCtxDestroy(CUgreenCtx hCtx)
+{
+  fn_cuGreenCtxDestroy real = (fn_cuGreenCtxDestroy)(uintptr_t)hook_original(379);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  thread_self.context_trust = 0;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 797, 0, WEIR_BANK_DRIVER)) return real(hCtx);
+  call_forward(c);
+  CUresult r = real(hCtx);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hCtx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_context(c, W(hCtx), W(WEIR_DEVICE_NONE), W(0));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuGreenCtxDestroy, PFN_cuGreenCtxDestroy_v12040), "cuGreenCtxDestroy");
+WEIR_EXPORT(w_cuGreenCtxDestroy, cuGreenCtxDestroy, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuCtxEnablePeerAccess)(CUcontext peerContext, unsigned int Flags);
 static WEIR_RARE CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(325);
+  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(380);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6403,7 +7450,7 @@ WEIR_EXPORT(w_cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDisablePeerAccess)(CUcontext peerContext);
 static WEIR_RARE CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(326);
+  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(381);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6423,7 +7470,7 @@ WEIR_EXPORT(w_cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(327);
+  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(382);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -6442,7 +7489,7 @@ WEIR_EXPORT(w_cuCtxRecordEvent, cuCtxRecordEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxWaitEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(328);
+  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(383);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -6461,7 +7508,7 @@ WEIR_EXPORT(w_cuCtxWaitEvent, cuCtxWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDevicePrimaryCtxRetain)(CUcontext *pctx, CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(329);
+  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(384);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6481,7 +7528,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(330);
+  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(385);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6501,7 +7548,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, WEIR_NODE_DR
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease_v2)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(331);
+  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(386);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6521,7 +7568,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, WEIR_N
 typedef CUresult (*fn_cuDevicePrimaryCtxReset)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(332);
+  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(387);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6541,7 +7588,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuDevicePrimaryCtxReset_v2)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(333);
+  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(388);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6561,7 +7608,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags)(CUdevice dev, unsigned int flags);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(334);
+  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(389);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6581,7 +7628,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags_v2)(CUdevice dev, unsigned int flags);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(335);
+  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(390);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -6601,7 +7648,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags_v2, WEIR
 typedef CUresult (*fn_cuGetProcAddress)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
 static CUresult w_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(336);
+  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(391);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return handle_cuGetProcAddress(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags);
 }
@@ -6611,7 +7658,7 @@ WEIR_EXPORT(w_cuGetProcAddress, cuGetProcAddress, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGetProcAddress_v2)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 static CUresult w_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
-  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(337);
+  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(392);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return handle_cuGetProcAddress_v2(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags, symbolStatus);
 }
@@ -6621,7 +7668,7 @@ WEIR_EXPORT(w_cuGetProcAddress_v2, cuGetProcAddress_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetInfo_v2)(size_t *free, size_t *total);
 static CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(338);
+  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(393);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetInfo_v2(real, free, total) : real(free, total);
 }
@@ -6631,7 +7678,7 @@ WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetAddressRange_v2)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 static CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
-  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(339);
+  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(394);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
 }
@@ -6641,7 +7688,7 @@ WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(340);
+  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(395);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
 }
@@ -6651,7 +7698,7 @@ WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(341);
+  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(396);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
 }
@@ -6661,7 +7708,7 @@ WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(342);
+  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(397);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
 }
@@ -6671,7 +7718,7 @@ WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 static CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(343);
+  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(398);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
 }
@@ -6681,7 +7728,7 @@ WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR
 typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 static CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(344);
+  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(399);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
 }
@@ -6704,11 +7751,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(345, WEIR_BANK_RT11, devPtr, size); }
+static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(400, WEIR_BANK_RT11, devPtr, size); }
 WEIR_EXPORT(w11_cudaMalloc, cudaMalloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(483, WEIR_BANK_RT12, devPtr, size); }
+static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(538, WEIR_BANK_RT12, devPtr, size); }
 WEIR_EXPORT(w12_cudaMalloc, cudaMalloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(631, WEIR_BANK_RT13, devPtr, size); }
+static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(686, WEIR_BANK_RT13, devPtr, size); }
 WEIR_EXPORT(w13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc, __typeof__(&cudaMalloc)), "cudaMalloc");
 
@@ -6728,11 +7775,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(346, WEIR_BANK_RT11, devPtr, pitch, width, height); }
+static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(401, WEIR_BANK_RT11, devPtr, pitch, width, height); }
 WEIR_EXPORT(w11_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(484, WEIR_BANK_RT12, devPtr, pitch, width, height); }
+static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(539, WEIR_BANK_RT12, devPtr, pitch, width, height); }
 WEIR_EXPORT(w12_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(632, WEIR_BANK_RT13, devPtr, pitch, width, height); }
+static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(687, WEIR_BANK_RT13, devPtr, pitch, width, height); }
 WEIR_EXPORT(w13_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocPitch, __typeof__(&cudaMallocPitch)), "cudaMallocPitch");
 
@@ -6752,11 +7799,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(347, WEIR_BANK_RT11, pitchedDevPtr, extent); }
+static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(402, WEIR_BANK_RT11, pitchedDevPtr, extent); }
 WEIR_EXPORT(w11_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(485, WEIR_BANK_RT12, pitchedDevPtr, extent); }
+static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(540, WEIR_BANK_RT12, pitchedDevPtr, extent); }
 WEIR_EXPORT(w12_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(633, WEIR_BANK_RT13, pitchedDevPtr, extent); }
+static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(688, WEIR_BANK_RT13, pitchedDevPtr, extent); }
 WEIR_EXPORT(w13_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3D, __typeof__(&cudaMalloc3D)), "cudaMalloc3D");
 
@@ -6776,11 +7823,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(348, WEIR_BANK_RT11, devPtr, size, flags); }
+static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(403, WEIR_BANK_RT11, devPtr, size, flags); }
 WEIR_EXPORT(w11_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(486, WEIR_BANK_RT12, devPtr, size, flags); }
+static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(541, WEIR_BANK_RT12, devPtr, size, flags); }
 WEIR_EXPORT(w12_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(634, WEIR_BANK_RT13, devPtr, size, flags); }
+static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(689, WEIR_BANK_RT13, devPtr, size, flags); }
 WEIR_EXPORT(w13_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocManaged, __typeof__(&cudaMallocManaged)), "cudaMallocManaged");
 
@@ -6800,11 +7847,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(349, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(404, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(487, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(542, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(635, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(690, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync, __typeof__(&cudaMallocAsync)), "cudaMallocAsync");
 
@@ -6824,11 +7871,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(350, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(405, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(488, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(543, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(636, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(691, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync_ptsz, __typeof__(&cudaMallocAsync_ptsz)), "cudaMallocAsync_ptsz");
 
@@ -6848,11 +7895,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(351, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(406, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(489, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(544, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(637, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(692, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync, __typeof__(&cudaMallocFromPoolAsync)), "cudaMallocFromPoolAsync");
 
@@ -6872,11 +7919,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(352, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(407, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(490, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(545, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(638, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(693, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync_ptsz, __typeof__(&cudaMallocFromPoolAsync_ptsz)), "cudaMallocFromPoolAsync_ptsz");
 
@@ -6897,11 +7944,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(353, WEIR_BANK_RT11, devPtr); }
+static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(408, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaFree, cudaFree, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(491, WEIR_BANK_RT12, devPtr); }
+static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(546, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaFree, cudaFree, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(639, WEIR_BANK_RT13, devPtr); }
+static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(694, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaFree, cudaFree, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFree, __typeof__(&cudaFree)), "cudaFree");
 
@@ -6922,11 +7969,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(354, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(409, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(492, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(547, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(640, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(695, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync, __typeof__(&cudaFreeAsync)), "cudaFreeAsync");
 
@@ -6947,11 +7994,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(355, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(410, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(493, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(548, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(641, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(696, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync_ptsz, __typeof__(&cudaFreeAsync_ptsz)), "cudaFreeAsync_ptsz");
 
@@ -6971,11 +8018,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolTrimTo(uint3
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(356, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(411, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w11_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(494, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(549, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w12_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(642, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(697, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w13_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolTrimTo, __typeof__(&cudaMemPoolTrimTo)), "cudaMemPoolTrimTo");
 
@@ -6996,11 +8043,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolDestroy(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(357, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
+static WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(412, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w11_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(495, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
+static WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(550, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w12_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(643, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
+static WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(698, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w13_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolDestroy, __typeof__(&cudaMemPoolDestroy)), "cudaMemPoolDestroy");
 
@@ -7020,11 +8067,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceSetMemPool(ui
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(358, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
+static WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(413, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w11_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(496, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
+static WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(551, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w12_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(644, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
+static WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(699, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w13_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSetMemPool, __typeof__(&cudaDeviceSetMemPool)), "cudaDeviceSetMemPool");
 
@@ -7044,11 +8091,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(359, WEIR_BANK_RT11, array, desc, width, height, flags); }
+static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(414, WEIR_BANK_RT11, array, desc, width, height, flags); }
 WEIR_EXPORT(w11_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(497, WEIR_BANK_RT12, array, desc, width, height, flags); }
+static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(552, WEIR_BANK_RT12, array, desc, width, height, flags); }
 WEIR_EXPORT(w12_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(646, WEIR_BANK_RT13, array, desc, width, height, flags); }
+static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(701, WEIR_BANK_RT13, array, desc, width, height, flags); }
 WEIR_EXPORT(w13_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocArray, __typeof__(&cudaMallocArray)), "cudaMallocArray");
 
@@ -7068,11 +8115,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(360, WEIR_BANK_RT11, array, desc, extent, flags); }
+static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(415, WEIR_BANK_RT11, array, desc, extent, flags); }
 WEIR_EXPORT(w11_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(498, WEIR_BANK_RT12, array, desc, extent, flags); }
+static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(553, WEIR_BANK_RT12, array, desc, extent, flags); }
 WEIR_EXPORT(w12_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(647, WEIR_BANK_RT13, array, desc, extent, flags); }
+static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(702, WEIR_BANK_RT13, array, desc, extent, flags); }
 WEIR_EXPORT(w13_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3DArray, __typeof__(&cudaMalloc3DArray)), "cudaMalloc3DArray");
 
@@ -7092,11 +8139,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(361, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(416, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w11_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(499, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(554, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w12_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(648, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(703, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w13_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocMipmappedArray, __typeof__(&cudaMallocMipmappedArray)), "cudaMallocMipmappedArray");
 
@@ -7117,11 +8164,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(362, WEIR_BANK_RT11, array); }
+static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(417, WEIR_BANK_RT11, array); }
 WEIR_EXPORT(w11_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(500, WEIR_BANK_RT12, array); }
+static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(555, WEIR_BANK_RT12, array); }
 WEIR_EXPORT(w12_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(649, WEIR_BANK_RT13, array); }
+static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(704, WEIR_BANK_RT13, array); }
 WEIR_EXPORT(w13_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeArray, __typeof__(&cudaFreeArray)), "cudaFreeArray");
 
@@ -7142,11 +8189,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(363, WEIR_BANK_RT11, mipmappedArray); }
+static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(418, WEIR_BANK_RT11, mipmappedArray); }
 WEIR_EXPORT(w11_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(501, WEIR_BANK_RT12, mipmappedArray); }
+static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(556, WEIR_BANK_RT12, mipmappedArray); }
 WEIR_EXPORT(w12_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(650, WEIR_BANK_RT13, mipmappedArray); }
+static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(705, WEIR_BANK_RT13, mipmappedArray); }
 WEIR_EXPORT(w13_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeMipmappedArray, __typeof__(&cudaFreeMipmappedArray)), "cudaFreeMipmappedArray");
 
@@ -7166,11 +8213,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(364, WEIR_BANK_RT11, ptr, size); }
+static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(419, WEIR_BANK_RT11, ptr, size); }
 WEIR_EXPORT(w11_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(502, WEIR_BANK_RT12, ptr, size); }
+static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(557, WEIR_BANK_RT12, ptr, size); }
 WEIR_EXPORT(w12_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(651, WEIR_BANK_RT13, ptr, size); }
+static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(706, WEIR_BANK_RT13, ptr, size); }
 WEIR_EXPORT(w13_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocHost, __typeof__(&cudaMallocHost)), "cudaMallocHost");
 
@@ -7190,11 +8237,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(365, WEIR_BANK_RT11, pHost, size, flags); }
+static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(420, WEIR_BANK_RT11, pHost, size, flags); }
 WEIR_EXPORT(w11_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(503, WEIR_BANK_RT12, pHost, size, flags); }
+static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(558, WEIR_BANK_RT12, pHost, size, flags); }
 WEIR_EXPORT(w12_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(652, WEIR_BANK_RT13, pHost, size, flags); }
+static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(707, WEIR_BANK_RT13, pHost, size, flags); }
 WEIR_EXPORT(w13_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostAlloc, __typeof__(&cudaHostAlloc)), "cudaHostAlloc");
 
@@ -7215,11 +8262,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(366, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(421, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(504, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(559, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(653, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(708, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeHost, __typeof__(&cudaFreeHost)), "cudaFreeHost");
 
@@ -7239,11 +8286,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(367, WEIR_BANK_RT11, ptr, size, flags); }
+static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(422, WEIR_BANK_RT11, ptr, size, flags); }
 WEIR_EXPORT(w11_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(505, WEIR_BANK_RT12, ptr, size, flags); }
+static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(560, WEIR_BANK_RT12, ptr, size, flags); }
 WEIR_EXPORT(w12_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(654, WEIR_BANK_RT13, ptr, size, flags); }
+static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(709, WEIR_BANK_RT13, ptr, size, flags); }
 WEIR_EXPORT(w13_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostRegister, __typeof__(&cudaHostRegister)), "cudaHostRegister");
 
@@ -7264,11 +8311,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(368, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(423, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(506, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(561, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(655, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(710, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostUnregister, __typeof__(&cudaHostUnregister)), "cudaHostUnregister");
 
@@ -7288,9 +8335,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_11
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(369, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(424, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(507, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(562, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
@@ -7309,9 +8356,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(370, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(425, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(508, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(563, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_1112)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
@@ -7330,9 +8377,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_1112(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(371, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
+static WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(426, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w11_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(511, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
+static WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(566, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w12_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
@@ -7351,11 +8398,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(372, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(427, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(513, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(568, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(659, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(714, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync, __typeof__(&cudaStreamAttachMemAsync)), "cudaStreamAttachMemAsync");
 
@@ -7375,11 +8422,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(373, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(428, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(514, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(569, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(660, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(715, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync_ptsz, __typeof__(&cudaStreamAttachMemAsync_ptsz)), "cudaStreamAttachMemAsync_ptsz");
 
@@ -7402,11 +8449,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(374, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(429, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(515, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(570, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(661, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(716, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy, __typeof__(&cudaMemcpy)), "cudaMemcpy");
 
@@ -7429,11 +8476,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(375, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(430, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(516, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(571, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(662, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(717, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy_ptds, __typeof__(&cudaMemcpy_ptds)), "cudaMemcpy_ptds");
 
@@ -7456,11 +8503,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(376, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(431, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(517, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(572, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(663, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(718, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync, __typeof__(&cudaMemcpyAsync)), "cudaMemcpyAsync");
 
@@ -7483,11 +8530,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(377, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(432, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(518, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(573, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(664, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(719, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync_ptsz, __typeof__(&cudaMemcpyAsync_ptsz)), "cudaMemcpyAsync_ptsz");
 
@@ -7510,11 +8557,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(378, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(433, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(519, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(574, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(665, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(720, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D, __typeof__(&cudaMemcpy2D)), "cudaMemcpy2D");
 
@@ -7537,11 +8584,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(379, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(434, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(520, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(575, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(666, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(721, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D_ptds, __typeof__(&cudaMemcpy2D_ptds)), "cudaMemcpy2D_ptds");
 
@@ -7564,11 +8611,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(380, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(435, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(521, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(576, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(667, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(722, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync, __typeof__(&cudaMemcpy2DAsync)), "cudaMemcpy2DAsync");
 
@@ -7591,11 +8638,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(381, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(436, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(522, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(577, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(668, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(723, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync_ptsz, __typeof__(&cudaMemcpy2DAsync_ptsz)), "cudaMemcpy2DAsync_ptsz");
 
@@ -7616,11 +8663,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(382, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(437, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(523, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(578, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(669, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(724, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray, __typeof__(&cudaMemcpyToArray)), "cudaMemcpyToArray");
 
@@ -7641,11 +8688,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(383, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(438, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(524, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(579, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(670, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(725, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray_ptds, __typeof__(&cudaMemcpyToArray_ptds)), "cudaMemcpyToArray_ptds");
 
@@ -7666,11 +8713,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(384, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(439, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(525, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(580, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(671, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(726, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync, __typeof__(&cudaMemcpyToArrayAsync)), "cudaMemcpyToArrayAsync");
 
@@ -7691,11 +8738,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(385, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(440, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(526, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(581, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(672, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(727, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync_ptsz, __typeof__(&cudaMemcpyToArrayAsync_ptsz)), "cudaMemcpyToArrayAsync_ptsz");
 
@@ -7716,11 +8763,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(386, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(441, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(527, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(582, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(673, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(728, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray, __typeof__(&cudaMemcpyFromArray)), "cudaMemcpyFromArray");
 
@@ -7741,11 +8788,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(387, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(442, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(528, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(583, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(674, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(729, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray_ptds, __typeof__(&cudaMemcpyFromArray_ptds)), "cudaMemcpyFromArray_ptds");
 
@@ -7766,11 +8813,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(388, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(443, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(529, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(584, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(675, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(730, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync, __typeof__(&cudaMemcpyFromArrayAsync)), "cudaMemcpyFromArrayAsync");
 
@@ -7791,11 +8838,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(389, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(444, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(530, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(585, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(676, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(731, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync_ptsz, __typeof__(&cudaMemcpyFromArrayAsync_ptsz)), "cudaMemcpyFromArrayAsync_ptsz");
 
@@ -7816,11 +8863,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(390, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(445, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(531, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(586, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(677, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(732, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray, __typeof__(&cudaMemcpyArrayToArray)), "cudaMemcpyArrayToArray");
 
@@ -7841,11 +8888,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(391, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(446, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(532, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(587, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(678, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(733, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray_ptds, __typeof__(&cudaMemcpyArrayToArray_ptds)), "cudaMemcpyArrayToArray_ptds");
 
@@ -7866,11 +8913,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(392, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(447, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(533, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(588, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(679, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(734, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray, __typeof__(&cudaMemcpy2DToArray)), "cudaMemcpy2DToArray");
 
@@ -7891,11 +8938,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(393, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(448, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(534, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(589, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(680, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(735, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray_ptds, __typeof__(&cudaMemcpy2DToArray_ptds)), "cudaMemcpy2DToArray_ptds");
 
@@ -7916,11 +8963,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(394, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(449, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(535, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(590, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(681, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(736, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync, __typeof__(&cudaMemcpy2DToArrayAsync)), "cudaMemcpy2DToArrayAsync");
 
@@ -7941,11 +8988,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(395, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(450, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(536, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(591, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(682, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(737, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync_ptsz, __typeof__(&cudaMemcpy2DToArrayAsync_ptsz)), "cudaMemcpy2DToArrayAsync_ptsz");
 
@@ -7966,11 +9013,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(396, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(451, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(537, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(592, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(683, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(738, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray, __typeof__(&cudaMemcpy2DFromArray)), "cudaMemcpy2DFromArray");
 
@@ -7991,11 +9038,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(397, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(452, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(538, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(593, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(684, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(739, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray_ptds, __typeof__(&cudaMemcpy2DFromArray_ptds)), "cudaMemcpy2DFromArray_ptds");
 
@@ -8016,11 +9063,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(398, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(453, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(539, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(594, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(685, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(740, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync, __typeof__(&cudaMemcpy2DFromArrayAsync)), "cudaMemcpy2DFromArrayAsync");
 
@@ -8041,11 +9088,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(399, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(454, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(540, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(595, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(686, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(741, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync_ptsz, __typeof__(&cudaMemcpy2DFromArrayAsync_ptsz)), "cudaMemcpy2DFromArrayAsync_ptsz");
 
@@ -8066,11 +9113,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(400, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(455, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(541, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(596, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(687, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(742, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray, __typeof__(&cudaMemcpy2DArrayToArray)), "cudaMemcpy2DArrayToArray");
 
@@ -8091,11 +9138,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(401, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(456, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(542, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(597, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(688, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(743, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray_ptds, __typeof__(&cudaMemcpy2DArrayToArray_ptds)), "cudaMemcpy2DArrayToArray_ptds");
 
@@ -8116,11 +9163,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(402, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(457, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(543, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(598, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(689, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(744, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol, __typeof__(&cudaMemcpyToSymbol)), "cudaMemcpyToSymbol");
 
@@ -8141,11 +9188,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(403, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(458, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(544, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(599, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(690, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(745, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol_ptds, __typeof__(&cudaMemcpyToSymbol_ptds)), "cudaMemcpyToSymbol_ptds");
 
@@ -8166,11 +9213,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(404, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(459, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(545, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(600, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(691, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(746, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync, __typeof__(&cudaMemcpyToSymbolAsync)), "cudaMemcpyToSymbolAsync");
 
@@ -8191,11 +9238,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(405, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(460, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(546, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(601, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(692, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(747, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync_ptsz, __typeof__(&cudaMemcpyToSymbolAsync_ptsz)), "cudaMemcpyToSymbolAsync_ptsz");
 
@@ -8216,11 +9263,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(406, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(461, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(547, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(602, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(693, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(748, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol, __typeof__(&cudaMemcpyFromSymbol)), "cudaMemcpyFromSymbol");
 
@@ -8241,11 +9288,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(407, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(462, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(548, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(603, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(694, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(749, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol_ptds, __typeof__(&cudaMemcpyFromSymbol_ptds)), "cudaMemcpyFromSymbol_ptds");
 
@@ -8266,11 +9313,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(408, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(463, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(549, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(604, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(695, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(750, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync, __typeof__(&cudaMemcpyFromSymbolAsync)), "cudaMemcpyFromSymbolAsync");
 
@@ -8291,11 +9338,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(409, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(464, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(550, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(605, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(696, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(751, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync_ptsz, __typeof__(&cudaMemcpyFromSymbolAsync_ptsz)), "cudaMemcpyFromSymbolAsync_ptsz");
 
@@ -8316,11 +9363,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(410, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(465, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(551, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(606, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(697, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(752, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D, __typeof__(&cudaMemcpy3D)), "cudaMemcpy3D");
 
@@ -8341,11 +9388,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(411, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(466, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(552, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(607, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(698, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(753, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D_ptds, __typeof__(&cudaMemcpy3D_ptds)), "cudaMemcpy3D_ptds");
 
@@ -8366,11 +9413,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(412, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(467, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(553, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(608, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(699, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(754, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync, __typeof__(&cudaMemcpy3DAsync)), "cudaMemcpy3DAsync");
 
@@ -8391,11 +9438,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(413, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(468, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(554, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(609, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(700, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(755, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync_ptsz, __typeof__(&cudaMemcpy3DAsync_ptsz)), "cudaMemcpy3DAsync_ptsz");
 
@@ -8418,11 +9465,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(414, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(469, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w11_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(555, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(610, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w12_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(701, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(756, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w13_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeer, __typeof__(&cudaMemcpyPeer)), "cudaMemcpyPeer");
 
@@ -8445,11 +9492,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(415, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(470, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w11_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(556, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(611, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w12_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(702, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(757, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w13_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeerAsync, __typeof__(&cudaMemcpyPeerAsync)), "cudaMemcpyPeerAsync");
 
@@ -8470,11 +9517,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(416, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(471, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(557, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(612, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(703, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(758, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer, __typeof__(&cudaMemcpy3DPeer)), "cudaMemcpy3DPeer");
 
@@ -8495,11 +9542,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(417, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(472, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(558, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(613, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(704, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(759, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer_ptds, __typeof__(&cudaMemcpy3DPeer_ptds)), "cudaMemcpy3DPeer_ptds");
 
@@ -8520,11 +9567,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(418, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(473, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(559, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(614, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(705, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(760, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync, __typeof__(&cudaMemcpy3DPeerAsync)), "cudaMemcpy3DPeerAsync");
 
@@ -8545,11 +9592,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(419, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(474, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(560, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(615, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(706, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(761, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync_ptsz, __typeof__(&cudaMemcpy3DPeerAsync_ptsz)), "cudaMemcpy3DPeerAsync_ptsz");
 
@@ -8569,11 +9616,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(420, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(475, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset, cudaMemset, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(561, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(616, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset, cudaMemset, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(707, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(762, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset, cudaMemset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset, __typeof__(&cudaMemset)), "cudaMemset");
 
@@ -8593,11 +9640,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(421, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(476, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(562, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(617, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(708, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(763, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset_ptds, __typeof__(&cudaMemset_ptds)), "cudaMemset_ptds");
 
@@ -8617,11 +9664,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(422, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(477, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(563, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(618, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(709, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(764, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync, __typeof__(&cudaMemsetAsync)), "cudaMemsetAsync");
 
@@ -8641,11 +9688,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(423, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(478, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(564, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(619, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(710, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(765, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync_ptsz, __typeof__(&cudaMemsetAsync_ptsz)), "cudaMemsetAsync_ptsz");
 
@@ -8665,11 +9712,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(424, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(479, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(565, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(620, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(711, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(766, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D, __typeof__(&cudaMemset2D)), "cudaMemset2D");
 
@@ -8689,11 +9736,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(425, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(480, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(566, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(621, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(712, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(767, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D_ptds, __typeof__(&cudaMemset2D_ptds)), "cudaMemset2D_ptds");
 
@@ -8713,11 +9760,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(426, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(481, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(567, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(622, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(713, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(768, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync, __typeof__(&cudaMemset2DAsync)), "cudaMemset2DAsync");
 
@@ -8737,11 +9784,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(427, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(482, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(568, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(623, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(714, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(769, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync_ptsz, __typeof__(&cudaMemset2DAsync_ptsz)), "cudaMemset2DAsync_ptsz");
 
@@ -8761,11 +9808,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(428, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(483, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(569, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(624, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(715, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(770, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D, __typeof__(&cudaMemset3D)), "cudaMemset3D");
 
@@ -8785,11 +9832,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(429, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(484, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(570, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(625, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(716, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(771, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D_ptds, __typeof__(&cudaMemset3D_ptds)), "cudaMemset3D_ptds");
 
@@ -8809,11 +9856,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(430, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(485, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(571, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(626, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(717, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(772, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync, __typeof__(&cudaMemset3DAsync)), "cudaMemset3DAsync");
 
@@ -8833,11 +9880,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(431, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(486, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(572, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(627, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(718, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(773, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync_ptsz, __typeof__(&cudaMemset3DAsync_ptsz)), "cudaMemset3DAsync_ptsz");
 
@@ -8857,11 +9904,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(432, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(487, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(573, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(628, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(719, WEIR_BANK_RT13); }
+static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(774, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSynchronize, __typeof__(&cudaDeviceSynchronize)), "cudaDeviceSynchronize");
 
@@ -8881,9 +9928,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(433, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(488, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(574, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(629, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamSynchronize)(cudaStream_t stream);
@@ -8902,11 +9949,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(434, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(489, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(575, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(630, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(720, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(775, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize, __typeof__(&cudaStreamSynchronize)), "cudaStreamSynchronize");
 
@@ -8926,11 +9973,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(435, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(490, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(576, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(631, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(721, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(776, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize_ptsz, __typeof__(&cudaStreamSynchronize_ptsz)), "cudaStreamSynchronize_ptsz");
 
@@ -8950,11 +9997,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(436, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(491, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(577, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(632, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(722, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(777, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery, __typeof__(&cudaStreamQuery)), "cudaStreamQuery");
 
@@ -8974,11 +10021,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(437, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(492, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(578, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(633, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(723, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(778, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery_ptsz, __typeof__(&cudaStreamQuery_ptsz)), "cudaStreamQuery_ptsz");
 
@@ -8998,11 +10045,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(438, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(493, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(579, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(634, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(724, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(779, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent, __typeof__(&cudaStreamWaitEvent)), "cudaStreamWaitEvent");
 
@@ -9022,11 +10069,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(439, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(494, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(580, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(635, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(725, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(780, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent_ptsz, __typeof__(&cudaStreamWaitEvent_ptsz)), "cudaStreamWaitEvent_ptsz");
 
@@ -9046,11 +10093,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(440, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(495, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(581, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(636, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(726, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(781, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventSynchronize, __typeof__(&cudaEventSynchronize)), "cudaEventSynchronize");
 
@@ -9070,11 +10117,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(441, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(496, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(582, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(637, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(727, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(782, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventQuery, __typeof__(&cudaEventQuery)), "cudaEventQuery");
 
@@ -9094,11 +10141,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(442, WEIR_BANK_RT11, pStream); }
+static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(497, WEIR_BANK_RT11, pStream); }
 WEIR_EXPORT(w11_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(583, WEIR_BANK_RT12, pStream); }
+static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(638, WEIR_BANK_RT12, pStream); }
 WEIR_EXPORT(w12_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(728, WEIR_BANK_RT13, pStream); }
+static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(783, WEIR_BANK_RT13, pStream); }
 WEIR_EXPORT(w13_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreate, __typeof__(&cudaStreamCreate)), "cudaStreamCreate");
 
@@ -9118,11 +10165,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(443, WEIR_BANK_RT11, pStream, flags); }
+static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(498, WEIR_BANK_RT11, pStream, flags); }
 WEIR_EXPORT(w11_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(584, WEIR_BANK_RT12, pStream, flags); }
+static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(639, WEIR_BANK_RT12, pStream, flags); }
 WEIR_EXPORT(w12_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(729, WEIR_BANK_RT13, pStream, flags); }
+static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(784, WEIR_BANK_RT13, pStream, flags); }
 WEIR_EXPORT(w13_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithFlags, __typeof__(&cudaStreamCreateWithFlags)), "cudaStreamCreateWithFlags");
 
@@ -9142,11 +10189,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(444, WEIR_BANK_RT11, pStream, flags, priority); }
+static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(499, WEIR_BANK_RT11, pStream, flags, priority); }
 WEIR_EXPORT(w11_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(585, WEIR_BANK_RT12, pStream, flags, priority); }
+static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(640, WEIR_BANK_RT12, pStream, flags, priority); }
 WEIR_EXPORT(w12_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(730, WEIR_BANK_RT13, pStream, flags, priority); }
+static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(785, WEIR_BANK_RT13, pStream, flags, priority); }
 WEIR_EXPORT(w13_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithPriority, __typeof__(&cudaStreamCreateWithPriority)), "cudaStreamCreateWithPriority");
 
@@ -9166,11 +10213,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(445, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(500, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(586, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(641, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(731, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(786, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamDestroy, __typeof__(&cudaStreamDestroy)), "cudaStreamDestroy");
 
@@ -9190,11 +10237,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback(u
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(446, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(501, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(587, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(642, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(732, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(787, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback, __typeof__(&cudaStreamAddCallback)), "cudaStreamAddCallback");
 
@@ -9214,11 +10261,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback_p
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(447, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(502, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(588, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(643, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(733, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(788, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback_ptsz, __typeof__(&cudaStreamAddCallback_ptsz)), "cudaStreamAddCallback_ptsz");
 
@@ -9244,11 +10291,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(448, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(503, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(589, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(644, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(734, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(789, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture, __typeof__(&cudaStreamBeginCapture)), "cudaStreamBeginCapture");
 
@@ -9274,11 +10321,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(449, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(504, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(590, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(645, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(735, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(790, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture_ptsz, __typeof__(&cudaStreamBeginCapture_ptsz)), "cudaStreamBeginCapture_ptsz");
 
@@ -9304,11 +10351,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(450, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(505, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(591, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(646, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(736, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(791, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph, __typeof__(&cudaStreamBeginCaptureToGraph)), "cudaStreamBeginCaptureToGraph");
 
@@ -9334,11 +10381,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(451, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(506, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(592, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(647, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(737, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(792, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph_ptsz, __typeof__(&cudaStreamBeginCaptureToGraph_ptsz)), "cudaStreamBeginCaptureToGraph_ptsz");
 
@@ -9364,11 +10411,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(452, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(507, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(593, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(648, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(738, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(793, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture, __typeof__(&cudaStreamEndCapture)), "cudaStreamEndCapture");
 
@@ -9394,11 +10441,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(453, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(508, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(594, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(649, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(739, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(794, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture_ptsz, __typeof__(&cudaStreamEndCapture_ptsz)), "cudaStreamEndCapture_ptsz");
 
@@ -9418,11 +10465,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(454, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(509, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(595, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(650, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(740, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(795, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreate, __typeof__(&cudaEventCreate)), "cudaEventCreate");
 
@@ -9442,11 +10489,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(455, WEIR_BANK_RT11, event, flags); }
+static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(510, WEIR_BANK_RT11, event, flags); }
 WEIR_EXPORT(w11_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(596, WEIR_BANK_RT12, event, flags); }
+static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(651, WEIR_BANK_RT12, event, flags); }
 WEIR_EXPORT(w12_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(741, WEIR_BANK_RT13, event, flags); }
+static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(796, WEIR_BANK_RT13, event, flags); }
 WEIR_EXPORT(w13_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreateWithFlags, __typeof__(&cudaEventCreateWithFlags)), "cudaEventCreateWithFlags");
 
@@ -9466,11 +10513,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(456, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(511, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(597, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(652, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(742, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(797, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventDestroy, __typeof__(&cudaEventDestroy)), "cudaEventDestroy");
 
@@ -9490,11 +10537,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(457, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(512, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(598, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(653, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(743, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(798, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord, __typeof__(&cudaEventRecord)), "cudaEventRecord");
 
@@ -9514,11 +10561,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(458, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(513, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(599, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(654, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(744, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(799, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord_ptsz, __typeof__(&cudaEventRecord_ptsz)), "cudaEventRecord_ptsz");
 
@@ -9538,11 +10585,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(459, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(514, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(600, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(655, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(745, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(800, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags, __typeof__(&cudaEventRecordWithFlags)), "cudaEventRecordWithFlags");
 
@@ -9562,11 +10609,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(460, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(515, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(601, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(656, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(746, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(801, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags_ptsz, __typeof__(&cudaEventRecordWithFlags_ptsz)), "cudaEventRecordWithFlags_ptsz");
 
@@ -9586,11 +10633,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(461, WEIR_BANK_RT11, ms, start, end); }
+static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(516, WEIR_BANK_RT11, ms, start, end); }
 WEIR_EXPORT(w11_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(602, WEIR_BANK_RT12, ms, start, end); }
+static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(657, WEIR_BANK_RT12, ms, start, end); }
 WEIR_EXPORT(w12_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(747, WEIR_BANK_RT13, ms, start, end); }
+static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(802, WEIR_BANK_RT13, ms, start, end); }
 WEIR_EXPORT(w13_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventElapsedTime, __typeof__(&cudaEventElapsedTime)), "cudaEventElapsedTime");
 
@@ -9610,11 +10657,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(462, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(517, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(603, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(658, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(748, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(803, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel, __typeof__(&cudaLaunchKernel)), "cudaLaunchKernel");
 
@@ -9634,11 +10681,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(463, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(518, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(604, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(659, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(749, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(804, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel_ptsz, __typeof__(&cudaLaunchKernel_ptsz)), "cudaLaunchKernel_ptsz");
 
@@ -9658,11 +10705,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(464, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(519, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(605, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(660, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(750, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(805, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel, __typeof__(&cudaLaunchCooperativeKernel)), "cudaLaunchCooperativeKernel");
 
@@ -9682,11 +10729,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(465, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(520, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(606, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(661, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(751, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(806, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel_ptsz, __typeof__(&cudaLaunchCooperativeKernel_ptsz)), "cudaLaunchCooperativeKernel_ptsz");
 
@@ -9706,11 +10753,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(466, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(521, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(607, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(662, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(752, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(807, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC, __typeof__(&cudaLaunchKernelExC)), "cudaLaunchKernelExC");
 
@@ -9730,11 +10777,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(467, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(522, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(608, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(663, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(753, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(808, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC_ptsz, __typeof__(&cudaLaunchKernelExC_ptsz)), "cudaLaunchKernelExC_ptsz");
 
@@ -9754,11 +10801,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(468, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(523, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(611, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(666, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(756, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(811, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc, __typeof__(&cudaLaunchHostFunc)), "cudaLaunchHostFunc");
 
@@ -9778,11 +10825,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc_ptsz
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(469, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(524, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(612, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(667, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(757, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(812, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc_ptsz, __typeof__(&cudaLaunchHostFunc_ptsz)), "cudaLaunchHostFunc_ptsz");
 
@@ -9793,11 +10840,11 @@ static inline __attribute__((always_inline)) void k___cudaRegisterFunction(uint3
   if (__builtin_expect(!real, 0)) return;
   handle___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
 }
-static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(470, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(525, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w11___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT11);
-static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(614, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(669, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w12___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT12);
-static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(759, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(814, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w13___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr);
@@ -9807,11 +10854,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetFuncBySymbol(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
 }
-static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(471, WEIR_BANK_RT11, functionPtr, symbolPtr); }
+static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(526, WEIR_BANK_RT11, functionPtr, symbolPtr); }
 WEIR_EXPORT(w11_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(617, WEIR_BANK_RT12, functionPtr, symbolPtr); }
+static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(672, WEIR_BANK_RT12, functionPtr, symbolPtr); }
 WEIR_EXPORT(w12_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(762, WEIR_BANK_RT13, functionPtr, symbolPtr); }
+static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(817, WEIR_BANK_RT13, functionPtr, symbolPtr); }
 WEIR_EXPORT(w13_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetFuncBySymbol, __typeof__(&cudaGetFuncBySymbol)), "cudaGetFuncBySymbol");
 
@@ -9832,11 +10879,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDevice(uint32_t 
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(472, WEIR_BANK_RT11, __builtin_return_address(0), device); }
+static WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(527, WEIR_BANK_RT11, __builtin_return_address(0), device); }
 WEIR_EXPORT(w11_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(618, WEIR_BANK_RT12, __builtin_return_address(0), device); }
+static WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(673, WEIR_BANK_RT12, __builtin_return_address(0), device); }
 WEIR_EXPORT(w12_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(763, WEIR_BANK_RT13, __builtin_return_address(0), device); }
+static WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(818, WEIR_BANK_RT13, __builtin_return_address(0), device); }
 WEIR_EXPORT(w13_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDevice, __typeof__(&cudaSetDevice)), "cudaSetDevice");
 
@@ -9857,11 +10904,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDeviceFlags(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(473, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
+static WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(528, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w11_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(619, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
+static WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(674, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w12_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(764, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
+static WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(819, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w13_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDeviceFlags, __typeof__(&cudaSetDeviceFlags)), "cudaSetDeviceFlags");
 
@@ -9882,11 +10929,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetValidDevices(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(474, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
+static WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(529, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w11_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(620, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
+static WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(675, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w12_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(765, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
+static WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(820, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w13_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetValidDevices, __typeof__(&cudaSetValidDevices)), "cudaSetValidDevices");
 
@@ -9907,11 +10954,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaInitDevice(uint32_t
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(475, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(530, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w11_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(621, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(676, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w12_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(766, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(821, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w13_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaInitDevice, __typeof__(&cudaInitDevice)), "cudaInitDevice");
 
@@ -9932,11 +10979,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaCtxResetPersistingL
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(476, WEIR_BANK_RT11, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(531, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(622, WEIR_BANK_RT12, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(677, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(767, WEIR_BANK_RT13, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(822, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaCtxResetPersistingL2Cache, __typeof__(&cudaCtxResetPersistingL2Cache)), "cudaCtxResetPersistingL2Cache");
 
@@ -9957,11 +11004,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAcc
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(477, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
+static WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(532, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w11_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(623, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
+static WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(678, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w12_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(768, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
+static WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(823, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w13_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceEnablePeerAccess, __typeof__(&cudaDeviceEnablePeerAccess)), "cudaDeviceEnablePeerAccess");
 
@@ -9982,11 +11029,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceDisablePeerAc
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(478, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
+static WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(533, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w11_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(624, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
+static WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(679, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w12_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(769, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
+static WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(824, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w13_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceDisablePeerAccess, __typeof__(&cudaDeviceDisablePeerAccess)), "cudaDeviceDisablePeerAccess");
 
@@ -10008,11 +11055,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceReset(uint32_
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(479, WEIR_BANK_RT11, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(534, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(625, WEIR_BANK_RT12, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(680, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(770, WEIR_BANK_RT13, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(825, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceReset, __typeof__(&cudaDeviceReset)), "cudaDeviceReset");
 
@@ -10034,9 +11081,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaThreadExit_1112(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(480, WEIR_BANK_RT11, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(535, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(626, WEIR_BANK_RT12, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(681, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -10046,11 +11093,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(481, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(536, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(627, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(682, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(771, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(826, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint_ptsz)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -10060,11 +11107,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(482, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(537, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(628, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(683, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(772, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(827, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -10083,7 +11130,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(509, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(564, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_ptsz_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -10102,7 +11149,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(510, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(565, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_v2_12)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
@@ -10121,7 +11168,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_v2_12(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(512, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
+static WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(567, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w12_cudaMemAdvise_v2, cudaMemAdvise_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -10140,9 +11187,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   call_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(609, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(664, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(754, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(809, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_ptsz_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -10161,9 +11208,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(610, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(665, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(755, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(810, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaLibraryGetKernel_1213)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
@@ -10182,9 +11229,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLibraryGetKernel_12
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(613, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
+static WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(668, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w12_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(758, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
+static WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(813, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w13_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLibraryGetKernel, __typeof__(&cudaLibraryGetKernel)), "cudaLibraryGetKernel");
 
@@ -10195,9 +11242,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaGetKernel_1213(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle___cudaGetKernel(bank, false, real, kernel, stub);
 }
-static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(615, WEIR_BANK_RT12, kernel, stub); }
+static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(670, WEIR_BANK_RT12, kernel, stub); }
 WEIR_EXPORT(w12___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(760, WEIR_BANK_RT13, kernel, stub); }
+static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(815, WEIR_BANK_RT13, kernel, stub); }
 WEIR_EXPORT(w13___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetKernel_1213)(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
@@ -10207,9 +11254,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetKernel_1213(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
 }
-static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(616, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
+static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(671, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w12_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(761, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
+static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(816, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w13_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetKernel, __typeof__(&cudaGetKernel)), "cudaGetKernel");
 
@@ -10220,9 +11267,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(629, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(684, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(773, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(828, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion, __typeof__(&cudaGetDriverEntryPointByVersion)), "cudaGetDriverEntryPointByVersion");
 
@@ -10233,9 +11280,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(630, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(685, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(774, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(829, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(&cudaGetDriverEntryPointByVersion_ptsz)), "cudaGetDriverEntryPointByVersion_ptsz");
 
@@ -10255,7 +11302,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemSetMemPool_13(ui
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(645, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
+static WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(700, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
 WEIR_EXPORT(w13_cudaMemSetMemPool, cudaMemSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemSetMemPool, __typeof__(&cudaMemSetMemPool)), "cudaMemSetMemPool");
 
@@ -10275,7 +11322,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_13
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(656, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(711, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync, __typeof__(&cudaMemPrefetchAsync)), "cudaMemPrefetchAsync");
 
@@ -10295,7 +11342,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(657, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(712, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync_ptsz, __typeof__(&cudaMemPrefetchAsync_ptsz)), "cudaMemPrefetchAsync_ptsz");
 
@@ -10315,7 +11362,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_13(uint32
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(658, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
+static WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(713, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
@@ -10338,851 +11385,906 @@ const hook_row hook_rows[] = {
   {"cuMemPoolDestroy", FN(w_cuMemPoolDestroy), &hook_originals[14], 106, 0},
   {"cuDeviceSetMemPool", FN(w_cuDeviceSetMemPool), &hook_originals[15], 96, 0},
   {"cuMemSetMemPool", FN(w_cuMemSetMemPool), &hook_originals[16], 116, 0},
-  {"cuArrayCreate", FN(w_cuArrayCreate), &hook_originals[17], 12, 0},
-  {"cuArrayCreate_v2", FN(w_cuArrayCreate_v2), &hook_originals[18], 13, 0},
-  {"cuArray3DCreate", FN(w_cuArray3DCreate), &hook_originals[19], 10, 0},
-  {"cuArray3DCreate_v2", FN(w_cuArray3DCreate_v2), &hook_originals[20], 11, 0},
-  {"cuMipmappedArrayCreate", FN(w_cuMipmappedArrayCreate), &hook_originals[21], 21, 0},
-  {"cuArrayDestroy", FN(w_cuArrayDestroy), &hook_originals[22], 14, 0},
-  {"cuMipmappedArrayDestroy", FN(w_cuMipmappedArrayDestroy), &hook_originals[23], 22, 0},
-  {"cuMemCreate", FN(w_cuMemCreate), &hook_originals[24], 119, 0},
-  {"cuMemImportFromShareableHandle", FN(w_cuMemImportFromShareableHandle), &hook_originals[25], 125, 0},
-  {"cuMemRetainAllocationHandle", FN(w_cuMemRetainAllocationHandle), &hook_originals[26], 130, 0},
-  {"cuMemRelease", FN(w_cuMemRelease), &hook_originals[27], 129, 0},
-  {"cuMemMap", FN(w_cuMemMap), &hook_originals[28], 126, 0},
-  {"cuMemUnmap", FN(w_cuMemUnmap), &hook_originals[29], 132, 0},
-  {"cuMemAddressReserve", FN(w_cuMemAddressReserve), &hook_originals[30], 118, 0},
-  {"cuMemAddressFree", FN(w_cuMemAddressFree), &hook_originals[31], 117, 0},
-  {"cuMemSetAccess", FN(w_cuMemSetAccess), &hook_originals[32], 131, 0},
-  {"cuMemExportToShareableHandle", FN(w_cuMemExportToShareableHandle), &hook_originals[33], 120, 0},
-  {"cuMemAllocHost", FN(w_cuMemAllocHost), &hook_originals[34], 30, 0},
-  {"cuMemAllocHost_v2", FN(w_cuMemAllocHost_v2), &hook_originals[35], 31, 0},
-  {"cuMemHostAlloc", FN(w_cuMemHostAlloc), &hook_originals[36], 33, 0},
-  {"cuMemFreeHost", FN(w_cuMemFreeHost), &hook_originals[37], 32, 0},
-  {"cuMemHostRegister", FN(w_cuMemHostRegister), &hook_originals[38], 37, 0},
-  {"cuMemHostRegister_v2", FN(w_cuMemHostRegister_v2), &hook_originals[39], 38, 0},
-  {"cuMemHostUnregister", FN(w_cuMemHostUnregister), &hook_originals[40], 39, 0},
-  {"cuMemPrefetchAsync", FN(w_cuMemPrefetchAsync), &hook_originals[41], 61, 0},
-  {"cuMemPrefetchAsync_ptsz", FN(w_cuMemPrefetchAsync_ptsz), &hook_originals[42], 62, 0},
-  {"cuMemPrefetchAsync_v2", FN(w_cuMemPrefetchAsync_v2), &hook_originals[43], 63, 0},
-  {"cuMemPrefetchAsync_v2_ptsz", FN(w_cuMemPrefetchAsync_v2_ptsz), &hook_originals[44], 64, 0},
-  {"cuMemAdvise", FN(w_cuMemAdvise), &hook_originals[45], 54, 0},
-  {"cuMemAdvise_v2", FN(w_cuMemAdvise_v2), &hook_originals[46], 55, 0},
-  {"cuStreamAttachMemAsync", FN(w_cuStreamAttachMemAsync), &hook_originals[47], 69, 0},
-  {"cuStreamAttachMemAsync_ptsz", FN(w_cuStreamAttachMemAsync_ptsz), &hook_originals[48], 70, 0},
-  {"cuMemcpy", FN(w_cuMemcpy), &hook_originals[49], 202, 0},
-  {"cuMemcpy_ptds", FN(w_cuMemcpy_ptds), &hook_originals[50], 203, 0},
-  {"cuMemcpyAsync", FN(w_cuMemcpyAsync), &hook_originals[51], 227, 0},
-  {"cuMemcpyAsync_ptsz", FN(w_cuMemcpyAsync_ptsz), &hook_originals[52], 228, 0},
-  {"cuMemcpyHtoD", FN(w_cuMemcpyHtoD), &hook_originals[53], 266, 0},
-  {"cuMemcpyHtoD_v2", FN(w_cuMemcpyHtoD_v2), &hook_originals[54], 267, 0},
-  {"cuMemcpyHtoD_v2_ptds", FN(w_cuMemcpyHtoD_v2_ptds), &hook_originals[55], 268, 0},
-  {"cuMemcpyHtoDAsync", FN(w_cuMemcpyHtoDAsync), &hook_originals[56], 269, 0},
-  {"cuMemcpyHtoDAsync_v2", FN(w_cuMemcpyHtoDAsync_v2), &hook_originals[57], 270, 0},
-  {"cuMemcpyHtoDAsync_v2_ptsz", FN(w_cuMemcpyHtoDAsync_v2_ptsz), &hook_originals[58], 271, 0},
-  {"cuMemcpyDtoH", FN(w_cuMemcpyDtoH), &hook_originals[59], 254, 0},
-  {"cuMemcpyDtoH_v2", FN(w_cuMemcpyDtoH_v2), &hook_originals[60], 255, 0},
-  {"cuMemcpyDtoH_v2_ptds", FN(w_cuMemcpyDtoH_v2_ptds), &hook_originals[61], 256, 0},
-  {"cuMemcpyDtoHAsync", FN(w_cuMemcpyDtoHAsync), &hook_originals[62], 257, 0},
-  {"cuMemcpyDtoHAsync_v2", FN(w_cuMemcpyDtoHAsync_v2), &hook_originals[63], 258, 0},
-  {"cuMemcpyDtoHAsync_v2_ptsz", FN(w_cuMemcpyDtoHAsync_v2_ptsz), &hook_originals[64], 259, 0},
-  {"cuMemcpyDtoD", FN(w_cuMemcpyDtoD), &hook_originals[65], 248, 0},
-  {"cuMemcpyDtoD_v2", FN(w_cuMemcpyDtoD_v2), &hook_originals[66], 249, 0},
-  {"cuMemcpyDtoD_v2_ptds", FN(w_cuMemcpyDtoD_v2_ptds), &hook_originals[67], 250, 0},
-  {"cuMemcpyDtoDAsync", FN(w_cuMemcpyDtoDAsync), &hook_originals[68], 251, 0},
-  {"cuMemcpyDtoDAsync_v2", FN(w_cuMemcpyDtoDAsync_v2), &hook_originals[69], 252, 0},
-  {"cuMemcpyDtoDAsync_v2_ptsz", FN(w_cuMemcpyDtoDAsync_v2_ptsz), &hook_originals[70], 253, 0},
-  {"cuMemcpyDtoA", FN(w_cuMemcpyDtoA), &hook_originals[71], 245, 0},
-  {"cuMemcpyDtoA_v2", FN(w_cuMemcpyDtoA_v2), &hook_originals[72], 246, 0},
-  {"cuMemcpyDtoA_v2_ptds", FN(w_cuMemcpyDtoA_v2_ptds), &hook_originals[73], 247, 0},
-  {"cuMemcpyAtoD", FN(w_cuMemcpyAtoD), &hook_originals[74], 232, 0},
-  {"cuMemcpyAtoD_v2", FN(w_cuMemcpyAtoD_v2), &hook_originals[75], 233, 0},
-  {"cuMemcpyAtoD_v2_ptds", FN(w_cuMemcpyAtoD_v2_ptds), &hook_originals[76], 234, 0},
-  {"cuMemcpyAtoA", FN(w_cuMemcpyAtoA), &hook_originals[77], 229, 0},
-  {"cuMemcpyAtoA_v2", FN(w_cuMemcpyAtoA_v2), &hook_originals[78], 230, 0},
-  {"cuMemcpyAtoA_v2_ptds", FN(w_cuMemcpyAtoA_v2_ptds), &hook_originals[79], 231, 0},
-  {"cuMemcpyHtoA", FN(w_cuMemcpyHtoA), &hook_originals[80], 260, 0},
-  {"cuMemcpyHtoA_v2", FN(w_cuMemcpyHtoA_v2), &hook_originals[81], 261, 0},
-  {"cuMemcpyHtoA_v2_ptds", FN(w_cuMemcpyHtoA_v2_ptds), &hook_originals[82], 262, 0},
-  {"cuMemcpyHtoAAsync", FN(w_cuMemcpyHtoAAsync), &hook_originals[83], 263, 0},
-  {"cuMemcpyHtoAAsync_v2", FN(w_cuMemcpyHtoAAsync_v2), &hook_originals[84], 264, 0},
-  {"cuMemcpyHtoAAsync_v2_ptsz", FN(w_cuMemcpyHtoAAsync_v2_ptsz), &hook_originals[85], 265, 0},
-  {"cuMemcpyAtoH", FN(w_cuMemcpyAtoH), &hook_originals[86], 235, 0},
-  {"cuMemcpyAtoH_v2", FN(w_cuMemcpyAtoH_v2), &hook_originals[87], 236, 0},
-  {"cuMemcpyAtoH_v2_ptds", FN(w_cuMemcpyAtoH_v2_ptds), &hook_originals[88], 237, 0},
-  {"cuMemcpyAtoHAsync", FN(w_cuMemcpyAtoHAsync), &hook_originals[89], 238, 0},
-  {"cuMemcpyAtoHAsync_v2", FN(w_cuMemcpyAtoHAsync_v2), &hook_originals[90], 239, 0},
-  {"cuMemcpyAtoHAsync_v2_ptsz", FN(w_cuMemcpyAtoHAsync_v2_ptsz), &hook_originals[91], 240, 0},
-  {"cuMemcpy2D", FN(w_cuMemcpy2D), &hook_originals[92], 204, 0},
-  {"cuMemcpy2D_v2", FN(w_cuMemcpy2D_v2), &hook_originals[93], 205, 0},
-  {"cuMemcpy2D_v2_ptds", FN(w_cuMemcpy2D_v2_ptds), &hook_originals[94], 206, 0},
-  {"cuMemcpy2DUnaligned", FN(w_cuMemcpy2DUnaligned), &hook_originals[95], 210, 0},
-  {"cuMemcpy2DUnaligned_v2", FN(w_cuMemcpy2DUnaligned_v2), &hook_originals[96], 211, 0},
-  {"cuMemcpy2DUnaligned_v2_ptds", FN(w_cuMemcpy2DUnaligned_v2_ptds), &hook_originals[97], 212, 0},
-  {"cuMemcpy2DAsync", FN(w_cuMemcpy2DAsync), &hook_originals[98], 207, 0},
-  {"cuMemcpy2DAsync_v2", FN(w_cuMemcpy2DAsync_v2), &hook_originals[99], 208, 0},
-  {"cuMemcpy2DAsync_v2_ptsz", FN(w_cuMemcpy2DAsync_v2_ptsz), &hook_originals[100], 209, 0},
-  {"cuMemcpy3D", FN(w_cuMemcpy3D), &hook_originals[101], 213, 0},
-  {"cuMemcpy3D_v2", FN(w_cuMemcpy3D_v2), &hook_originals[102], 214, 0},
-  {"cuMemcpy3D_v2_ptds", FN(w_cuMemcpy3D_v2_ptds), &hook_originals[103], 215, 0},
-  {"cuMemcpy3DAsync", FN(w_cuMemcpy3DAsync), &hook_originals[104], 216, 0},
-  {"cuMemcpy3DAsync_v2", FN(w_cuMemcpy3DAsync_v2), &hook_originals[105], 217, 0},
-  {"cuMemcpy3DAsync_v2_ptsz", FN(w_cuMemcpy3DAsync_v2_ptsz), &hook_originals[106], 218, 0},
-  {"cuMemcpyPeer", FN(w_cuMemcpyPeer), &hook_originals[107], 272, 0},
-  {"cuMemcpyPeer_ptds", FN(w_cuMemcpyPeer_ptds), &hook_originals[108], 273, 0},
-  {"cuMemcpyPeerAsync", FN(w_cuMemcpyPeerAsync), &hook_originals[109], 274, 0},
-  {"cuMemcpyPeerAsync_ptsz", FN(w_cuMemcpyPeerAsync_ptsz), &hook_originals[110], 275, 0},
-  {"cuMemcpy3DPeer", FN(w_cuMemcpy3DPeer), &hook_originals[111], 223, 0},
-  {"cuMemcpy3DPeer_ptds", FN(w_cuMemcpy3DPeer_ptds), &hook_originals[112], 224, 0},
-  {"cuMemcpy3DPeerAsync", FN(w_cuMemcpy3DPeerAsync), &hook_originals[113], 225, 0},
-  {"cuMemcpy3DPeerAsync_ptsz", FN(w_cuMemcpy3DPeerAsync_ptsz), &hook_originals[114], 226, 0},
-  {"cuMemsetD8", FN(w_cuMemsetD8), &hook_originals[115], 313, 0},
-  {"cuMemsetD8_v2", FN(w_cuMemsetD8_v2), &hook_originals[116], 314, 0},
-  {"cuMemsetD8_v2_ptds", FN(w_cuMemsetD8_v2_ptds), &hook_originals[117], 315, 0},
-  {"cuMemsetD16", FN(w_cuMemsetD16), &hook_originals[118], 288, 0},
-  {"cuMemsetD16_v2", FN(w_cuMemsetD16_v2), &hook_originals[119], 289, 0},
-  {"cuMemsetD16_v2_ptds", FN(w_cuMemsetD16_v2_ptds), &hook_originals[120], 290, 0},
-  {"cuMemsetD32", FN(w_cuMemsetD32), &hook_originals[121], 308, 0},
-  {"cuMemsetD32_v2", FN(w_cuMemsetD32_v2), &hook_originals[122], 309, 0},
-  {"cuMemsetD32_v2_ptds", FN(w_cuMemsetD32_v2_ptds), &hook_originals[123], 310, 0},
-  {"cuMemsetD2D8", FN(w_cuMemsetD2D8), &hook_originals[124], 303, 0},
-  {"cuMemsetD2D8_v2", FN(w_cuMemsetD2D8_v2), &hook_originals[125], 304, 0},
-  {"cuMemsetD2D8_v2_ptds", FN(w_cuMemsetD2D8_v2_ptds), &hook_originals[126], 305, 0},
-  {"cuMemsetD2D16", FN(w_cuMemsetD2D16), &hook_originals[127], 293, 0},
-  {"cuMemsetD2D16_v2", FN(w_cuMemsetD2D16_v2), &hook_originals[128], 294, 0},
-  {"cuMemsetD2D16_v2_ptds", FN(w_cuMemsetD2D16_v2_ptds), &hook_originals[129], 295, 0},
-  {"cuMemsetD2D32", FN(w_cuMemsetD2D32), &hook_originals[130], 298, 0},
-  {"cuMemsetD2D32_v2", FN(w_cuMemsetD2D32_v2), &hook_originals[131], 299, 0},
-  {"cuMemsetD2D32_v2_ptds", FN(w_cuMemsetD2D32_v2_ptds), &hook_originals[132], 300, 0},
-  {"cuMemsetD8Async", FN(w_cuMemsetD8Async), &hook_originals[133], 316, 0},
-  {"cuMemsetD8Async_ptsz", FN(w_cuMemsetD8Async_ptsz), &hook_originals[134], 317, 0},
-  {"cuMemsetD16Async", FN(w_cuMemsetD16Async), &hook_originals[135], 291, 0},
-  {"cuMemsetD16Async_ptsz", FN(w_cuMemsetD16Async_ptsz), &hook_originals[136], 292, 0},
-  {"cuMemsetD32Async", FN(w_cuMemsetD32Async), &hook_originals[137], 311, 0},
-  {"cuMemsetD32Async_ptsz", FN(w_cuMemsetD32Async_ptsz), &hook_originals[138], 312, 0},
-  {"cuMemsetD2D8Async", FN(w_cuMemsetD2D8Async), &hook_originals[139], 306, 0},
-  {"cuMemsetD2D8Async_ptsz", FN(w_cuMemsetD2D8Async_ptsz), &hook_originals[140], 307, 0},
-  {"cuMemsetD2D16Async", FN(w_cuMemsetD2D16Async), &hook_originals[141], 296, 0},
-  {"cuMemsetD2D16Async_ptsz", FN(w_cuMemsetD2D16Async_ptsz), &hook_originals[142], 297, 0},
-  {"cuMemsetD2D32Async", FN(w_cuMemsetD2D32Async), &hook_originals[143], 301, 0},
-  {"cuMemsetD2D32Async_ptsz", FN(w_cuMemsetD2D32Async_ptsz), &hook_originals[144], 302, 0},
-  {"cuCtxSynchronize", FN(w_cuCtxSynchronize), &hook_originals[145], 342, 0},
-  {"cuCtxSynchronize_v2", FN(w_cuCtxSynchronize_v2), &hook_originals[146], 343, 0},
-  {"cuStreamSynchronize", FN(w_cuStreamSynchronize), &hook_originals[147], 354, 0},
-  {"cuStreamSynchronize_ptsz", FN(w_cuStreamSynchronize_ptsz), &hook_originals[148], 355, 0},
-  {"cuStreamQuery", FN(w_cuStreamQuery), &hook_originals[149], 352, 0},
-  {"cuStreamQuery_ptsz", FN(w_cuStreamQuery_ptsz), &hook_originals[150], 353, 0},
-  {"cuStreamWaitEvent", FN(w_cuStreamWaitEvent), &hook_originals[151], 356, 0},
-  {"cuStreamWaitEvent_ptsz", FN(w_cuStreamWaitEvent_ptsz), &hook_originals[152], 357, 0},
-  {"cuEventSynchronize", FN(w_cuEventSynchronize), &hook_originals[153], 346, 0},
-  {"cuEventQuery", FN(w_cuEventQuery), &hook_originals[154], 345, 0},
-  {"cuStreamWaitValue32", FN(w_cuStreamWaitValue32), &hook_originals[155], 358, 0},
-  {"cuStreamWaitValue32_ptsz", FN(w_cuStreamWaitValue32_ptsz), &hook_originals[156], 359, 0},
-  {"cuStreamWaitValue32_v2", FN(w_cuStreamWaitValue32_v2), &hook_originals[157], 360, 0},
-  {"cuStreamWaitValue32_v2_ptsz", FN(w_cuStreamWaitValue32_v2_ptsz), &hook_originals[158], 361, 0},
-  {"cuStreamWaitValue64", FN(w_cuStreamWaitValue64), &hook_originals[159], 362, 0},
-  {"cuStreamWaitValue64_ptsz", FN(w_cuStreamWaitValue64_ptsz), &hook_originals[160], 363, 0},
-  {"cuStreamWaitValue64_v2", FN(w_cuStreamWaitValue64_v2), &hook_originals[161], 364, 0},
-  {"cuStreamWaitValue64_v2_ptsz", FN(w_cuStreamWaitValue64_v2_ptsz), &hook_originals[162], 365, 0},
-  {"cuStreamWriteValue32", FN(w_cuStreamWriteValue32), &hook_originals[163], 366, 0},
-  {"cuStreamWriteValue32_ptsz", FN(w_cuStreamWriteValue32_ptsz), &hook_originals[164], 367, 0},
-  {"cuStreamWriteValue32_v2", FN(w_cuStreamWriteValue32_v2), &hook_originals[165], 368, 0},
-  {"cuStreamWriteValue32_v2_ptsz", FN(w_cuStreamWriteValue32_v2_ptsz), &hook_originals[166], 369, 0},
-  {"cuStreamWriteValue64", FN(w_cuStreamWriteValue64), &hook_originals[167], 370, 0},
-  {"cuStreamWriteValue64_ptsz", FN(w_cuStreamWriteValue64_ptsz), &hook_originals[168], 371, 0},
-  {"cuStreamWriteValue64_v2", FN(w_cuStreamWriteValue64_v2), &hook_originals[169], 372, 0},
-  {"cuStreamWriteValue64_v2_ptsz", FN(w_cuStreamWriteValue64_v2_ptsz), &hook_originals[170], 373, 0},
-  {"cuStreamCreate", FN(w_cuStreamCreate), &hook_originals[171], 399, 0},
-  {"cuStreamCreateWithPriority", FN(w_cuStreamCreateWithPriority), &hook_originals[172], 400, 0},
-  {"cuGreenCtxStreamCreate", FN(w_cuGreenCtxStreamCreate), &hook_originals[173], 394, 0},
-  {"cuStreamDestroy", FN(w_cuStreamDestroy), &hook_originals[174], 401, 0},
-  {"cuStreamDestroy_v2", FN(w_cuStreamDestroy_v2), &hook_originals[175], 402, 0},
-  {"cuStreamAddCallback", FN(w_cuStreamAddCallback), &hook_originals[176], 395, 0},
-  {"cuStreamAddCallback_ptsz", FN(w_cuStreamAddCallback_ptsz), &hook_originals[177], 396, 0},
-  {"cuStreamBeginCapture", FN(w_cuStreamBeginCapture), &hook_originals[178], 637, 0},
-  {"cuStreamBeginCapture_ptsz", FN(w_cuStreamBeginCapture_ptsz), &hook_originals[179], 638, 0},
-  {"cuStreamBeginCapture_v2", FN(w_cuStreamBeginCapture_v2), &hook_originals[180], 639, 0},
-  {"cuStreamBeginCapture_v2_ptsz", FN(w_cuStreamBeginCapture_v2_ptsz), &hook_originals[181], 640, 0},
-  {"cuStreamBeginCaptureToGraph", FN(w_cuStreamBeginCaptureToGraph), &hook_originals[182], 641, 0},
-  {"cuStreamBeginCaptureToGraph_ptsz", FN(w_cuStreamBeginCaptureToGraph_ptsz), &hook_originals[183], 642, 0},
-  {"cuStreamEndCapture", FN(w_cuStreamEndCapture), &hook_originals[184], 643, 0},
-  {"cuStreamEndCapture_ptsz", FN(w_cuStreamEndCapture_ptsz), &hook_originals[185], 644, 0},
-  {"cuEventCreate", FN(w_cuEventCreate), &hook_originals[186], 429, 0},
-  {"cuEventDestroy", FN(w_cuEventDestroy), &hook_originals[187], 430, 0},
-  {"cuEventDestroy_v2", FN(w_cuEventDestroy_v2), &hook_originals[188], 431, 0},
-  {"cuEventRecord", FN(w_cuEventRecord), &hook_originals[189], 434, 0},
-  {"cuEventRecord_ptsz", FN(w_cuEventRecord_ptsz), &hook_originals[190], 435, 0},
-  {"cuEventRecordWithFlags", FN(w_cuEventRecordWithFlags), &hook_originals[191], 436, 0},
-  {"cuEventRecordWithFlags_ptsz", FN(w_cuEventRecordWithFlags_ptsz), &hook_originals[192], 437, 0},
-  {"cuEventElapsedTime", FN(w_cuEventElapsedTime), &hook_originals[193], 432, 0},
-  {"cuEventElapsedTime_v2", FN(w_cuEventElapsedTime_v2), &hook_originals[194], 433, 0},
-  {"cuLaunchKernel", FN(w_cuLaunchKernel), &hook_originals[195], 692, 0},
-  {"cuLaunchKernel_ptsz", FN(w_cuLaunchKernel_ptsz), &hook_originals[196], 693, 0},
-  {"cuLaunchCooperativeKernel", FN(w_cuLaunchCooperativeKernel), &hook_originals[197], 685, 0},
-  {"cuLaunchCooperativeKernel_ptsz", FN(w_cuLaunchCooperativeKernel_ptsz), &hook_originals[198], 686, 0},
-  {"cuLaunchKernelEx", FN(w_cuLaunchKernelEx), &hook_originals[199], 694, 0},
-  {"cuLaunchKernelEx_ptsz", FN(w_cuLaunchKernelEx_ptsz), &hook_originals[200], 695, 0},
-  {"cuLaunchCooperativeKernelMultiDevice", FN(w_cuLaunchCooperativeKernelMultiDevice), &hook_originals[201], 687, 0},
-  {"cuLaunch", FN(w_cuLaunch), &hook_originals[202], 684, 0},
-  {"cuLaunchGrid", FN(w_cuLaunchGrid), &hook_originals[203], 688, 0},
-  {"cuLaunchGridAsync", FN(w_cuLaunchGridAsync), &hook_originals[204], 689, 0},
-  {"cuLaunchHostFunc", FN(w_cuLaunchHostFunc), &hook_originals[205], 690, 0},
-  {"cuLaunchHostFunc_ptsz", FN(w_cuLaunchHostFunc_ptsz), &hook_originals[206], 691, 0},
-  {"cuMemcpyBatchAsync", FN(w_cuMemcpyBatchAsync), &hook_originals[207], 241, 0},
-  {"cuMemcpyBatchAsync_ptsz", FN(w_cuMemcpyBatchAsync_ptsz), &hook_originals[208], 242, 0},
-  {"cuMemcpyBatchAsync_v2", FN(w_cuMemcpyBatchAsync_v2), &hook_originals[209], 243, 0},
-  {"cuMemcpyBatchAsync_v2_ptsz", FN(w_cuMemcpyBatchAsync_v2_ptsz), &hook_originals[210], 244, 0},
-  {"cuMemcpy3DBatchAsync", FN(w_cuMemcpy3DBatchAsync), &hook_originals[211], 219, 0},
-  {"cuMemcpy3DBatchAsync_ptsz", FN(w_cuMemcpy3DBatchAsync_ptsz), &hook_originals[212], 220, 0},
-  {"cuMemcpy3DBatchAsync_v2", FN(w_cuMemcpy3DBatchAsync_v2), &hook_originals[213], 221, 0},
-  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(w_cuMemcpy3DBatchAsync_v2_ptsz), &hook_originals[214], 222, 0},
-  {"cuMemBatchDecompressAsync", FN(w_cuMemBatchDecompressAsync), &hook_originals[215], 200, 0},
-  {"cuMemBatchDecompressAsync_ptsz", FN(w_cuMemBatchDecompressAsync_ptsz), &hook_originals[216], 201, 0},
-  {"cuMemMapArrayAsync", FN(w_cuMemMapArrayAsync), &hook_originals[217], 127, 0},
-  {"cuMemMapArrayAsync_ptsz", FN(w_cuMemMapArrayAsync_ptsz), &hook_originals[218], 128, 0},
-  {"cuStreamBatchMemOp", FN(w_cuStreamBatchMemOp), &hook_originals[219], 348, 0},
-  {"cuStreamBatchMemOp_ptsz", FN(w_cuStreamBatchMemOp_ptsz), &hook_originals[220], 349, 0},
-  {"cuStreamBatchMemOp_v2", FN(w_cuStreamBatchMemOp_v2), &hook_originals[221], 350, 0},
-  {"cuStreamBatchMemOp_v2_ptsz", FN(w_cuStreamBatchMemOp_v2_ptsz), &hook_originals[222], 351, 0},
-  {"cuSignalExternalSemaphoresAsync", FN(w_cuSignalExternalSemaphoresAsync), &hook_originals[223], 746, 0},
-  {"cuSignalExternalSemaphoresAsync_ptsz", FN(w_cuSignalExternalSemaphoresAsync_ptsz), &hook_originals[224], 747, 0},
-  {"cuWaitExternalSemaphoresAsync", FN(w_cuWaitExternalSemaphoresAsync), &hook_originals[225], 748, 0},
-  {"cuWaitExternalSemaphoresAsync_ptsz", FN(w_cuWaitExternalSemaphoresAsync_ptsz), &hook_originals[226], 749, 0},
-  {"cuGraphLaunch", FN(w_cuGraphLaunch), &hook_originals[227], 614, 0},
-  {"cuGraphLaunch_ptsz", FN(w_cuGraphLaunch_ptsz), &hook_originals[228], 615, 0},
-  {"cuGraphAddKernelNode", FN(w_cuGraphAddKernelNode), &hook_originals[229], 555, 0},
-  {"cuGraphAddKernelNode_v2", FN(w_cuGraphAddKernelNode_v2), &hook_originals[230], 556, 0},
-  {"cuGraphAddMemcpyNode", FN(w_cuGraphAddMemcpyNode), &hook_originals[231], 559, 0},
-  {"cuGraphAddMemsetNode", FN(w_cuGraphAddMemsetNode), &hook_originals[232], 560, 0},
-  {"cuGraphAddBatchMemOpNode", FN(w_cuGraphAddBatchMemOpNode), &hook_originals[233], 545, 0},
-  {"cuGraphAddChildGraphNode", FN(w_cuGraphAddChildGraphNode), &hook_originals[234], 546, 0},
-  {"cuGraphAddNode", FN(w_cuGraphAddNode), &hook_originals[235], 561, 0},
-  {"cuGraphAddNode_v2", FN(w_cuGraphAddNode_v2), &hook_originals[236], 562, 0},
-  {"cuGraphKernelNodeSetParams", FN(w_cuGraphKernelNodeSetParams), &hook_originals[237], 612, 0},
-  {"cuGraphKernelNodeSetParams_v2", FN(w_cuGraphKernelNodeSetParams_v2), &hook_originals[238], 613, 0},
-  {"cuGraphMemcpyNodeSetParams", FN(w_cuGraphMemcpyNodeSetParams), &hook_originals[239], 619, 0},
-  {"cuGraphMemsetNodeSetParams", FN(w_cuGraphMemsetNodeSetParams), &hook_originals[240], 621, 0},
-  {"cuGraphBatchMemOpNodeSetParams", FN(w_cuGraphBatchMemOpNodeSetParams), &hook_originals[241], 564, 0},
-  {"cuGraphNodeSetParams", FN(w_cuGraphNodeSetParams), &hook_originals[242], 630, 0},
-  {"cuGraphExecKernelNodeSetParams", FN(w_cuGraphExecKernelNodeSetParams), &hook_originals[243], 585, 0},
-  {"cuGraphExecKernelNodeSetParams_v2", FN(w_cuGraphExecKernelNodeSetParams_v2), &hook_originals[244], 586, 0},
-  {"cuGraphExecMemcpyNodeSetParams", FN(w_cuGraphExecMemcpyNodeSetParams), &hook_originals[245], 587, 0},
-  {"cuGraphExecMemsetNodeSetParams", FN(w_cuGraphExecMemsetNodeSetParams), &hook_originals[246], 588, 0},
-  {"cuGraphExecBatchMemOpNodeSetParams", FN(w_cuGraphExecBatchMemOpNodeSetParams), &hook_originals[247], 576, 0},
-  {"cuGraphExecChildGraphNodeSetParams", FN(w_cuGraphExecChildGraphNodeSetParams), &hook_originals[248], 577, 0},
-  {"cuGraphExecNodeSetParams", FN(w_cuGraphExecNodeSetParams), &hook_originals[249], 589, 0},
-  {"cuGraphExecUpdate", FN(w_cuGraphExecUpdate), &hook_originals[250], 590, 0},
-  {"cuGraphExecUpdate_v2", FN(w_cuGraphExecUpdate_v2), &hook_originals[251], 591, 0},
-  {"cuGraphInstantiate", FN(w_cuGraphInstantiate), &hook_originals[252], 602, 0},
-  {"cuGraphInstantiate_v2", FN(w_cuGraphInstantiate_v2), &hook_originals[253], 603, 0},
-  {"cuGraphInstantiateWithFlags", FN(w_cuGraphInstantiateWithFlags), &hook_originals[254], 604, 0},
-  {"cuGraphInstantiateWithParams", FN(w_cuGraphInstantiateWithParams), &hook_originals[255], 605, 0},
-  {"cuGraphInstantiateWithParams_ptsz", FN(w_cuGraphInstantiateWithParams_ptsz), &hook_originals[256], 606, 0},
-  {"cuGraphCreate", FN(w_cuGraphCreate), &hook_originals[257], 568, 0},
-  {"cuGraphClone", FN(w_cuGraphClone), &hook_originals[258], 566, 0},
-  {"cuGraphDestroy", FN(w_cuGraphDestroy), &hook_originals[259], 570, 0},
-  {"cuGraphDestroyNode", FN(w_cuGraphDestroyNode), &hook_originals[260], 571, 0},
-  {"cuGraphExecDestroy", FN(w_cuGraphExecDestroy), &hook_originals[261], 578, 0},
-  {"cuGraphUpload", FN(w_cuGraphUpload), &hook_originals[262], 635, 0},
-  {"cuGraphUpload_ptsz", FN(w_cuGraphUpload_ptsz), &hook_originals[263], 636, 0},
-  {"cuGraphAddEmptyNode", FN(w_cuGraphAddEmptyNode), &hook_originals[264], 549, 0},
-  {"cuGraphAddEventRecordNode", FN(w_cuGraphAddEventRecordNode), &hook_originals[265], 550, 0},
-  {"cuGraphAddEventWaitNode", FN(w_cuGraphAddEventWaitNode), &hook_originals[266], 551, 0},
-  {"cuGraphAddExternalSemaphoresSignalNode", FN(w_cuGraphAddExternalSemaphoresSignalNode), &hook_originals[267], 552, 0},
-  {"cuGraphAddExternalSemaphoresWaitNode", FN(w_cuGraphAddExternalSemaphoresWaitNode), &hook_originals[268], 553, 0},
-  {"cuGraphAddHostNode", FN(w_cuGraphAddHostNode), &hook_originals[269], 554, 0},
-  {"cuGraphAddMemAllocNode", FN(w_cuGraphAddMemAllocNode), &hook_originals[270], 557, 0},
-  {"cuGraphAddMemFreeNode", FN(w_cuGraphAddMemFreeNode), &hook_originals[271], 558, 0},
-  {"cuGraphAddDependencies", FN(w_cuGraphAddDependencies), &hook_originals[272], 547, 0},
-  {"cuGraphAddDependencies_v2", FN(w_cuGraphAddDependencies_v2), &hook_originals[273], 548, 0},
-  {"cuGraphRemoveDependencies", FN(w_cuGraphRemoveDependencies), &hook_originals[274], 632, 0},
-  {"cuGraphRemoveDependencies_v2", FN(w_cuGraphRemoveDependencies_v2), &hook_originals[275], 633, 0},
-  {"cuGraphEventRecordNodeSetEvent", FN(w_cuGraphEventRecordNodeSetEvent), &hook_originals[276], 573, 0},
-  {"cuGraphEventWaitNodeSetEvent", FN(w_cuGraphEventWaitNodeSetEvent), &hook_originals[277], 575, 0},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExternalSemaphoresSignalNodeSetParams), &hook_originals[278], 593, 0},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExternalSemaphoresWaitNodeSetParams), &hook_originals[279], 595, 0},
-  {"cuGraphHostNodeSetParams", FN(w_cuGraphHostNodeSetParams), &hook_originals[280], 601, 0},
-  {"cuGraphKernelNodeCopyAttributes", FN(w_cuGraphKernelNodeCopyAttributes), &hook_originals[281], 607, 0},
-  {"cuGraphKernelNodeSetAttribute", FN(w_cuGraphKernelNodeSetAttribute), &hook_originals[282], 611, 0},
-  {"cuGraphNodeSetEnabled", FN(w_cuGraphNodeSetEnabled), &hook_originals[283], 629, 0},
-  {"cuGraphExecEventRecordNodeSetEvent", FN(w_cuGraphExecEventRecordNodeSetEvent), &hook_originals[284], 579, 0},
-  {"cuGraphExecEventWaitNodeSetEvent", FN(w_cuGraphExecEventWaitNodeSetEvent), &hook_originals[285], 580, 0},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExecExternalSemaphoresSignalNodeSetParams), &hook_originals[286], 581, 0},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExecExternalSemaphoresWaitNodeSetParams), &hook_originals[287], 582, 0},
-  {"cuGraphExecHostNodeSetParams", FN(w_cuGraphExecHostNodeSetParams), &hook_originals[288], 584, 0},
-  {"cuGraphConditionalHandleCreate", FN(w_cuGraphConditionalHandleCreate), &hook_originals[289], 567, 0},
-  {"cuGraphRetainUserObject", FN(w_cuGraphRetainUserObject), &hook_originals[290], 634, 0},
-  {"cuGraphReleaseUserObject", FN(w_cuGraphReleaseUserObject), &hook_originals[291], 631, 0},
-  {"cuUserObjectCreate", FN(w_cuUserObjectCreate), &hook_originals[292], 658, 0},
-  {"cuUserObjectRetain", FN(w_cuUserObjectRetain), &hook_originals[293], 660, 0},
-  {"cuUserObjectRelease", FN(w_cuUserObjectRelease), &hook_originals[294], 659, 0},
-  {"cuStreamUpdateCaptureDependencies", FN(w_cuStreamUpdateCaptureDependencies), &hook_originals[295], 653, 0},
-  {"cuStreamUpdateCaptureDependencies_ptsz", FN(w_cuStreamUpdateCaptureDependencies_ptsz), &hook_originals[296], 654, 0},
-  {"cuStreamUpdateCaptureDependencies_v2", FN(w_cuStreamUpdateCaptureDependencies_v2), &hook_originals[297], 655, 0},
-  {"cuStreamUpdateCaptureDependencies_v2_ptsz", FN(w_cuStreamUpdateCaptureDependencies_v2_ptsz), &hook_originals[298], 656, 0},
-  {"cuDeviceGraphMemTrim", FN(w_cuDeviceGraphMemTrim), &hook_originals[299], 543, 0},
-  {"cuDeviceSetGraphMemAttribute", FN(w_cuDeviceSetGraphMemAttribute), &hook_originals[300], 544, 0},
-  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &hook_originals[301], 926, 0},
-  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &hook_originals[302], 909, 0},
-  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &hook_originals[303], 907, 0},
-  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &hook_originals[304], 901, 0},
-  {"cuInit", FN(w_cuInit), &hook_originals[305], 802, 0},
-  {"cuCtxCreate", FN(w_cuCtxCreate), &hook_originals[306], 758, 0},
-  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &hook_originals[307], 759, 0},
-  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &hook_originals[308], 760, 0},
-  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &hook_originals[309], 761, 0},
-  {"cuCtxAttach", FN(w_cuCtxAttach), &hook_originals[310], 757, 0},
-  {"cuCtxDetach", FN(w_cuCtxDetach), &hook_originals[311], 764, 0},
-  {"cuCtxDestroy", FN(w_cuCtxDestroy), &hook_originals[312], 762, 0},
-  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &hook_originals[313], 763, 0},
-  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &hook_originals[314], 780, 0},
-  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &hook_originals[315], 781, 0},
-  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &hook_originals[316], 778, 0},
-  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &hook_originals[317], 779, 0},
-  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &hook_originals[318], 784, 0},
-  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &hook_originals[319], 785, 0},
-  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &hook_originals[320], 786, 0},
-  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &hook_originals[321], 783, 0},
-  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &hook_originals[322], 787, 0},
-  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &hook_originals[323], 782, 0},
-  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &hook_originals[324], 765, 0},
-  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &hook_originals[325], 702, 0},
-  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &hook_originals[326], 701, 0},
-  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &hook_originals[327], 341, 0},
-  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &hook_originals[328], 344, 0},
-  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &hook_originals[329], 793, 0},
-  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &hook_originals[330], 789, 0},
-  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &hook_originals[331], 790, 0},
-  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &hook_originals[332], 791, 0},
-  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &hook_originals[333], 792, 0},
-  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &hook_originals[334], 794, 0},
-  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[335], 795, 0},
-  {"cuGetProcAddress", FN(w_cuGetProcAddress), &hook_originals[336], 809, 0},
-  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &hook_originals[337], 810, 0},
-  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &hook_originals[338], 327, 0},
-  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &hook_originals[339], 325, 0},
-  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &hook_originals[340], 328, 0},
-  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &hook_originals[341], 329, 0},
-  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &hook_originals[342], 330, 0},
-  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &hook_originals[343], 124, 0},
-  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &hook_originals[344], 146, 0},
-  {"cudaMalloc", FN(w11_cudaMalloc), &hook_originals[345], 4, 1},
-  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &hook_originals[346], 9, 1},
-  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &hook_originals[347], 5, 1},
-  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &hook_originals[348], 40, 1},
-  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &hook_originals[349], 76, 1},
-  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &hook_originals[350], 77, 1},
-  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &hook_originals[351], 78, 1},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[352], 79, 1},
-  {"cudaFree", FN(w11_cudaFree), &hook_originals[353], 1, 1},
-  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &hook_originals[354], 74, 1},
-  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &hook_originals[355], 75, 1},
-  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &hook_originals[356], 92, 1},
-  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &hook_originals[357], 83, 1},
-  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &hook_originals[358], 73, 1},
-  {"cudaMallocArray", FN(w11_cudaMallocArray), &hook_originals[359], 7, 1},
-  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &hook_originals[360], 6, 1},
-  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &hook_originals[361], 8, 1},
-  {"cudaFreeArray", FN(w11_cudaFreeArray), &hook_originals[362], 2, 1},
-  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &hook_originals[363], 3, 1},
-  {"cudaMallocHost", FN(w11_cudaMallocHost), &hook_originals[364], 29, 1},
-  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &hook_originals[365], 24, 1},
-  {"cudaFreeHost", FN(w11_cudaFreeHost), &hook_originals[366], 23, 1},
-  {"cudaHostRegister", FN(w11_cudaHostRegister), &hook_originals[367], 27, 1},
-  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &hook_originals[368], 28, 1},
-  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &hook_originals[369], 46, 1},
-  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &hook_originals[370], 47, 1},
-  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &hook_originals[371], 41, 1},
-  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &hook_originals[372], 52, 1},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[373], 53, 1},
-  {"cudaMemcpy", FN(w11_cudaMemcpy), &hook_originals[374], 150, 1},
-  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &hook_originals[375], 151, 1},
-  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &hook_originals[376], 178, 1},
-  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &hook_originals[377], 179, 1},
-  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &hook_originals[378], 152, 1},
-  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &hook_originals[379], 153, 1},
-  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &hook_originals[380], 156, 1},
-  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &hook_originals[381], 157, 1},
-  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &hook_originals[382], 192, 1},
-  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &hook_originals[383], 193, 1},
-  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &hook_originals[384], 194, 1},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[385], 195, 1},
-  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &hook_originals[386], 182, 1},
-  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &hook_originals[387], 183, 1},
-  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &hook_originals[388], 184, 1},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[389], 185, 1},
-  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &hook_originals[390], 176, 1},
-  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &hook_originals[391], 177, 1},
-  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &hook_originals[392], 162, 1},
-  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &hook_originals[393], 163, 1},
-  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &hook_originals[394], 164, 1},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[395], 165, 1},
-  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &hook_originals[396], 158, 1},
-  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &hook_originals[397], 159, 1},
-  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &hook_originals[398], 160, 1},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[399], 161, 1},
-  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &hook_originals[400], 154, 1},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[401], 155, 1},
-  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &hook_originals[402], 196, 1},
-  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &hook_originals[403], 197, 1},
-  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &hook_originals[404], 198, 1},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[405], 199, 1},
-  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &hook_originals[406], 186, 1},
-  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &hook_originals[407], 187, 1},
-  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &hook_originals[408], 188, 1},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[409], 189, 1},
-  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &hook_originals[410], 166, 1},
-  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &hook_originals[411], 167, 1},
-  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &hook_originals[412], 168, 1},
-  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &hook_originals[413], 169, 1},
-  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &hook_originals[414], 190, 1},
-  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &hook_originals[415], 191, 1},
-  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &hook_originals[416], 172, 1},
-  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &hook_originals[417], 173, 1},
-  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &hook_originals[418], 174, 1},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[419], 175, 1},
-  {"cudaMemset", FN(w11_cudaMemset), &hook_originals[420], 276, 1},
-  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &hook_originals[421], 277, 1},
-  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &hook_originals[422], 286, 1},
-  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &hook_originals[423], 287, 1},
-  {"cudaMemset2D", FN(w11_cudaMemset2D), &hook_originals[424], 278, 1},
-  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &hook_originals[425], 279, 1},
-  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &hook_originals[426], 280, 1},
-  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &hook_originals[427], 281, 1},
-  {"cudaMemset3D", FN(w11_cudaMemset3D), &hook_originals[428], 282, 1},
-  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &hook_originals[429], 283, 1},
-  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &hook_originals[430], 284, 1},
-  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &hook_originals[431], 285, 1},
-  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &hook_originals[432], 332, 1},
-  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &hook_originals[433], 1060, 1},
-  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &hook_originals[434], 337, 1},
-  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &hook_originals[435], 338, 1},
-  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &hook_originals[436], 335, 1},
-  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &hook_originals[437], 336, 1},
-  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &hook_originals[438], 339, 1},
-  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &hook_originals[439], 340, 1},
-  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &hook_originals[440], 334, 1},
-  {"cudaEventQuery", FN(w11_cudaEventQuery), &hook_originals[441], 333, 1},
-  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &hook_originals[442], 378, 1},
-  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &hook_originals[443], 379, 1},
-  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &hook_originals[444], 380, 1},
-  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &hook_originals[445], 381, 1},
-  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &hook_originals[446], 374, 1},
-  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &hook_originals[447], 375, 1},
-  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &hook_originals[448], 526, 1},
-  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &hook_originals[449], 527, 1},
-  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &hook_originals[450], 528, 1},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[451], 529, 1},
-  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &hook_originals[452], 530, 1},
-  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &hook_originals[453], 531, 1},
-  {"cudaEventCreate", FN(w11_cudaEventCreate), &hook_originals[454], 420, 1},
-  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &hook_originals[455], 422, 1},
-  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &hook_originals[456], 423, 1},
-  {"cudaEventRecord", FN(w11_cudaEventRecord), &hook_originals[457], 425, 1},
-  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &hook_originals[458], 426, 1},
-  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &hook_originals[459], 427, 1},
-  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &hook_originals[460], 428, 1},
-  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &hook_originals[461], 424, 1},
-  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &hook_originals[462], 680, 1},
-  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &hook_originals[463], 681, 1},
-  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &hook_originals[464], 676, 1},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[465], 677, 1},
-  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &hook_originals[466], 682, 1},
-  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &hook_originals[467], 683, 1},
-  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &hook_originals[468], 678, 1},
-  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &hook_originals[469], 679, 1},
-  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &hook_originals[470], 670, 1},
-  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &hook_originals[471], 978, 1},
-  {"cudaSetDevice", FN(w11_cudaSetDevice), &hook_originals[472], 754, 1},
-  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &hook_originals[473], 755, 1},
-  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &hook_originals[474], 756, 1},
-  {"cudaInitDevice", FN(w11_cudaInitDevice), &hook_originals[475], 753, 1},
-  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &hook_originals[476], 750, 1},
-  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &hook_originals[477], 698, 1},
-  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &hook_originals[478], 697, 1},
-  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &hook_originals[479], 751, 1},
-  {"cudaThreadExit", FN(w11_cudaThreadExit), &hook_originals[480], 1061, 1},
-  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &hook_originals[481], 803, 1},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[482], 804, 1},
-  {"cudaMalloc", FN(w12_cudaMalloc), &hook_originals[483], 4, 2},
-  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &hook_originals[484], 9, 2},
-  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &hook_originals[485], 5, 2},
-  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &hook_originals[486], 40, 2},
-  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &hook_originals[487], 76, 2},
-  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &hook_originals[488], 77, 2},
-  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &hook_originals[489], 78, 2},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[490], 79, 2},
-  {"cudaFree", FN(w12_cudaFree), &hook_originals[491], 1, 2},
-  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &hook_originals[492], 74, 2},
-  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &hook_originals[493], 75, 2},
-  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &hook_originals[494], 92, 2},
-  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &hook_originals[495], 83, 2},
-  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &hook_originals[496], 73, 2},
-  {"cudaMallocArray", FN(w12_cudaMallocArray), &hook_originals[497], 7, 2},
-  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &hook_originals[498], 6, 2},
-  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &hook_originals[499], 8, 2},
-  {"cudaFreeArray", FN(w12_cudaFreeArray), &hook_originals[500], 2, 2},
-  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &hook_originals[501], 3, 2},
-  {"cudaMallocHost", FN(w12_cudaMallocHost), &hook_originals[502], 29, 2},
-  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &hook_originals[503], 24, 2},
-  {"cudaFreeHost", FN(w12_cudaFreeHost), &hook_originals[504], 23, 2},
-  {"cudaHostRegister", FN(w12_cudaHostRegister), &hook_originals[505], 27, 2},
-  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &hook_originals[506], 28, 2},
-  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &hook_originals[507], 46, 2},
-  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &hook_originals[508], 47, 2},
-  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &hook_originals[509], 1057, 2},
-  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[510], 1058, 2},
-  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &hook_originals[511], 41, 2},
-  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &hook_originals[512], 1059, 2},
-  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &hook_originals[513], 52, 2},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[514], 53, 2},
-  {"cudaMemcpy", FN(w12_cudaMemcpy), &hook_originals[515], 150, 2},
-  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &hook_originals[516], 151, 2},
-  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &hook_originals[517], 178, 2},
-  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &hook_originals[518], 179, 2},
-  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &hook_originals[519], 152, 2},
-  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &hook_originals[520], 153, 2},
-  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &hook_originals[521], 156, 2},
-  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &hook_originals[522], 157, 2},
-  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &hook_originals[523], 192, 2},
-  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &hook_originals[524], 193, 2},
-  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &hook_originals[525], 194, 2},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[526], 195, 2},
-  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &hook_originals[527], 182, 2},
-  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &hook_originals[528], 183, 2},
-  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &hook_originals[529], 184, 2},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[530], 185, 2},
-  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &hook_originals[531], 176, 2},
-  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &hook_originals[532], 177, 2},
-  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &hook_originals[533], 162, 2},
-  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &hook_originals[534], 163, 2},
-  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &hook_originals[535], 164, 2},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[536], 165, 2},
-  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &hook_originals[537], 158, 2},
-  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &hook_originals[538], 159, 2},
-  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &hook_originals[539], 160, 2},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[540], 161, 2},
-  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &hook_originals[541], 154, 2},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[542], 155, 2},
-  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &hook_originals[543], 196, 2},
-  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &hook_originals[544], 197, 2},
-  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &hook_originals[545], 198, 2},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[546], 199, 2},
-  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &hook_originals[547], 186, 2},
-  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &hook_originals[548], 187, 2},
-  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &hook_originals[549], 188, 2},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[550], 189, 2},
-  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &hook_originals[551], 166, 2},
-  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &hook_originals[552], 167, 2},
-  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &hook_originals[553], 168, 2},
-  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &hook_originals[554], 169, 2},
-  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &hook_originals[555], 190, 2},
-  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &hook_originals[556], 191, 2},
-  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &hook_originals[557], 172, 2},
-  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &hook_originals[558], 173, 2},
-  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &hook_originals[559], 174, 2},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[560], 175, 2},
-  {"cudaMemset", FN(w12_cudaMemset), &hook_originals[561], 276, 2},
-  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &hook_originals[562], 277, 2},
-  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &hook_originals[563], 286, 2},
-  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &hook_originals[564], 287, 2},
-  {"cudaMemset2D", FN(w12_cudaMemset2D), &hook_originals[565], 278, 2},
-  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &hook_originals[566], 279, 2},
-  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &hook_originals[567], 280, 2},
-  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &hook_originals[568], 281, 2},
-  {"cudaMemset3D", FN(w12_cudaMemset3D), &hook_originals[569], 282, 2},
-  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &hook_originals[570], 283, 2},
-  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &hook_originals[571], 284, 2},
-  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &hook_originals[572], 285, 2},
-  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &hook_originals[573], 332, 2},
-  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &hook_originals[574], 1060, 2},
-  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &hook_originals[575], 337, 2},
-  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &hook_originals[576], 338, 2},
-  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &hook_originals[577], 335, 2},
-  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &hook_originals[578], 336, 2},
-  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &hook_originals[579], 339, 2},
-  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &hook_originals[580], 340, 2},
-  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &hook_originals[581], 334, 2},
-  {"cudaEventQuery", FN(w12_cudaEventQuery), &hook_originals[582], 333, 2},
-  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &hook_originals[583], 378, 2},
-  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &hook_originals[584], 379, 2},
-  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &hook_originals[585], 380, 2},
-  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &hook_originals[586], 381, 2},
-  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &hook_originals[587], 374, 2},
-  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &hook_originals[588], 375, 2},
-  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &hook_originals[589], 526, 2},
-  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &hook_originals[590], 527, 2},
-  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &hook_originals[591], 528, 2},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[592], 529, 2},
-  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &hook_originals[593], 530, 2},
-  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &hook_originals[594], 531, 2},
-  {"cudaEventCreate", FN(w12_cudaEventCreate), &hook_originals[595], 420, 2},
-  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &hook_originals[596], 422, 2},
-  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &hook_originals[597], 423, 2},
-  {"cudaEventRecord", FN(w12_cudaEventRecord), &hook_originals[598], 425, 2},
-  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &hook_originals[599], 426, 2},
-  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &hook_originals[600], 427, 2},
-  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &hook_originals[601], 428, 2},
-  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &hook_originals[602], 424, 2},
-  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &hook_originals[603], 680, 2},
-  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &hook_originals[604], 681, 2},
-  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &hook_originals[605], 676, 2},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[606], 677, 2},
-  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &hook_originals[607], 682, 2},
-  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &hook_originals[608], 683, 2},
-  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &hook_originals[609], 664, 2},
-  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &hook_originals[610], 665, 2},
-  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &hook_originals[611], 678, 2},
-  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &hook_originals[612], 679, 2},
-  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &hook_originals[613], 882, 2},
-  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &hook_originals[614], 670, 2},
-  {"__cudaGetKernel", FN(w12___cudaGetKernel), &hook_originals[615], 661, 2},
-  {"cudaGetKernel", FN(w12_cudaGetKernel), &hook_originals[616], 979, 2},
-  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &hook_originals[617], 978, 2},
-  {"cudaSetDevice", FN(w12_cudaSetDevice), &hook_originals[618], 754, 2},
-  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &hook_originals[619], 755, 2},
-  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &hook_originals[620], 756, 2},
-  {"cudaInitDevice", FN(w12_cudaInitDevice), &hook_originals[621], 753, 2},
-  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &hook_originals[622], 750, 2},
-  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &hook_originals[623], 698, 2},
-  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &hook_originals[624], 697, 2},
-  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &hook_originals[625], 751, 2},
-  {"cudaThreadExit", FN(w12_cudaThreadExit), &hook_originals[626], 1061, 2},
-  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &hook_originals[627], 803, 2},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[628], 804, 2},
-  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &hook_originals[629], 805, 2},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[630], 806, 2},
-  {"cudaMalloc", FN(w13_cudaMalloc), &hook_originals[631], 4, 3},
-  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &hook_originals[632], 9, 3},
-  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &hook_originals[633], 5, 3},
-  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &hook_originals[634], 40, 3},
-  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &hook_originals[635], 76, 3},
-  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &hook_originals[636], 77, 3},
-  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &hook_originals[637], 78, 3},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[638], 79, 3},
-  {"cudaFree", FN(w13_cudaFree), &hook_originals[639], 1, 3},
-  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &hook_originals[640], 74, 3},
-  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &hook_originals[641], 75, 3},
-  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &hook_originals[642], 92, 3},
-  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &hook_originals[643], 83, 3},
-  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &hook_originals[644], 73, 3},
-  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &hook_originals[645], 93, 3},
-  {"cudaMallocArray", FN(w13_cudaMallocArray), &hook_originals[646], 7, 3},
-  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &hook_originals[647], 6, 3},
-  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &hook_originals[648], 8, 3},
-  {"cudaFreeArray", FN(w13_cudaFreeArray), &hook_originals[649], 2, 3},
-  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &hook_originals[650], 3, 3},
-  {"cudaMallocHost", FN(w13_cudaMallocHost), &hook_originals[651], 29, 3},
-  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &hook_originals[652], 24, 3},
-  {"cudaFreeHost", FN(w13_cudaFreeHost), &hook_originals[653], 23, 3},
-  {"cudaHostRegister", FN(w13_cudaHostRegister), &hook_originals[654], 27, 3},
-  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &hook_originals[655], 28, 3},
-  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &hook_originals[656], 46, 3},
-  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &hook_originals[657], 47, 3},
-  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &hook_originals[658], 41, 3},
-  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &hook_originals[659], 52, 3},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[660], 53, 3},
-  {"cudaMemcpy", FN(w13_cudaMemcpy), &hook_originals[661], 150, 3},
-  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &hook_originals[662], 151, 3},
-  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &hook_originals[663], 178, 3},
-  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &hook_originals[664], 179, 3},
-  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &hook_originals[665], 152, 3},
-  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &hook_originals[666], 153, 3},
-  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &hook_originals[667], 156, 3},
-  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &hook_originals[668], 157, 3},
-  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &hook_originals[669], 192, 3},
-  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &hook_originals[670], 193, 3},
-  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &hook_originals[671], 194, 3},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[672], 195, 3},
-  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &hook_originals[673], 182, 3},
-  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &hook_originals[674], 183, 3},
-  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &hook_originals[675], 184, 3},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[676], 185, 3},
-  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &hook_originals[677], 176, 3},
-  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &hook_originals[678], 177, 3},
-  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &hook_originals[679], 162, 3},
-  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &hook_originals[680], 163, 3},
-  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &hook_originals[681], 164, 3},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[682], 165, 3},
-  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &hook_originals[683], 158, 3},
-  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &hook_originals[684], 159, 3},
-  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &hook_originals[685], 160, 3},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[686], 161, 3},
-  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &hook_originals[687], 154, 3},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[688], 155, 3},
-  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &hook_originals[689], 196, 3},
-  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &hook_originals[690], 197, 3},
-  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &hook_originals[691], 198, 3},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[692], 199, 3},
-  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &hook_originals[693], 186, 3},
-  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &hook_originals[694], 187, 3},
-  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &hook_originals[695], 188, 3},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[696], 189, 3},
-  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &hook_originals[697], 166, 3},
-  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &hook_originals[698], 167, 3},
-  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &hook_originals[699], 168, 3},
-  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &hook_originals[700], 169, 3},
-  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &hook_originals[701], 190, 3},
-  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &hook_originals[702], 191, 3},
-  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &hook_originals[703], 172, 3},
-  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &hook_originals[704], 173, 3},
-  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &hook_originals[705], 174, 3},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[706], 175, 3},
-  {"cudaMemset", FN(w13_cudaMemset), &hook_originals[707], 276, 3},
-  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &hook_originals[708], 277, 3},
-  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &hook_originals[709], 286, 3},
-  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &hook_originals[710], 287, 3},
-  {"cudaMemset2D", FN(w13_cudaMemset2D), &hook_originals[711], 278, 3},
-  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &hook_originals[712], 279, 3},
-  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &hook_originals[713], 280, 3},
-  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &hook_originals[714], 281, 3},
-  {"cudaMemset3D", FN(w13_cudaMemset3D), &hook_originals[715], 282, 3},
-  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &hook_originals[716], 283, 3},
-  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &hook_originals[717], 284, 3},
-  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &hook_originals[718], 285, 3},
-  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &hook_originals[719], 332, 3},
-  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &hook_originals[720], 337, 3},
-  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &hook_originals[721], 338, 3},
-  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &hook_originals[722], 335, 3},
-  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &hook_originals[723], 336, 3},
-  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &hook_originals[724], 339, 3},
-  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &hook_originals[725], 340, 3},
-  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &hook_originals[726], 334, 3},
-  {"cudaEventQuery", FN(w13_cudaEventQuery), &hook_originals[727], 333, 3},
-  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &hook_originals[728], 378, 3},
-  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &hook_originals[729], 379, 3},
-  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &hook_originals[730], 380, 3},
-  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &hook_originals[731], 381, 3},
-  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &hook_originals[732], 374, 3},
-  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &hook_originals[733], 375, 3},
-  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &hook_originals[734], 526, 3},
-  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &hook_originals[735], 527, 3},
-  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &hook_originals[736], 528, 3},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[737], 529, 3},
-  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &hook_originals[738], 530, 3},
-  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &hook_originals[739], 531, 3},
-  {"cudaEventCreate", FN(w13_cudaEventCreate), &hook_originals[740], 420, 3},
-  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &hook_originals[741], 422, 3},
-  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &hook_originals[742], 423, 3},
-  {"cudaEventRecord", FN(w13_cudaEventRecord), &hook_originals[743], 425, 3},
-  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &hook_originals[744], 426, 3},
-  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &hook_originals[745], 427, 3},
-  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &hook_originals[746], 428, 3},
-  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &hook_originals[747], 424, 3},
-  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &hook_originals[748], 680, 3},
-  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &hook_originals[749], 681, 3},
-  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &hook_originals[750], 676, 3},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[751], 677, 3},
-  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &hook_originals[752], 682, 3},
-  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &hook_originals[753], 683, 3},
-  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &hook_originals[754], 664, 3},
-  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &hook_originals[755], 665, 3},
-  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &hook_originals[756], 678, 3},
-  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &hook_originals[757], 679, 3},
-  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &hook_originals[758], 882, 3},
-  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &hook_originals[759], 670, 3},
-  {"__cudaGetKernel", FN(w13___cudaGetKernel), &hook_originals[760], 661, 3},
-  {"cudaGetKernel", FN(w13_cudaGetKernel), &hook_originals[761], 979, 3},
-  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &hook_originals[762], 978, 3},
-  {"cudaSetDevice", FN(w13_cudaSetDevice), &hook_originals[763], 754, 3},
-  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &hook_originals[764], 755, 3},
-  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &hook_originals[765], 756, 3},
-  {"cudaInitDevice", FN(w13_cudaInitDevice), &hook_originals[766], 753, 3},
-  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &hook_originals[767], 750, 3},
-  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &hook_originals[768], 698, 3},
-  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &hook_originals[769], 697, 3},
-  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &hook_originals[770], 751, 3},
-  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &hook_originals[771], 803, 3},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[772], 804, 3},
-  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &hook_originals[773], 805, 3},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[774], 806, 3},
+  {"cuMemPoolCreate", FN(w_cuMemPoolCreate), &hook_originals[17], 105, 0},
+  {"cuMemPoolSetAttribute", FN(w_cuMemPoolSetAttribute), &hook_originals[18], 114, 0},
+  {"cuMemPoolSetAccess", FN(w_cuMemPoolSetAccess), &hook_originals[19], 113, 0},
+  {"cuMemPoolExportToShareableHandle", FN(w_cuMemPoolExportToShareableHandle), &hook_originals[20], 108, 0},
+  {"cuMemPoolImportFromShareableHandle", FN(w_cuMemPoolImportFromShareableHandle), &hook_originals[21], 111, 0},
+  {"cuMemPoolExportPointer", FN(w_cuMemPoolExportPointer), &hook_originals[22], 107, 0},
+  {"cuMulticastCreate", FN(w_cuMulticastCreate), &hook_originals[23], 136, 0},
+  {"cuMulticastAddDevice", FN(w_cuMulticastAddDevice), &hook_originals[24], 133, 0},
+  {"cuMulticastBindMem", FN(w_cuMulticastBindMem), &hook_originals[25], 135, 0},
+  {"cuMulticastBindAddr", FN(w_cuMulticastBindAddr), &hook_originals[26], 134, 0},
+  {"cuMulticastUnbind", FN(w_cuMulticastUnbind), &hook_originals[27], 138, 0},
+  {"cuArrayCreate", FN(w_cuArrayCreate), &hook_originals[28], 12, 0},
+  {"cuArrayCreate_v2", FN(w_cuArrayCreate_v2), &hook_originals[29], 13, 0},
+  {"cuArray3DCreate", FN(w_cuArray3DCreate), &hook_originals[30], 10, 0},
+  {"cuArray3DCreate_v2", FN(w_cuArray3DCreate_v2), &hook_originals[31], 11, 0},
+  {"cuMipmappedArrayCreate", FN(w_cuMipmappedArrayCreate), &hook_originals[32], 21, 0},
+  {"cuArrayDestroy", FN(w_cuArrayDestroy), &hook_originals[33], 14, 0},
+  {"cuMipmappedArrayDestroy", FN(w_cuMipmappedArrayDestroy), &hook_originals[34], 22, 0},
+  {"cuMemCreate", FN(w_cuMemCreate), &hook_originals[35], 119, 0},
+  {"cuMemImportFromShareableHandle", FN(w_cuMemImportFromShareableHandle), &hook_originals[36], 125, 0},
+  {"cuMemRetainAllocationHandle", FN(w_cuMemRetainAllocationHandle), &hook_originals[37], 130, 0},
+  {"cuMemRelease", FN(w_cuMemRelease), &hook_originals[38], 129, 0},
+  {"cuMemMap", FN(w_cuMemMap), &hook_originals[39], 126, 0},
+  {"cuMemUnmap", FN(w_cuMemUnmap), &hook_originals[40], 132, 0},
+  {"cuMemAddressReserve", FN(w_cuMemAddressReserve), &hook_originals[41], 118, 0},
+  {"cuMemAddressFree", FN(w_cuMemAddressFree), &hook_originals[42], 117, 0},
+  {"cuMemSetAccess", FN(w_cuMemSetAccess), &hook_originals[43], 131, 0},
+  {"cuMemExportToShareableHandle", FN(w_cuMemExportToShareableHandle), &hook_originals[44], 120, 0},
+  {"cuMemAllocHost", FN(w_cuMemAllocHost), &hook_originals[45], 30, 0},
+  {"cuMemAllocHost_v2", FN(w_cuMemAllocHost_v2), &hook_originals[46], 31, 0},
+  {"cuMemHostAlloc", FN(w_cuMemHostAlloc), &hook_originals[47], 33, 0},
+  {"cuMemFreeHost", FN(w_cuMemFreeHost), &hook_originals[48], 32, 0},
+  {"cuMemHostRegister", FN(w_cuMemHostRegister), &hook_originals[49], 37, 0},
+  {"cuMemHostRegister_v2", FN(w_cuMemHostRegister_v2), &hook_originals[50], 38, 0},
+  {"cuMemHostUnregister", FN(w_cuMemHostUnregister), &hook_originals[51], 39, 0},
+  {"cuMemPrefetchAsync", FN(w_cuMemPrefetchAsync), &hook_originals[52], 61, 0},
+  {"cuMemPrefetchAsync_ptsz", FN(w_cuMemPrefetchAsync_ptsz), &hook_originals[53], 62, 0},
+  {"cuMemPrefetchAsync_v2", FN(w_cuMemPrefetchAsync_v2), &hook_originals[54], 63, 0},
+  {"cuMemPrefetchAsync_v2_ptsz", FN(w_cuMemPrefetchAsync_v2_ptsz), &hook_originals[55], 64, 0},
+  {"cuMemAdvise", FN(w_cuMemAdvise), &hook_originals[56], 54, 0},
+  {"cuMemAdvise_v2", FN(w_cuMemAdvise_v2), &hook_originals[57], 55, 0},
+  {"cuStreamAttachMemAsync", FN(w_cuStreamAttachMemAsync), &hook_originals[58], 69, 0},
+  {"cuStreamAttachMemAsync_ptsz", FN(w_cuStreamAttachMemAsync_ptsz), &hook_originals[59], 70, 0},
+  {"cuMemPrefetchBatchAsync", FN(w_cuMemPrefetchBatchAsync), &hook_originals[60], 65, 0},
+  {"cuMemPrefetchBatchAsync_ptsz", FN(w_cuMemPrefetchBatchAsync_ptsz), &hook_originals[61], 66, 0},
+  {"cuMemDiscardBatchAsync", FN(w_cuMemDiscardBatchAsync), &hook_originals[62], 59, 0},
+  {"cuMemDiscardBatchAsync_ptsz", FN(w_cuMemDiscardBatchAsync_ptsz), &hook_originals[63], 60, 0},
+  {"cuMemDiscardAndPrefetchBatchAsync", FN(w_cuMemDiscardAndPrefetchBatchAsync), &hook_originals[64], 57, 0},
+  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", FN(w_cuMemDiscardAndPrefetchBatchAsync_ptsz), &hook_originals[65], 58, 0},
+  {"cuMemcpy", FN(w_cuMemcpy), &hook_originals[66], 202, 0},
+  {"cuMemcpy_ptds", FN(w_cuMemcpy_ptds), &hook_originals[67], 203, 0},
+  {"cuMemcpyAsync", FN(w_cuMemcpyAsync), &hook_originals[68], 227, 0},
+  {"cuMemcpyAsync_ptsz", FN(w_cuMemcpyAsync_ptsz), &hook_originals[69], 228, 0},
+  {"cuMemcpyHtoD", FN(w_cuMemcpyHtoD), &hook_originals[70], 266, 0},
+  {"cuMemcpyHtoD_v2", FN(w_cuMemcpyHtoD_v2), &hook_originals[71], 267, 0},
+  {"cuMemcpyHtoD_v2_ptds", FN(w_cuMemcpyHtoD_v2_ptds), &hook_originals[72], 268, 0},
+  {"cuMemcpyHtoDAsync", FN(w_cuMemcpyHtoDAsync), &hook_originals[73], 269, 0},
+  {"cuMemcpyHtoDAsync_v2", FN(w_cuMemcpyHtoDAsync_v2), &hook_originals[74], 270, 0},
+  {"cuMemcpyHtoDAsync_v2_ptsz", FN(w_cuMemcpyHtoDAsync_v2_ptsz), &hook_originals[75], 271, 0},
+  {"cuMemcpyDtoH", FN(w_cuMemcpyDtoH), &hook_originals[76], 254, 0},
+  {"cuMemcpyDtoH_v2", FN(w_cuMemcpyDtoH_v2), &hook_originals[77], 255, 0},
+  {"cuMemcpyDtoH_v2_ptds", FN(w_cuMemcpyDtoH_v2_ptds), &hook_originals[78], 256, 0},
+  {"cuMemcpyDtoHAsync", FN(w_cuMemcpyDtoHAsync), &hook_originals[79], 257, 0},
+  {"cuMemcpyDtoHAsync_v2", FN(w_cuMemcpyDtoHAsync_v2), &hook_originals[80], 258, 0},
+  {"cuMemcpyDtoHAsync_v2_ptsz", FN(w_cuMemcpyDtoHAsync_v2_ptsz), &hook_originals[81], 259, 0},
+  {"cuMemcpyDtoD", FN(w_cuMemcpyDtoD), &hook_originals[82], 248, 0},
+  {"cuMemcpyDtoD_v2", FN(w_cuMemcpyDtoD_v2), &hook_originals[83], 249, 0},
+  {"cuMemcpyDtoD_v2_ptds", FN(w_cuMemcpyDtoD_v2_ptds), &hook_originals[84], 250, 0},
+  {"cuMemcpyDtoDAsync", FN(w_cuMemcpyDtoDAsync), &hook_originals[85], 251, 0},
+  {"cuMemcpyDtoDAsync_v2", FN(w_cuMemcpyDtoDAsync_v2), &hook_originals[86], 252, 0},
+  {"cuMemcpyDtoDAsync_v2_ptsz", FN(w_cuMemcpyDtoDAsync_v2_ptsz), &hook_originals[87], 253, 0},
+  {"cuMemcpyDtoA", FN(w_cuMemcpyDtoA), &hook_originals[88], 245, 0},
+  {"cuMemcpyDtoA_v2", FN(w_cuMemcpyDtoA_v2), &hook_originals[89], 246, 0},
+  {"cuMemcpyDtoA_v2_ptds", FN(w_cuMemcpyDtoA_v2_ptds), &hook_originals[90], 247, 0},
+  {"cuMemcpyAtoD", FN(w_cuMemcpyAtoD), &hook_originals[91], 232, 0},
+  {"cuMemcpyAtoD_v2", FN(w_cuMemcpyAtoD_v2), &hook_originals[92], 233, 0},
+  {"cuMemcpyAtoD_v2_ptds", FN(w_cuMemcpyAtoD_v2_ptds), &hook_originals[93], 234, 0},
+  {"cuMemcpyAtoA", FN(w_cuMemcpyAtoA), &hook_originals[94], 229, 0},
+  {"cuMemcpyAtoA_v2", FN(w_cuMemcpyAtoA_v2), &hook_originals[95], 230, 0},
+  {"cuMemcpyAtoA_v2_ptds", FN(w_cuMemcpyAtoA_v2_ptds), &hook_originals[96], 231, 0},
+  {"cuMemcpyHtoA", FN(w_cuMemcpyHtoA), &hook_originals[97], 260, 0},
+  {"cuMemcpyHtoA_v2", FN(w_cuMemcpyHtoA_v2), &hook_originals[98], 261, 0},
+  {"cuMemcpyHtoA_v2_ptds", FN(w_cuMemcpyHtoA_v2_ptds), &hook_originals[99], 262, 0},
+  {"cuMemcpyHtoAAsync", FN(w_cuMemcpyHtoAAsync), &hook_originals[100], 263, 0},
+  {"cuMemcpyHtoAAsync_v2", FN(w_cuMemcpyHtoAAsync_v2), &hook_originals[101], 264, 0},
+  {"cuMemcpyHtoAAsync_v2_ptsz", FN(w_cuMemcpyHtoAAsync_v2_ptsz), &hook_originals[102], 265, 0},
+  {"cuMemcpyAtoH", FN(w_cuMemcpyAtoH), &hook_originals[103], 235, 0},
+  {"cuMemcpyAtoH_v2", FN(w_cuMemcpyAtoH_v2), &hook_originals[104], 236, 0},
+  {"cuMemcpyAtoH_v2_ptds", FN(w_cuMemcpyAtoH_v2_ptds), &hook_originals[105], 237, 0},
+  {"cuMemcpyAtoHAsync", FN(w_cuMemcpyAtoHAsync), &hook_originals[106], 238, 0},
+  {"cuMemcpyAtoHAsync_v2", FN(w_cuMemcpyAtoHAsync_v2), &hook_originals[107], 239, 0},
+  {"cuMemcpyAtoHAsync_v2_ptsz", FN(w_cuMemcpyAtoHAsync_v2_ptsz), &hook_originals[108], 240, 0},
+  {"cuMemcpy2D", FN(w_cuMemcpy2D), &hook_originals[109], 204, 0},
+  {"cuMemcpy2D_v2", FN(w_cuMemcpy2D_v2), &hook_originals[110], 205, 0},
+  {"cuMemcpy2D_v2_ptds", FN(w_cuMemcpy2D_v2_ptds), &hook_originals[111], 206, 0},
+  {"cuMemcpy2DUnaligned", FN(w_cuMemcpy2DUnaligned), &hook_originals[112], 210, 0},
+  {"cuMemcpy2DUnaligned_v2", FN(w_cuMemcpy2DUnaligned_v2), &hook_originals[113], 211, 0},
+  {"cuMemcpy2DUnaligned_v2_ptds", FN(w_cuMemcpy2DUnaligned_v2_ptds), &hook_originals[114], 212, 0},
+  {"cuMemcpy2DAsync", FN(w_cuMemcpy2DAsync), &hook_originals[115], 207, 0},
+  {"cuMemcpy2DAsync_v2", FN(w_cuMemcpy2DAsync_v2), &hook_originals[116], 208, 0},
+  {"cuMemcpy2DAsync_v2_ptsz", FN(w_cuMemcpy2DAsync_v2_ptsz), &hook_originals[117], 209, 0},
+  {"cuMemcpy3D", FN(w_cuMemcpy3D), &hook_originals[118], 213, 0},
+  {"cuMemcpy3D_v2", FN(w_cuMemcpy3D_v2), &hook_originals[119], 214, 0},
+  {"cuMemcpy3D_v2_ptds", FN(w_cuMemcpy3D_v2_ptds), &hook_originals[120], 215, 0},
+  {"cuMemcpy3DAsync", FN(w_cuMemcpy3DAsync), &hook_originals[121], 216, 0},
+  {"cuMemcpy3DAsync_v2", FN(w_cuMemcpy3DAsync_v2), &hook_originals[122], 217, 0},
+  {"cuMemcpy3DAsync_v2_ptsz", FN(w_cuMemcpy3DAsync_v2_ptsz), &hook_originals[123], 218, 0},
+  {"cuMemcpyPeer", FN(w_cuMemcpyPeer), &hook_originals[124], 272, 0},
+  {"cuMemcpyPeer_ptds", FN(w_cuMemcpyPeer_ptds), &hook_originals[125], 273, 0},
+  {"cuMemcpyPeerAsync", FN(w_cuMemcpyPeerAsync), &hook_originals[126], 274, 0},
+  {"cuMemcpyPeerAsync_ptsz", FN(w_cuMemcpyPeerAsync_ptsz), &hook_originals[127], 275, 0},
+  {"cuMemcpy3DPeer", FN(w_cuMemcpy3DPeer), &hook_originals[128], 223, 0},
+  {"cuMemcpy3DPeer_ptds", FN(w_cuMemcpy3DPeer_ptds), &hook_originals[129], 224, 0},
+  {"cuMemcpy3DPeerAsync", FN(w_cuMemcpy3DPeerAsync), &hook_originals[130], 225, 0},
+  {"cuMemcpy3DPeerAsync_ptsz", FN(w_cuMemcpy3DPeerAsync_ptsz), &hook_originals[131], 226, 0},
+  {"cuMemsetD8", FN(w_cuMemsetD8), &hook_originals[132], 313, 0},
+  {"cuMemsetD8_v2", FN(w_cuMemsetD8_v2), &hook_originals[133], 314, 0},
+  {"cuMemsetD8_v2_ptds", FN(w_cuMemsetD8_v2_ptds), &hook_originals[134], 315, 0},
+  {"cuMemsetD16", FN(w_cuMemsetD16), &hook_originals[135], 288, 0},
+  {"cuMemsetD16_v2", FN(w_cuMemsetD16_v2), &hook_originals[136], 289, 0},
+  {"cuMemsetD16_v2_ptds", FN(w_cuMemsetD16_v2_ptds), &hook_originals[137], 290, 0},
+  {"cuMemsetD32", FN(w_cuMemsetD32), &hook_originals[138], 308, 0},
+  {"cuMemsetD32_v2", FN(w_cuMemsetD32_v2), &hook_originals[139], 309, 0},
+  {"cuMemsetD32_v2_ptds", FN(w_cuMemsetD32_v2_ptds), &hook_originals[140], 310, 0},
+  {"cuMemsetD2D8", FN(w_cuMemsetD2D8), &hook_originals[141], 303, 0},
+  {"cuMemsetD2D8_v2", FN(w_cuMemsetD2D8_v2), &hook_originals[142], 304, 0},
+  {"cuMemsetD2D8_v2_ptds", FN(w_cuMemsetD2D8_v2_ptds), &hook_originals[143], 305, 0},
+  {"cuMemsetD2D16", FN(w_cuMemsetD2D16), &hook_originals[144], 293, 0},
+  {"cuMemsetD2D16_v2", FN(w_cuMemsetD2D16_v2), &hook_originals[145], 294, 0},
+  {"cuMemsetD2D16_v2_ptds", FN(w_cuMemsetD2D16_v2_ptds), &hook_originals[146], 295, 0},
+  {"cuMemsetD2D32", FN(w_cuMemsetD2D32), &hook_originals[147], 298, 0},
+  {"cuMemsetD2D32_v2", FN(w_cuMemsetD2D32_v2), &hook_originals[148], 299, 0},
+  {"cuMemsetD2D32_v2_ptds", FN(w_cuMemsetD2D32_v2_ptds), &hook_originals[149], 300, 0},
+  {"cuMemsetD8Async", FN(w_cuMemsetD8Async), &hook_originals[150], 316, 0},
+  {"cuMemsetD8Async_ptsz", FN(w_cuMemsetD8Async_ptsz), &hook_originals[151], 317, 0},
+  {"cuMemsetD16Async", FN(w_cuMemsetD16Async), &hook_originals[152], 291, 0},
+  {"cuMemsetD16Async_ptsz", FN(w_cuMemsetD16Async_ptsz), &hook_originals[153], 292, 0},
+  {"cuMemsetD32Async", FN(w_cuMemsetD32Async), &hook_originals[154], 311, 0},
+  {"cuMemsetD32Async_ptsz", FN(w_cuMemsetD32Async_ptsz), &hook_originals[155], 312, 0},
+  {"cuMemsetD2D8Async", FN(w_cuMemsetD2D8Async), &hook_originals[156], 306, 0},
+  {"cuMemsetD2D8Async_ptsz", FN(w_cuMemsetD2D8Async_ptsz), &hook_originals[157], 307, 0},
+  {"cuMemsetD2D16Async", FN(w_cuMemsetD2D16Async), &hook_originals[158], 296, 0},
+  {"cuMemsetD2D16Async_ptsz", FN(w_cuMemsetD2D16Async_ptsz), &hook_originals[159], 297, 0},
+  {"cuMemsetD2D32Async", FN(w_cuMemsetD2D32Async), &hook_originals[160], 301, 0},
+  {"cuMemsetD2D32Async_ptsz", FN(w_cuMemsetD2D32Async_ptsz), &hook_originals[161], 302, 0},
+  {"cuCtxSynchronize", FN(w_cuCtxSynchronize), &hook_originals[162], 342, 0},
+  {"cuCtxSynchronize_v2", FN(w_cuCtxSynchronize_v2), &hook_originals[163], 343, 0},
+  {"cuStreamSynchronize", FN(w_cuStreamSynchronize), &hook_originals[164], 354, 0},
+  {"cuStreamSynchronize_ptsz", FN(w_cuStreamSynchronize_ptsz), &hook_originals[165], 355, 0},
+  {"cuStreamQuery", FN(w_cuStreamQuery), &hook_originals[166], 352, 0},
+  {"cuStreamQuery_ptsz", FN(w_cuStreamQuery_ptsz), &hook_originals[167], 353, 0},
+  {"cuStreamWaitEvent", FN(w_cuStreamWaitEvent), &hook_originals[168], 356, 0},
+  {"cuStreamWaitEvent_ptsz", FN(w_cuStreamWaitEvent_ptsz), &hook_originals[169], 357, 0},
+  {"cuEventSynchronize", FN(w_cuEventSynchronize), &hook_originals[170], 346, 0},
+  {"cuEventQuery", FN(w_cuEventQuery), &hook_originals[171], 345, 0},
+  {"cuStreamWaitValue32", FN(w_cuStreamWaitValue32), &hook_originals[172], 358, 0},
+  {"cuStreamWaitValue32_ptsz", FN(w_cuStreamWaitValue32_ptsz), &hook_originals[173], 359, 0},
+  {"cuStreamWaitValue32_v2", FN(w_cuStreamWaitValue32_v2), &hook_originals[174], 360, 0},
+  {"cuStreamWaitValue32_v2_ptsz", FN(w_cuStreamWaitValue32_v2_ptsz), &hook_originals[175], 361, 0},
+  {"cuStreamWaitValue64", FN(w_cuStreamWaitValue64), &hook_originals[176], 362, 0},
+  {"cuStreamWaitValue64_ptsz", FN(w_cuStreamWaitValue64_ptsz), &hook_originals[177], 363, 0},
+  {"cuStreamWaitValue64_v2", FN(w_cuStreamWaitValue64_v2), &hook_originals[178], 364, 0},
+  {"cuStreamWaitValue64_v2_ptsz", FN(w_cuStreamWaitValue64_v2_ptsz), &hook_originals[179], 365, 0},
+  {"cuStreamWriteValue32", FN(w_cuStreamWriteValue32), &hook_originals[180], 366, 0},
+  {"cuStreamWriteValue32_ptsz", FN(w_cuStreamWriteValue32_ptsz), &hook_originals[181], 367, 0},
+  {"cuStreamWriteValue32_v2", FN(w_cuStreamWriteValue32_v2), &hook_originals[182], 368, 0},
+  {"cuStreamWriteValue32_v2_ptsz", FN(w_cuStreamWriteValue32_v2_ptsz), &hook_originals[183], 369, 0},
+  {"cuStreamWriteValue64", FN(w_cuStreamWriteValue64), &hook_originals[184], 370, 0},
+  {"cuStreamWriteValue64_ptsz", FN(w_cuStreamWriteValue64_ptsz), &hook_originals[185], 371, 0},
+  {"cuStreamWriteValue64_v2", FN(w_cuStreamWriteValue64_v2), &hook_originals[186], 372, 0},
+  {"cuStreamWriteValue64_v2_ptsz", FN(w_cuStreamWriteValue64_v2_ptsz), &hook_originals[187], 373, 0},
+  {"cuGreenCtxWaitEvent", FN(w_cuGreenCtxWaitEvent), &hook_originals[188], 801, 0},
+  {"cuFlushGPUDirectRDMAWrites", FN(w_cuFlushGPUDirectRDMAWrites), &hook_originals[189], 347, 0},
+  {"cuStreamCreate", FN(w_cuStreamCreate), &hook_originals[190], 399, 0},
+  {"cuStreamCreateWithPriority", FN(w_cuStreamCreateWithPriority), &hook_originals[191], 400, 0},
+  {"cuGreenCtxStreamCreate", FN(w_cuGreenCtxStreamCreate), &hook_originals[192], 394, 0},
+  {"cuStreamDestroy", FN(w_cuStreamDestroy), &hook_originals[193], 401, 0},
+  {"cuStreamDestroy_v2", FN(w_cuStreamDestroy_v2), &hook_originals[194], 402, 0},
+  {"cuStreamAddCallback", FN(w_cuStreamAddCallback), &hook_originals[195], 395, 0},
+  {"cuStreamAddCallback_ptsz", FN(w_cuStreamAddCallback_ptsz), &hook_originals[196], 396, 0},
+  {"cuStreamSetAttribute", FN(w_cuStreamSetAttribute), &hook_originals[197], 418, 0},
+  {"cuStreamSetAttribute_ptsz", FN(w_cuStreamSetAttribute_ptsz), &hook_originals[198], 419, 0},
+  {"cuStreamCopyAttributes", FN(w_cuStreamCopyAttributes), &hook_originals[199], 397, 0},
+  {"cuStreamCopyAttributes_ptsz", FN(w_cuStreamCopyAttributes_ptsz), &hook_originals[200], 398, 0},
+  {"cuStreamBeginCapture", FN(w_cuStreamBeginCapture), &hook_originals[201], 637, 0},
+  {"cuStreamBeginCapture_ptsz", FN(w_cuStreamBeginCapture_ptsz), &hook_originals[202], 638, 0},
+  {"cuStreamBeginCapture_v2", FN(w_cuStreamBeginCapture_v2), &hook_originals[203], 639, 0},
+  {"cuStreamBeginCapture_v2_ptsz", FN(w_cuStreamBeginCapture_v2_ptsz), &hook_originals[204], 640, 0},
+  {"cuStreamBeginCaptureToGraph", FN(w_cuStreamBeginCaptureToGraph), &hook_originals[205], 641, 0},
+  {"cuStreamBeginCaptureToGraph_ptsz", FN(w_cuStreamBeginCaptureToGraph_ptsz), &hook_originals[206], 642, 0},
+  {"cuStreamEndCapture", FN(w_cuStreamEndCapture), &hook_originals[207], 643, 0},
+  {"cuStreamEndCapture_ptsz", FN(w_cuStreamEndCapture_ptsz), &hook_originals[208], 644, 0},
+  {"cuEventCreate", FN(w_cuEventCreate), &hook_originals[209], 429, 0},
+  {"cuEventDestroy", FN(w_cuEventDestroy), &hook_originals[210], 430, 0},
+  {"cuEventDestroy_v2", FN(w_cuEventDestroy_v2), &hook_originals[211], 431, 0},
+  {"cuEventRecord", FN(w_cuEventRecord), &hook_originals[212], 434, 0},
+  {"cuEventRecord_ptsz", FN(w_cuEventRecord_ptsz), &hook_originals[213], 435, 0},
+  {"cuEventRecordWithFlags", FN(w_cuEventRecordWithFlags), &hook_originals[214], 436, 0},
+  {"cuEventRecordWithFlags_ptsz", FN(w_cuEventRecordWithFlags_ptsz), &hook_originals[215], 437, 0},
+  {"cuEventElapsedTime", FN(w_cuEventElapsedTime), &hook_originals[216], 432, 0},
+  {"cuEventElapsedTime_v2", FN(w_cuEventElapsedTime_v2), &hook_originals[217], 433, 0},
+  {"cuIpcGetEventHandle", FN(w_cuIpcGetEventHandle), &hook_originals[218], 145, 0},
+  {"cuIpcOpenEventHandle", FN(w_cuIpcOpenEventHandle), &hook_originals[219], 147, 0},
+  {"cuGreenCtxRecordEvent", FN(w_cuGreenCtxRecordEvent), &hook_originals[220], 800, 0},
+  {"cuLaunchKernel", FN(w_cuLaunchKernel), &hook_originals[221], 692, 0},
+  {"cuLaunchKernel_ptsz", FN(w_cuLaunchKernel_ptsz), &hook_originals[222], 693, 0},
+  {"cuLaunchCooperativeKernel", FN(w_cuLaunchCooperativeKernel), &hook_originals[223], 685, 0},
+  {"cuLaunchCooperativeKernel_ptsz", FN(w_cuLaunchCooperativeKernel_ptsz), &hook_originals[224], 686, 0},
+  {"cuLaunchKernelEx", FN(w_cuLaunchKernelEx), &hook_originals[225], 694, 0},
+  {"cuLaunchKernelEx_ptsz", FN(w_cuLaunchKernelEx_ptsz), &hook_originals[226], 695, 0},
+  {"cuLaunchCooperativeKernelMultiDevice", FN(w_cuLaunchCooperativeKernelMultiDevice), &hook_originals[227], 687, 0},
+  {"cuLaunch", FN(w_cuLaunch), &hook_originals[228], 684, 0},
+  {"cuLaunchGrid", FN(w_cuLaunchGrid), &hook_originals[229], 688, 0},
+  {"cuLaunchGridAsync", FN(w_cuLaunchGridAsync), &hook_originals[230], 689, 0},
+  {"cuLaunchHostFunc", FN(w_cuLaunchHostFunc), &hook_originals[231], 690, 0},
+  {"cuLaunchHostFunc_ptsz", FN(w_cuLaunchHostFunc_ptsz), &hook_originals[232], 691, 0},
+  {"cuMemcpyBatchAsync", FN(w_cuMemcpyBatchAsync), &hook_originals[233], 241, 0},
+  {"cuMemcpyBatchAsync_ptsz", FN(w_cuMemcpyBatchAsync_ptsz), &hook_originals[234], 242, 0},
+  {"cuMemcpyBatchAsync_v2", FN(w_cuMemcpyBatchAsync_v2), &hook_originals[235], 243, 0},
+  {"cuMemcpyBatchAsync_v2_ptsz", FN(w_cuMemcpyBatchAsync_v2_ptsz), &hook_originals[236], 244, 0},
+  {"cuMemcpy3DBatchAsync", FN(w_cuMemcpy3DBatchAsync), &hook_originals[237], 219, 0},
+  {"cuMemcpy3DBatchAsync_ptsz", FN(w_cuMemcpy3DBatchAsync_ptsz), &hook_originals[238], 220, 0},
+  {"cuMemcpy3DBatchAsync_v2", FN(w_cuMemcpy3DBatchAsync_v2), &hook_originals[239], 221, 0},
+  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(w_cuMemcpy3DBatchAsync_v2_ptsz), &hook_originals[240], 222, 0},
+  {"cuMemBatchDecompressAsync", FN(w_cuMemBatchDecompressAsync), &hook_originals[241], 200, 0},
+  {"cuMemBatchDecompressAsync_ptsz", FN(w_cuMemBatchDecompressAsync_ptsz), &hook_originals[242], 201, 0},
+  {"cuMemMapArrayAsync", FN(w_cuMemMapArrayAsync), &hook_originals[243], 127, 0},
+  {"cuMemMapArrayAsync_ptsz", FN(w_cuMemMapArrayAsync_ptsz), &hook_originals[244], 128, 0},
+  {"cuStreamBatchMemOp", FN(w_cuStreamBatchMemOp), &hook_originals[245], 348, 0},
+  {"cuStreamBatchMemOp_ptsz", FN(w_cuStreamBatchMemOp_ptsz), &hook_originals[246], 349, 0},
+  {"cuStreamBatchMemOp_v2", FN(w_cuStreamBatchMemOp_v2), &hook_originals[247], 350, 0},
+  {"cuStreamBatchMemOp_v2_ptsz", FN(w_cuStreamBatchMemOp_v2_ptsz), &hook_originals[248], 351, 0},
+  {"cuSignalExternalSemaphoresAsync", FN(w_cuSignalExternalSemaphoresAsync), &hook_originals[249], 746, 0},
+  {"cuSignalExternalSemaphoresAsync_ptsz", FN(w_cuSignalExternalSemaphoresAsync_ptsz), &hook_originals[250], 747, 0},
+  {"cuWaitExternalSemaphoresAsync", FN(w_cuWaitExternalSemaphoresAsync), &hook_originals[251], 748, 0},
+  {"cuWaitExternalSemaphoresAsync_ptsz", FN(w_cuWaitExternalSemaphoresAsync_ptsz), &hook_originals[252], 749, 0},
+  {"cuImportExternalSemaphore", FN(w_cuImportExternalSemaphore), &hook_originals[253], 745, 0},
+  {"cuDestroyExternalSemaphore", FN(w_cuDestroyExternalSemaphore), &hook_originals[254], 730, 0},
+  {"cuGraphicsMapResources", FN(w_cuGraphicsMapResources), &hook_originals[255], 733, 0},
+  {"cuGraphicsMapResources_ptsz", FN(w_cuGraphicsMapResources_ptsz), &hook_originals[256], 734, 0},
+  {"cuGraphicsUnmapResources", FN(w_cuGraphicsUnmapResources), &hook_originals[257], 741, 0},
+  {"cuGraphicsUnmapResources_ptsz", FN(w_cuGraphicsUnmapResources_ptsz), &hook_originals[258], 742, 0},
+  {"cuGraphicsResourceGetMappedPointer", FN(w_cuGraphicsResourceGetMappedPointer), &hook_originals[259], 736, 0},
+  {"cuGraphicsResourceGetMappedPointer_v2", FN(w_cuGraphicsResourceGetMappedPointer_v2), &hook_originals[260], 737, 0},
+  {"cuGraphicsResourceGetMappedMipmappedArray", FN(w_cuGraphicsResourceGetMappedMipmappedArray), &hook_originals[261], 735, 0},
+  {"cuGraphicsSubResourceGetMappedArray", FN(w_cuGraphicsSubResourceGetMappedArray), &hook_originals[262], 740, 0},
+  {"cuGraphicsResourceSetMapFlags", FN(w_cuGraphicsResourceSetMapFlags), &hook_originals[263], 738, 0},
+  {"cuGraphicsResourceSetMapFlags_v2", FN(w_cuGraphicsResourceSetMapFlags_v2), &hook_originals[264], 739, 0},
+  {"cuGraphicsUnregisterResource", FN(w_cuGraphicsUnregisterResource), &hook_originals[265], 743, 0},
+  {"cuGraphLaunch", FN(w_cuGraphLaunch), &hook_originals[266], 614, 0},
+  {"cuGraphLaunch_ptsz", FN(w_cuGraphLaunch_ptsz), &hook_originals[267], 615, 0},
+  {"cuGraphAddKernelNode", FN(w_cuGraphAddKernelNode), &hook_originals[268], 555, 0},
+  {"cuGraphAddKernelNode_v2", FN(w_cuGraphAddKernelNode_v2), &hook_originals[269], 556, 0},
+  {"cuGraphAddMemcpyNode", FN(w_cuGraphAddMemcpyNode), &hook_originals[270], 559, 0},
+  {"cuGraphAddMemsetNode", FN(w_cuGraphAddMemsetNode), &hook_originals[271], 560, 0},
+  {"cuGraphAddBatchMemOpNode", FN(w_cuGraphAddBatchMemOpNode), &hook_originals[272], 545, 0},
+  {"cuGraphAddChildGraphNode", FN(w_cuGraphAddChildGraphNode), &hook_originals[273], 546, 0},
+  {"cuGraphAddNode", FN(w_cuGraphAddNode), &hook_originals[274], 561, 0},
+  {"cuGraphAddNode_v2", FN(w_cuGraphAddNode_v2), &hook_originals[275], 562, 0},
+  {"cuGraphKernelNodeSetParams", FN(w_cuGraphKernelNodeSetParams), &hook_originals[276], 612, 0},
+  {"cuGraphKernelNodeSetParams_v2", FN(w_cuGraphKernelNodeSetParams_v2), &hook_originals[277], 613, 0},
+  {"cuGraphMemcpyNodeSetParams", FN(w_cuGraphMemcpyNodeSetParams), &hook_originals[278], 619, 0},
+  {"cuGraphMemsetNodeSetParams", FN(w_cuGraphMemsetNodeSetParams), &hook_originals[279], 621, 0},
+  {"cuGraphBatchMemOpNodeSetParams", FN(w_cuGraphBatchMemOpNodeSetParams), &hook_originals[280], 564, 0},
+  {"cuGraphNodeSetParams", FN(w_cuGraphNodeSetParams), &hook_originals[281], 630, 0},
+  {"cuGraphExecKernelNodeSetParams", FN(w_cuGraphExecKernelNodeSetParams), &hook_originals[282], 585, 0},
+  {"cuGraphExecKernelNodeSetParams_v2", FN(w_cuGraphExecKernelNodeSetParams_v2), &hook_originals[283], 586, 0},
+  {"cuGraphExecMemcpyNodeSetParams", FN(w_cuGraphExecMemcpyNodeSetParams), &hook_originals[284], 587, 0},
+  {"cuGraphExecMemsetNodeSetParams", FN(w_cuGraphExecMemsetNodeSetParams), &hook_originals[285], 588, 0},
+  {"cuGraphExecBatchMemOpNodeSetParams", FN(w_cuGraphExecBatchMemOpNodeSetParams), &hook_originals[286], 576, 0},
+  {"cuGraphExecChildGraphNodeSetParams", FN(w_cuGraphExecChildGraphNodeSetParams), &hook_originals[287], 577, 0},
+  {"cuGraphExecNodeSetParams", FN(w_cuGraphExecNodeSetParams), &hook_originals[288], 589, 0},
+  {"cuGraphExecUpdate", FN(w_cuGraphExecUpdate), &hook_originals[289], 590, 0},
+  {"cuGraphExecUpdate_v2", FN(w_cuGraphExecUpdate_v2), &hook_originals[290], 591, 0},
+  {"cuGraphInstantiate", FN(w_cuGraphInstantiate), &hook_originals[291], 602, 0},
+  {"cuGraphInstantiate_v2", FN(w_cuGraphInstantiate_v2), &hook_originals[292], 603, 0},
+  {"cuGraphInstantiateWithFlags", FN(w_cuGraphInstantiateWithFlags), &hook_originals[293], 604, 0},
+  {"cuGraphInstantiateWithParams", FN(w_cuGraphInstantiateWithParams), &hook_originals[294], 605, 0},
+  {"cuGraphInstantiateWithParams_ptsz", FN(w_cuGraphInstantiateWithParams_ptsz), &hook_originals[295], 606, 0},
+  {"cuGraphCreate", FN(w_cuGraphCreate), &hook_originals[296], 568, 0},
+  {"cuGraphClone", FN(w_cuGraphClone), &hook_originals[297], 566, 0},
+  {"cuGraphDestroy", FN(w_cuGraphDestroy), &hook_originals[298], 570, 0},
+  {"cuGraphDestroyNode", FN(w_cuGraphDestroyNode), &hook_originals[299], 571, 0},
+  {"cuGraphExecDestroy", FN(w_cuGraphExecDestroy), &hook_originals[300], 578, 0},
+  {"cuGraphUpload", FN(w_cuGraphUpload), &hook_originals[301], 635, 0},
+  {"cuGraphUpload_ptsz", FN(w_cuGraphUpload_ptsz), &hook_originals[302], 636, 0},
+  {"cuGraphAddEmptyNode", FN(w_cuGraphAddEmptyNode), &hook_originals[303], 549, 0},
+  {"cuGraphAddEventRecordNode", FN(w_cuGraphAddEventRecordNode), &hook_originals[304], 550, 0},
+  {"cuGraphAddEventWaitNode", FN(w_cuGraphAddEventWaitNode), &hook_originals[305], 551, 0},
+  {"cuGraphAddExternalSemaphoresSignalNode", FN(w_cuGraphAddExternalSemaphoresSignalNode), &hook_originals[306], 552, 0},
+  {"cuGraphAddExternalSemaphoresWaitNode", FN(w_cuGraphAddExternalSemaphoresWaitNode), &hook_originals[307], 553, 0},
+  {"cuGraphAddHostNode", FN(w_cuGraphAddHostNode), &hook_originals[308], 554, 0},
+  {"cuGraphAddMemAllocNode", FN(w_cuGraphAddMemAllocNode), &hook_originals[309], 557, 0},
+  {"cuGraphAddMemFreeNode", FN(w_cuGraphAddMemFreeNode), &hook_originals[310], 558, 0},
+  {"cuGraphAddDependencies", FN(w_cuGraphAddDependencies), &hook_originals[311], 547, 0},
+  {"cuGraphAddDependencies_v2", FN(w_cuGraphAddDependencies_v2), &hook_originals[312], 548, 0},
+  {"cuGraphRemoveDependencies", FN(w_cuGraphRemoveDependencies), &hook_originals[313], 632, 0},
+  {"cuGraphRemoveDependencies_v2", FN(w_cuGraphRemoveDependencies_v2), &hook_originals[314], 633, 0},
+  {"cuGraphEventRecordNodeSetEvent", FN(w_cuGraphEventRecordNodeSetEvent), &hook_originals[315], 573, 0},
+  {"cuGraphEventWaitNodeSetEvent", FN(w_cuGraphEventWaitNodeSetEvent), &hook_originals[316], 575, 0},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExternalSemaphoresSignalNodeSetParams), &hook_originals[317], 593, 0},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExternalSemaphoresWaitNodeSetParams), &hook_originals[318], 595, 0},
+  {"cuGraphHostNodeSetParams", FN(w_cuGraphHostNodeSetParams), &hook_originals[319], 601, 0},
+  {"cuGraphKernelNodeCopyAttributes", FN(w_cuGraphKernelNodeCopyAttributes), &hook_originals[320], 607, 0},
+  {"cuGraphKernelNodeSetAttribute", FN(w_cuGraphKernelNodeSetAttribute), &hook_originals[321], 611, 0},
+  {"cuGraphNodeSetEnabled", FN(w_cuGraphNodeSetEnabled), &hook_originals[322], 629, 0},
+  {"cuGraphExecEventRecordNodeSetEvent", FN(w_cuGraphExecEventRecordNodeSetEvent), &hook_originals[323], 579, 0},
+  {"cuGraphExecEventWaitNodeSetEvent", FN(w_cuGraphExecEventWaitNodeSetEvent), &hook_originals[324], 580, 0},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExecExternalSemaphoresSignalNodeSetParams), &hook_originals[325], 581, 0},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExecExternalSemaphoresWaitNodeSetParams), &hook_originals[326], 582, 0},
+  {"cuGraphExecHostNodeSetParams", FN(w_cuGraphExecHostNodeSetParams), &hook_originals[327], 584, 0},
+  {"cuGraphConditionalHandleCreate", FN(w_cuGraphConditionalHandleCreate), &hook_originals[328], 567, 0},
+  {"cuGraphRetainUserObject", FN(w_cuGraphRetainUserObject), &hook_originals[329], 634, 0},
+  {"cuGraphReleaseUserObject", FN(w_cuGraphReleaseUserObject), &hook_originals[330], 631, 0},
+  {"cuUserObjectCreate", FN(w_cuUserObjectCreate), &hook_originals[331], 658, 0},
+  {"cuUserObjectRetain", FN(w_cuUserObjectRetain), &hook_originals[332], 660, 0},
+  {"cuUserObjectRelease", FN(w_cuUserObjectRelease), &hook_originals[333], 659, 0},
+  {"cuStreamUpdateCaptureDependencies", FN(w_cuStreamUpdateCaptureDependencies), &hook_originals[334], 653, 0},
+  {"cuStreamUpdateCaptureDependencies_ptsz", FN(w_cuStreamUpdateCaptureDependencies_ptsz), &hook_originals[335], 654, 0},
+  {"cuStreamUpdateCaptureDependencies_v2", FN(w_cuStreamUpdateCaptureDependencies_v2), &hook_originals[336], 655, 0},
+  {"cuStreamUpdateCaptureDependencies_v2_ptsz", FN(w_cuStreamUpdateCaptureDependencies_v2_ptsz), &hook_originals[337], 656, 0},
+  {"cuDeviceGraphMemTrim", FN(w_cuDeviceGraphMemTrim), &hook_originals[338], 543, 0},
+  {"cuDeviceSetGraphMemAttribute", FN(w_cuDeviceSetGraphMemAttribute), &hook_originals[339], 544, 0},
+  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &hook_originals[340], 926, 0},
+  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &hook_originals[341], 909, 0},
+  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &hook_originals[342], 907, 0},
+  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &hook_originals[343], 901, 0},
+  {"cuLinkCreate", FN(w_cuLinkCreate), &hook_originals[344], 922, 0},
+  {"cuLinkCreate_v2", FN(w_cuLinkCreate_v2), &hook_originals[345], 923, 0},
+  {"cuLinkAddData", FN(w_cuLinkAddData), &hook_originals[346], 917, 0},
+  {"cuLinkAddData_v2", FN(w_cuLinkAddData_v2), &hook_originals[347], 918, 0},
+  {"cuLinkAddFile", FN(w_cuLinkAddFile), &hook_originals[348], 919, 0},
+  {"cuLinkAddFile_v2", FN(w_cuLinkAddFile_v2), &hook_originals[349], 920, 0},
+  {"cuLinkComplete", FN(w_cuLinkComplete), &hook_originals[350], 921, 0},
+  {"cuLinkDestroy", FN(w_cuLinkDestroy), &hook_originals[351], 924, 0},
+  {"cuCheckpointProcessLock", FN(w_cuCheckpointProcessLock), &hook_originals[352], 1000, 0},
+  {"cuCheckpointProcessCheckpoint", FN(w_cuCheckpointProcessCheckpoint), &hook_originals[353], 997, 0},
+  {"cuCheckpointProcessRestore", FN(w_cuCheckpointProcessRestore), &hook_originals[354], 1001, 0},
+  {"cuCheckpointProcessUnlock", FN(w_cuCheckpointProcessUnlock), &hook_originals[355], 1002, 0},
+  {"cuProfilerStart", FN(w_cuProfilerStart), &hook_originals[356], 1095, 0},
+  {"cuProfilerStop", FN(w_cuProfilerStop), &hook_originals[357], 1096, 0},
+  {"cuInit", FN(w_cuInit), &hook_originals[358], 802, 0},
+  {"cuCtxCreate", FN(w_cuCtxCreate), &hook_originals[359], 758, 0},
+  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &hook_originals[360], 759, 0},
+  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &hook_originals[361], 760, 0},
+  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &hook_originals[362], 761, 0},
+  {"cuCtxAttach", FN(w_cuCtxAttach), &hook_originals[363], 757, 0},
+  {"cuCtxDetach", FN(w_cuCtxDetach), &hook_originals[364], 764, 0},
+  {"cuCtxDestroy", FN(w_cuCtxDestroy), &hook_originals[365], 762, 0},
+  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &hook_originals[366], 763, 0},
+  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &hook_originals[367], 780, 0},
+  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &hook_originals[368], 781, 0},
+  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &hook_originals[369], 778, 0},
+  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &hook_originals[370], 779, 0},
+  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &hook_originals[371], 784, 0},
+  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &hook_originals[372], 785, 0},
+  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &hook_originals[373], 786, 0},
+  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &hook_originals[374], 783, 0},
+  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &hook_originals[375], 787, 0},
+  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &hook_originals[376], 782, 0},
+  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &hook_originals[377], 765, 0},
+  {"cuGreenCtxCreate", FN(w_cuGreenCtxCreate), &hook_originals[378], 796, 0},
+  {"cuGreenCtxDestroy", FN(w_cuGreenCtxDestroy), &hook_originals[379], 797, 0},
+  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &hook_originals[380], 702, 0},
+  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &hook_originals[381], 701, 0},
+  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &hook_originals[382], 341, 0},
+  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &hook_originals[383], 344, 0},
+  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &hook_originals[384], 793, 0},
+  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &hook_originals[385], 789, 0},
+  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &hook_originals[386], 790, 0},
+  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &hook_originals[387], 791, 0},
+  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &hook_originals[388], 792, 0},
+  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &hook_originals[389], 794, 0},
+  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[390], 795, 0},
+  {"cuGetProcAddress", FN(w_cuGetProcAddress), &hook_originals[391], 809, 0},
+  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &hook_originals[392], 810, 0},
+  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &hook_originals[393], 327, 0},
+  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &hook_originals[394], 325, 0},
+  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &hook_originals[395], 328, 0},
+  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &hook_originals[396], 329, 0},
+  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &hook_originals[397], 330, 0},
+  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &hook_originals[398], 124, 0},
+  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &hook_originals[399], 146, 0},
+  {"cudaMalloc", FN(w11_cudaMalloc), &hook_originals[400], 4, 1},
+  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &hook_originals[401], 9, 1},
+  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &hook_originals[402], 5, 1},
+  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &hook_originals[403], 40, 1},
+  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &hook_originals[404], 76, 1},
+  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &hook_originals[405], 77, 1},
+  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &hook_originals[406], 78, 1},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[407], 79, 1},
+  {"cudaFree", FN(w11_cudaFree), &hook_originals[408], 1, 1},
+  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &hook_originals[409], 74, 1},
+  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &hook_originals[410], 75, 1},
+  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &hook_originals[411], 92, 1},
+  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &hook_originals[412], 83, 1},
+  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &hook_originals[413], 73, 1},
+  {"cudaMallocArray", FN(w11_cudaMallocArray), &hook_originals[414], 7, 1},
+  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &hook_originals[415], 6, 1},
+  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &hook_originals[416], 8, 1},
+  {"cudaFreeArray", FN(w11_cudaFreeArray), &hook_originals[417], 2, 1},
+  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &hook_originals[418], 3, 1},
+  {"cudaMallocHost", FN(w11_cudaMallocHost), &hook_originals[419], 29, 1},
+  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &hook_originals[420], 24, 1},
+  {"cudaFreeHost", FN(w11_cudaFreeHost), &hook_originals[421], 23, 1},
+  {"cudaHostRegister", FN(w11_cudaHostRegister), &hook_originals[422], 27, 1},
+  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &hook_originals[423], 28, 1},
+  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &hook_originals[424], 46, 1},
+  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &hook_originals[425], 47, 1},
+  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &hook_originals[426], 41, 1},
+  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &hook_originals[427], 52, 1},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[428], 53, 1},
+  {"cudaMemcpy", FN(w11_cudaMemcpy), &hook_originals[429], 150, 1},
+  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &hook_originals[430], 151, 1},
+  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &hook_originals[431], 178, 1},
+  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &hook_originals[432], 179, 1},
+  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &hook_originals[433], 152, 1},
+  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &hook_originals[434], 153, 1},
+  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &hook_originals[435], 156, 1},
+  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &hook_originals[436], 157, 1},
+  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &hook_originals[437], 192, 1},
+  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &hook_originals[438], 193, 1},
+  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &hook_originals[439], 194, 1},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[440], 195, 1},
+  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &hook_originals[441], 182, 1},
+  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &hook_originals[442], 183, 1},
+  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &hook_originals[443], 184, 1},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[444], 185, 1},
+  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &hook_originals[445], 176, 1},
+  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &hook_originals[446], 177, 1},
+  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &hook_originals[447], 162, 1},
+  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &hook_originals[448], 163, 1},
+  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &hook_originals[449], 164, 1},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[450], 165, 1},
+  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &hook_originals[451], 158, 1},
+  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &hook_originals[452], 159, 1},
+  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &hook_originals[453], 160, 1},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[454], 161, 1},
+  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &hook_originals[455], 154, 1},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[456], 155, 1},
+  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &hook_originals[457], 196, 1},
+  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &hook_originals[458], 197, 1},
+  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &hook_originals[459], 198, 1},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[460], 199, 1},
+  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &hook_originals[461], 186, 1},
+  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &hook_originals[462], 187, 1},
+  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &hook_originals[463], 188, 1},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[464], 189, 1},
+  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &hook_originals[465], 166, 1},
+  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &hook_originals[466], 167, 1},
+  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &hook_originals[467], 168, 1},
+  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &hook_originals[468], 169, 1},
+  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &hook_originals[469], 190, 1},
+  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &hook_originals[470], 191, 1},
+  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &hook_originals[471], 172, 1},
+  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &hook_originals[472], 173, 1},
+  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &hook_originals[473], 174, 1},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[474], 175, 1},
+  {"cudaMemset", FN(w11_cudaMemset), &hook_originals[475], 276, 1},
+  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &hook_originals[476], 277, 1},
+  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &hook_originals[477], 286, 1},
+  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &hook_originals[478], 287, 1},
+  {"cudaMemset2D", FN(w11_cudaMemset2D), &hook_originals[479], 278, 1},
+  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &hook_originals[480], 279, 1},
+  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &hook_originals[481], 280, 1},
+  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &hook_originals[482], 281, 1},
+  {"cudaMemset3D", FN(w11_cudaMemset3D), &hook_originals[483], 282, 1},
+  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &hook_originals[484], 283, 1},
+  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &hook_originals[485], 284, 1},
+  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &hook_originals[486], 285, 1},
+  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &hook_originals[487], 332, 1},
+  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &hook_originals[488], 1060, 1},
+  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &hook_originals[489], 337, 1},
+  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &hook_originals[490], 338, 1},
+  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &hook_originals[491], 335, 1},
+  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &hook_originals[492], 336, 1},
+  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &hook_originals[493], 339, 1},
+  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &hook_originals[494], 340, 1},
+  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &hook_originals[495], 334, 1},
+  {"cudaEventQuery", FN(w11_cudaEventQuery), &hook_originals[496], 333, 1},
+  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &hook_originals[497], 378, 1},
+  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &hook_originals[498], 379, 1},
+  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &hook_originals[499], 380, 1},
+  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &hook_originals[500], 381, 1},
+  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &hook_originals[501], 374, 1},
+  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &hook_originals[502], 375, 1},
+  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &hook_originals[503], 526, 1},
+  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &hook_originals[504], 527, 1},
+  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &hook_originals[505], 528, 1},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[506], 529, 1},
+  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &hook_originals[507], 530, 1},
+  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &hook_originals[508], 531, 1},
+  {"cudaEventCreate", FN(w11_cudaEventCreate), &hook_originals[509], 420, 1},
+  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &hook_originals[510], 422, 1},
+  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &hook_originals[511], 423, 1},
+  {"cudaEventRecord", FN(w11_cudaEventRecord), &hook_originals[512], 425, 1},
+  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &hook_originals[513], 426, 1},
+  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &hook_originals[514], 427, 1},
+  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &hook_originals[515], 428, 1},
+  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &hook_originals[516], 424, 1},
+  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &hook_originals[517], 680, 1},
+  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &hook_originals[518], 681, 1},
+  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &hook_originals[519], 676, 1},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[520], 677, 1},
+  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &hook_originals[521], 682, 1},
+  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &hook_originals[522], 683, 1},
+  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &hook_originals[523], 678, 1},
+  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &hook_originals[524], 679, 1},
+  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &hook_originals[525], 670, 1},
+  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &hook_originals[526], 978, 1},
+  {"cudaSetDevice", FN(w11_cudaSetDevice), &hook_originals[527], 754, 1},
+  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &hook_originals[528], 755, 1},
+  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &hook_originals[529], 756, 1},
+  {"cudaInitDevice", FN(w11_cudaInitDevice), &hook_originals[530], 753, 1},
+  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &hook_originals[531], 750, 1},
+  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &hook_originals[532], 698, 1},
+  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &hook_originals[533], 697, 1},
+  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &hook_originals[534], 751, 1},
+  {"cudaThreadExit", FN(w11_cudaThreadExit), &hook_originals[535], 1061, 1},
+  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &hook_originals[536], 803, 1},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[537], 804, 1},
+  {"cudaMalloc", FN(w12_cudaMalloc), &hook_originals[538], 4, 2},
+  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &hook_originals[539], 9, 2},
+  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &hook_originals[540], 5, 2},
+  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &hook_originals[541], 40, 2},
+  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &hook_originals[542], 76, 2},
+  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &hook_originals[543], 77, 2},
+  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &hook_originals[544], 78, 2},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[545], 79, 2},
+  {"cudaFree", FN(w12_cudaFree), &hook_originals[546], 1, 2},
+  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &hook_originals[547], 74, 2},
+  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &hook_originals[548], 75, 2},
+  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &hook_originals[549], 92, 2},
+  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &hook_originals[550], 83, 2},
+  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &hook_originals[551], 73, 2},
+  {"cudaMallocArray", FN(w12_cudaMallocArray), &hook_originals[552], 7, 2},
+  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &hook_originals[553], 6, 2},
+  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &hook_originals[554], 8, 2},
+  {"cudaFreeArray", FN(w12_cudaFreeArray), &hook_originals[555], 2, 2},
+  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &hook_originals[556], 3, 2},
+  {"cudaMallocHost", FN(w12_cudaMallocHost), &hook_originals[557], 29, 2},
+  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &hook_originals[558], 24, 2},
+  {"cudaFreeHost", FN(w12_cudaFreeHost), &hook_originals[559], 23, 2},
+  {"cudaHostRegister", FN(w12_cudaHostRegister), &hook_originals[560], 27, 2},
+  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &hook_originals[561], 28, 2},
+  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &hook_originals[562], 46, 2},
+  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &hook_originals[563], 47, 2},
+  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &hook_originals[564], 1057, 2},
+  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[565], 1058, 2},
+  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &hook_originals[566], 41, 2},
+  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &hook_originals[567], 1059, 2},
+  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &hook_originals[568], 52, 2},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[569], 53, 2},
+  {"cudaMemcpy", FN(w12_cudaMemcpy), &hook_originals[570], 150, 2},
+  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &hook_originals[571], 151, 2},
+  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &hook_originals[572], 178, 2},
+  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &hook_originals[573], 179, 2},
+  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &hook_originals[574], 152, 2},
+  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &hook_originals[575], 153, 2},
+  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &hook_originals[576], 156, 2},
+  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &hook_originals[577], 157, 2},
+  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &hook_originals[578], 192, 2},
+  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &hook_originals[579], 193, 2},
+  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &hook_originals[580], 194, 2},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[581], 195, 2},
+  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &hook_originals[582], 182, 2},
+  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &hook_originals[583], 183, 2},
+  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &hook_originals[584], 184, 2},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[585], 185, 2},
+  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &hook_originals[586], 176, 2},
+  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &hook_originals[587], 177, 2},
+  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &hook_originals[588], 162, 2},
+  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &hook_originals[589], 163, 2},
+  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &hook_originals[590], 164, 2},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[591], 165, 2},
+  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &hook_originals[592], 158, 2},
+  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &hook_originals[593], 159, 2},
+  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &hook_originals[594], 160, 2},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[595], 161, 2},
+  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &hook_originals[596], 154, 2},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[597], 155, 2},
+  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &hook_originals[598], 196, 2},
+  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &hook_originals[599], 197, 2},
+  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &hook_originals[600], 198, 2},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[601], 199, 2},
+  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &hook_originals[602], 186, 2},
+  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &hook_originals[603], 187, 2},
+  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &hook_originals[604], 188, 2},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[605], 189, 2},
+  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &hook_originals[606], 166, 2},
+  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &hook_originals[607], 167, 2},
+  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &hook_originals[608], 168, 2},
+  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &hook_originals[609], 169, 2},
+  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &hook_originals[610], 190, 2},
+  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &hook_originals[611], 191, 2},
+  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &hook_originals[612], 172, 2},
+  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &hook_originals[613], 173, 2},
+  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &hook_originals[614], 174, 2},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[615], 175, 2},
+  {"cudaMemset", FN(w12_cudaMemset), &hook_originals[616], 276, 2},
+  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &hook_originals[617], 277, 2},
+  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &hook_originals[618], 286, 2},
+  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &hook_originals[619], 287, 2},
+  {"cudaMemset2D", FN(w12_cudaMemset2D), &hook_originals[620], 278, 2},
+  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &hook_originals[621], 279, 2},
+  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &hook_originals[622], 280, 2},
+  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &hook_originals[623], 281, 2},
+  {"cudaMemset3D", FN(w12_cudaMemset3D), &hook_originals[624], 282, 2},
+  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &hook_originals[625], 283, 2},
+  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &hook_originals[626], 284, 2},
+  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &hook_originals[627], 285, 2},
+  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &hook_originals[628], 332, 2},
+  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &hook_originals[629], 1060, 2},
+  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &hook_originals[630], 337, 2},
+  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &hook_originals[631], 338, 2},
+  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &hook_originals[632], 335, 2},
+  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &hook_originals[633], 336, 2},
+  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &hook_originals[634], 339, 2},
+  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &hook_originals[635], 340, 2},
+  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &hook_originals[636], 334, 2},
+  {"cudaEventQuery", FN(w12_cudaEventQuery), &hook_originals[637], 333, 2},
+  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &hook_originals[638], 378, 2},
+  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &hook_originals[639], 379, 2},
+  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &hook_originals[640], 380, 2},
+  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &hook_originals[641], 381, 2},
+  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &hook_originals[642], 374, 2},
+  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &hook_originals[643], 375, 2},
+  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &hook_originals[644], 526, 2},
+  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &hook_originals[645], 527, 2},
+  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &hook_originals[646], 528, 2},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[647], 529, 2},
+  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &hook_originals[648], 530, 2},
+  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &hook_originals[649], 531, 2},
+  {"cudaEventCreate", FN(w12_cudaEventCreate), &hook_originals[650], 420, 2},
+  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &hook_originals[651], 422, 2},
+  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &hook_originals[652], 423, 2},
+  {"cudaEventRecord", FN(w12_cudaEventRecord), &hook_originals[653], 425, 2},
+  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &hook_originals[654], 426, 2},
+  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &hook_originals[655], 427, 2},
+  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &hook_originals[656], 428, 2},
+  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &hook_originals[657], 424, 2},
+  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &hook_originals[658], 680, 2},
+  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &hook_originals[659], 681, 2},
+  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &hook_originals[660], 676, 2},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[661], 677, 2},
+  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &hook_originals[662], 682, 2},
+  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &hook_originals[663], 683, 2},
+  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &hook_originals[664], 664, 2},
+  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &hook_originals[665], 665, 2},
+  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &hook_originals[666], 678, 2},
+  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &hook_originals[667], 679, 2},
+  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &hook_originals[668], 882, 2},
+  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &hook_originals[669], 670, 2},
+  {"__cudaGetKernel", FN(w12___cudaGetKernel), &hook_originals[670], 661, 2},
+  {"cudaGetKernel", FN(w12_cudaGetKernel), &hook_originals[671], 979, 2},
+  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &hook_originals[672], 978, 2},
+  {"cudaSetDevice", FN(w12_cudaSetDevice), &hook_originals[673], 754, 2},
+  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &hook_originals[674], 755, 2},
+  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &hook_originals[675], 756, 2},
+  {"cudaInitDevice", FN(w12_cudaInitDevice), &hook_originals[676], 753, 2},
+  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &hook_originals[677], 750, 2},
+  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &hook_originals[678], 698, 2},
+  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &hook_originals[679], 697, 2},
+  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &hook_originals[680], 751, 2},
+  {"cudaThreadExit", FN(w12_cudaThreadExit), &hook_originals[681], 1061, 2},
+  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &hook_originals[682], 803, 2},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[683], 804, 2},
+  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &hook_originals[684], 805, 2},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[685], 806, 2},
+  {"cudaMalloc", FN(w13_cudaMalloc), &hook_originals[686], 4, 3},
+  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &hook_originals[687], 9, 3},
+  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &hook_originals[688], 5, 3},
+  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &hook_originals[689], 40, 3},
+  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &hook_originals[690], 76, 3},
+  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &hook_originals[691], 77, 3},
+  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &hook_originals[692], 78, 3},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[693], 79, 3},
+  {"cudaFree", FN(w13_cudaFree), &hook_originals[694], 1, 3},
+  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &hook_originals[695], 74, 3},
+  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &hook_originals[696], 75, 3},
+  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &hook_originals[697], 92, 3},
+  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &hook_originals[698], 83, 3},
+  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &hook_originals[699], 73, 3},
+  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &hook_originals[700], 93, 3},
+  {"cudaMallocArray", FN(w13_cudaMallocArray), &hook_originals[701], 7, 3},
+  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &hook_originals[702], 6, 3},
+  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &hook_originals[703], 8, 3},
+  {"cudaFreeArray", FN(w13_cudaFreeArray), &hook_originals[704], 2, 3},
+  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &hook_originals[705], 3, 3},
+  {"cudaMallocHost", FN(w13_cudaMallocHost), &hook_originals[706], 29, 3},
+  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &hook_originals[707], 24, 3},
+  {"cudaFreeHost", FN(w13_cudaFreeHost), &hook_originals[708], 23, 3},
+  {"cudaHostRegister", FN(w13_cudaHostRegister), &hook_originals[709], 27, 3},
+  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &hook_originals[710], 28, 3},
+  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &hook_originals[711], 46, 3},
+  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &hook_originals[712], 47, 3},
+  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &hook_originals[713], 41, 3},
+  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &hook_originals[714], 52, 3},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[715], 53, 3},
+  {"cudaMemcpy", FN(w13_cudaMemcpy), &hook_originals[716], 150, 3},
+  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &hook_originals[717], 151, 3},
+  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &hook_originals[718], 178, 3},
+  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &hook_originals[719], 179, 3},
+  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &hook_originals[720], 152, 3},
+  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &hook_originals[721], 153, 3},
+  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &hook_originals[722], 156, 3},
+  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &hook_originals[723], 157, 3},
+  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &hook_originals[724], 192, 3},
+  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &hook_originals[725], 193, 3},
+  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &hook_originals[726], 194, 3},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[727], 195, 3},
+  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &hook_originals[728], 182, 3},
+  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &hook_originals[729], 183, 3},
+  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &hook_originals[730], 184, 3},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[731], 185, 3},
+  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &hook_originals[732], 176, 3},
+  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &hook_originals[733], 177, 3},
+  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &hook_originals[734], 162, 3},
+  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &hook_originals[735], 163, 3},
+  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &hook_originals[736], 164, 3},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[737], 165, 3},
+  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &hook_originals[738], 158, 3},
+  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &hook_originals[739], 159, 3},
+  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &hook_originals[740], 160, 3},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[741], 161, 3},
+  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &hook_originals[742], 154, 3},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[743], 155, 3},
+  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &hook_originals[744], 196, 3},
+  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &hook_originals[745], 197, 3},
+  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &hook_originals[746], 198, 3},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[747], 199, 3},
+  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &hook_originals[748], 186, 3},
+  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &hook_originals[749], 187, 3},
+  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &hook_originals[750], 188, 3},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[751], 189, 3},
+  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &hook_originals[752], 166, 3},
+  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &hook_originals[753], 167, 3},
+  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &hook_originals[754], 168, 3},
+  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &hook_originals[755], 169, 3},
+  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &hook_originals[756], 190, 3},
+  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &hook_originals[757], 191, 3},
+  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &hook_originals[758], 172, 3},
+  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &hook_originals[759], 173, 3},
+  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &hook_originals[760], 174, 3},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[761], 175, 3},
+  {"cudaMemset", FN(w13_cudaMemset), &hook_originals[762], 276, 3},
+  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &hook_originals[763], 277, 3},
+  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &hook_originals[764], 286, 3},
+  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &hook_originals[765], 287, 3},
+  {"cudaMemset2D", FN(w13_cudaMemset2D), &hook_originals[766], 278, 3},
+  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &hook_originals[767], 279, 3},
+  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &hook_originals[768], 280, 3},
+  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &hook_originals[769], 281, 3},
+  {"cudaMemset3D", FN(w13_cudaMemset3D), &hook_originals[770], 282, 3},
+  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &hook_originals[771], 283, 3},
+  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &hook_originals[772], 284, 3},
+  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &hook_originals[773], 285, 3},
+  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &hook_originals[774], 332, 3},
+  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &hook_originals[775], 337, 3},
+  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &hook_originals[776], 338, 3},
+  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &hook_originals[777], 335, 3},
+  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &hook_originals[778], 336, 3},
+  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &hook_originals[779], 339, 3},
+  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &hook_originals[780], 340, 3},
+  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &hook_originals[781], 334, 3},
+  {"cudaEventQuery", FN(w13_cudaEventQuery), &hook_originals[782], 333, 3},
+  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &hook_originals[783], 378, 3},
+  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &hook_originals[784], 379, 3},
+  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &hook_originals[785], 380, 3},
+  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &hook_originals[786], 381, 3},
+  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &hook_originals[787], 374, 3},
+  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &hook_originals[788], 375, 3},
+  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &hook_originals[789], 526, 3},
+  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &hook_originals[790], 527, 3},
+  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &hook_originals[791], 528, 3},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[792], 529, 3},
+  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &hook_originals[793], 530, 3},
+  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &hook_originals[794], 531, 3},
+  {"cudaEventCreate", FN(w13_cudaEventCreate), &hook_originals[795], 420, 3},
+  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &hook_originals[796], 422, 3},
+  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &hook_originals[797], 423, 3},
+  {"cudaEventRecord", FN(w13_cudaEventRecord), &hook_originals[798], 425, 3},
+  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &hook_originals[799], 426, 3},
+  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &hook_originals[800], 427, 3},
+  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &hook_originals[801], 428, 3},
+  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &hook_originals[802], 424, 3},
+  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &hook_originals[803], 680, 3},
+  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &hook_originals[804], 681, 3},
+  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &hook_originals[805], 676, 3},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[806], 677, 3},
+  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &hook_originals[807], 682, 3},
+  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &hook_originals[808], 683, 3},
+  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &hook_originals[809], 664, 3},
+  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &hook_originals[810], 665, 3},
+  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &hook_originals[811], 678, 3},
+  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &hook_originals[812], 679, 3},
+  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &hook_originals[813], 882, 3},
+  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &hook_originals[814], 670, 3},
+  {"__cudaGetKernel", FN(w13___cudaGetKernel), &hook_originals[815], 661, 3},
+  {"cudaGetKernel", FN(w13_cudaGetKernel), &hook_originals[816], 979, 3},
+  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &hook_originals[817], 978, 3},
+  {"cudaSetDevice", FN(w13_cudaSetDevice), &hook_originals[818], 754, 3},
+  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &hook_originals[819], 755, 3},
+  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &hook_originals[820], 756, 3},
+  {"cudaInitDevice", FN(w13_cudaInitDevice), &hook_originals[821], 753, 3},
+  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &hook_originals[822], 750, 3},
+  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &hook_originals[823], 698, 3},
+  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &hook_originals[824], 697, 3},
+  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &hook_originals[825], 751, 3},
+  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &hook_originals[826], 803, 3},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[827], 804, 3},
+  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &hook_originals[828], 805, 3},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[829], 806, 3},
 };
 const uint32_t hook_row_count = WEIR_ROWS;
 
 const hook_name hook_names[] = {
-  {"cudaFree", 1, {0, 354, 492, 640}},
-  {"cudaFreeArray", 2, {0, 363, 501, 650}},
-  {"cudaFreeMipmappedArray", 3, {0, 364, 502, 651}},
-  {"cudaMalloc", 4, {0, 346, 484, 632}},
-  {"cudaMalloc3D", 5, {0, 348, 486, 634}},
-  {"cudaMalloc3DArray", 6, {0, 361, 499, 648}},
-  {"cudaMallocArray", 7, {0, 360, 498, 647}},
-  {"cudaMallocMipmappedArray", 8, {0, 362, 500, 649}},
-  {"cudaMallocPitch", 9, {0, 347, 485, 633}},
-  {"cuArray3DCreate", 10, {20, 0, 0, 0}},
-  {"cuArray3DCreate_v2", 11, {21, 0, 0, 0}},
-  {"cuArrayCreate", 12, {18, 0, 0, 0}},
-  {"cuArrayCreate_v2", 13, {19, 0, 0, 0}},
-  {"cuArrayDestroy", 14, {23, 0, 0, 0}},
+  {"cudaFree", 1, {0, 409, 547, 695}},
+  {"cudaFreeArray", 2, {0, 418, 556, 705}},
+  {"cudaFreeMipmappedArray", 3, {0, 419, 557, 706}},
+  {"cudaMalloc", 4, {0, 401, 539, 687}},
+  {"cudaMalloc3D", 5, {0, 403, 541, 689}},
+  {"cudaMalloc3DArray", 6, {0, 416, 554, 703}},
+  {"cudaMallocArray", 7, {0, 415, 553, 702}},
+  {"cudaMallocMipmappedArray", 8, {0, 417, 555, 704}},
+  {"cudaMallocPitch", 9, {0, 402, 540, 688}},
+  {"cuArray3DCreate", 10, {31, 0, 0, 0}},
+  {"cuArray3DCreate_v2", 11, {32, 0, 0, 0}},
+  {"cuArrayCreate", 12, {29, 0, 0, 0}},
+  {"cuArrayCreate_v2", 13, {30, 0, 0, 0}},
+  {"cuArrayDestroy", 14, {34, 0, 0, 0}},
   {"cuMemAlloc", 15, {1, 0, 0, 0}},
   {"cuMemAlloc_v2", 16, {2, 0, 0, 0}},
   {"cuMemAllocPitch", 17, {3, 0, 0, 0}},
   {"cuMemAllocPitch_v2", 18, {4, 0, 0, 0}},
   {"cuMemFree", 19, {10, 0, 0, 0}},
   {"cuMemFree_v2", 20, {11, 0, 0, 0}},
-  {"cuMipmappedArrayCreate", 21, {22, 0, 0, 0}},
-  {"cuMipmappedArrayDestroy", 22, {24, 0, 0, 0}},
-  {"cudaFreeHost", 23, {0, 367, 505, 654}},
-  {"cudaHostAlloc", 24, {0, 366, 504, 653}},
+  {"cuMipmappedArrayCreate", 21, {33, 0, 0, 0}},
+  {"cuMipmappedArrayDestroy", 22, {35, 0, 0, 0}},
+  {"cudaFreeHost", 23, {0, 422, 560, 709}},
+  {"cudaHostAlloc", 24, {0, 421, 559, 708}},
   {"cudaHostGetDevicePointer", 25, {0, 0, 0, 0}},
   {"cudaHostGetFlags", 26, {0, 0, 0, 0}},
-  {"cudaHostRegister", 27, {0, 368, 506, 655}},
-  {"cudaHostUnregister", 28, {0, 369, 507, 656}},
-  {"cudaMallocHost", 29, {0, 365, 503, 652}},
-  {"cuMemAllocHost", 30, {35, 0, 0, 0}},
-  {"cuMemAllocHost_v2", 31, {36, 0, 0, 0}},
-  {"cuMemFreeHost", 32, {38, 0, 0, 0}},
-  {"cuMemHostAlloc", 33, {37, 0, 0, 0}},
+  {"cudaHostRegister", 27, {0, 423, 561, 710}},
+  {"cudaHostUnregister", 28, {0, 424, 562, 711}},
+  {"cudaMallocHost", 29, {0, 420, 558, 707}},
+  {"cuMemAllocHost", 30, {46, 0, 0, 0}},
+  {"cuMemAllocHost_v2", 31, {47, 0, 0, 0}},
+  {"cuMemFreeHost", 32, {49, 0, 0, 0}},
+  {"cuMemHostAlloc", 33, {48, 0, 0, 0}},
   {"cuMemHostGetDevicePointer", 34, {0, 0, 0, 0}},
   {"cuMemHostGetDevicePointer_v2", 35, {0, 0, 0, 0}},
   {"cuMemHostGetFlags", 36, {0, 0, 0, 0}},
-  {"cuMemHostRegister", 37, {39, 0, 0, 0}},
-  {"cuMemHostRegister_v2", 38, {40, 0, 0, 0}},
-  {"cuMemHostUnregister", 39, {41, 0, 0, 0}},
-  {"cudaMallocManaged", 40, {0, 349, 487, 635}},
-  {"cudaMemAdvise", 41, {0, 372, 512, 659}},
+  {"cuMemHostRegister", 37, {50, 0, 0, 0}},
+  {"cuMemHostRegister_v2", 38, {51, 0, 0, 0}},
+  {"cuMemHostUnregister", 39, {52, 0, 0, 0}},
+  {"cudaMallocManaged", 40, {0, 404, 542, 690}},
+  {"cudaMemAdvise", 41, {0, 427, 567, 714}},
   {"cudaMemDiscardAndPrefetchBatchAsync", 42, {0, 0, 0, 0}},
   {"cudaMemDiscardAndPrefetchBatchAsync_ptsz", 43, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync", 44, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync_ptsz", 45, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync", 46, {0, 370, 508, 657}},
-  {"cudaMemPrefetchAsync_ptsz", 47, {0, 371, 509, 658}},
+  {"cudaMemPrefetchAsync", 46, {0, 425, 563, 712}},
+  {"cudaMemPrefetchAsync_ptsz", 47, {0, 426, 564, 713}},
   {"cudaMemPrefetchBatchAsync", 48, {0, 0, 0, 0}},
   {"cudaMemPrefetchBatchAsync_ptsz", 49, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttribute", 50, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttributes", 51, {0, 0, 0, 0}},
-  {"cudaStreamAttachMemAsync", 52, {0, 373, 514, 660}},
-  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 374, 515, 661}},
-  {"cuMemAdvise", 54, {46, 0, 0, 0}},
-  {"cuMemAdvise_v2", 55, {47, 0, 0, 0}},
+  {"cudaStreamAttachMemAsync", 52, {0, 428, 569, 715}},
+  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 429, 570, 716}},
+  {"cuMemAdvise", 54, {57, 0, 0, 0}},
+  {"cuMemAdvise_v2", 55, {58, 0, 0, 0}},
   {"cuMemAllocManaged", 56, {5, 0, 0, 0}},
-  {"cuMemDiscardAndPrefetchBatchAsync", 57, {0, 0, 0, 0}},
-  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", 58, {0, 0, 0, 0}},
-  {"cuMemDiscardBatchAsync", 59, {0, 0, 0, 0}},
-  {"cuMemDiscardBatchAsync_ptsz", 60, {0, 0, 0, 0}},
-  {"cuMemPrefetchAsync", 61, {42, 0, 0, 0}},
-  {"cuMemPrefetchAsync_ptsz", 62, {43, 0, 0, 0}},
-  {"cuMemPrefetchAsync_v2", 63, {44, 0, 0, 0}},
-  {"cuMemPrefetchAsync_v2_ptsz", 64, {45, 0, 0, 0}},
-  {"cuMemPrefetchBatchAsync", 65, {0, 0, 0, 0}},
-  {"cuMemPrefetchBatchAsync_ptsz", 66, {0, 0, 0, 0}},
+  {"cuMemDiscardAndPrefetchBatchAsync", 57, {65, 0, 0, 0}},
+  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", 58, {66, 0, 0, 0}},
+  {"cuMemDiscardBatchAsync", 59, {63, 0, 0, 0}},
+  {"cuMemDiscardBatchAsync_ptsz", 60, {64, 0, 0, 0}},
+  {"cuMemPrefetchAsync", 61, {53, 0, 0, 0}},
+  {"cuMemPrefetchAsync_ptsz", 62, {54, 0, 0, 0}},
+  {"cuMemPrefetchAsync_v2", 63, {55, 0, 0, 0}},
+  {"cuMemPrefetchAsync_v2_ptsz", 64, {56, 0, 0, 0}},
+  {"cuMemPrefetchBatchAsync", 65, {61, 0, 0, 0}},
+  {"cuMemPrefetchBatchAsync_ptsz", 66, {62, 0, 0, 0}},
   {"cuMemRangeGetAttribute", 67, {0, 0, 0, 0}},
   {"cuMemRangeGetAttributes", 68, {0, 0, 0, 0}},
-  {"cuStreamAttachMemAsync", 69, {48, 0, 0, 0}},
-  {"cuStreamAttachMemAsync_ptsz", 70, {49, 0, 0, 0}},
+  {"cuStreamAttachMemAsync", 69, {59, 0, 0, 0}},
+  {"cuStreamAttachMemAsync_ptsz", 70, {60, 0, 0, 0}},
   {"cudaDeviceGetDefaultMemPool", 71, {0, 0, 0, 0}},
   {"cudaDeviceGetMemPool", 72, {0, 0, 0, 0}},
-  {"cudaDeviceSetMemPool", 73, {0, 359, 497, 645}},
-  {"cudaFreeAsync", 74, {0, 355, 493, 641}},
-  {"cudaFreeAsync_ptsz", 75, {0, 356, 494, 642}},
-  {"cudaMallocAsync", 76, {0, 350, 488, 636}},
-  {"cudaMallocAsync_ptsz", 77, {0, 351, 489, 637}},
-  {"cudaMallocFromPoolAsync", 78, {0, 352, 490, 638}},
-  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 353, 491, 639}},
+  {"cudaDeviceSetMemPool", 73, {0, 414, 552, 700}},
+  {"cudaFreeAsync", 74, {0, 410, 548, 696}},
+  {"cudaFreeAsync_ptsz", 75, {0, 411, 549, 697}},
+  {"cudaMallocAsync", 76, {0, 405, 543, 691}},
+  {"cudaMallocAsync_ptsz", 77, {0, 406, 544, 692}},
+  {"cudaMallocFromPoolAsync", 78, {0, 407, 545, 693}},
+  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 408, 546, 694}},
   {"cudaMemGetDefaultMemPool", 80, {0, 0, 0, 0}},
   {"cudaMemGetMemPool", 81, {0, 0, 0, 0}},
   {"cudaMemPoolCreate", 82, {0, 0, 0, 0}},
-  {"cudaMemPoolDestroy", 83, {0, 358, 496, 644}},
+  {"cudaMemPoolDestroy", 83, {0, 413, 551, 699}},
   {"cudaMemPoolExportPointer", 84, {0, 0, 0, 0}},
   {"cudaMemPoolExportToShareableHandle", 85, {0, 0, 0, 0}},
   {"cudaMemPoolGetAccess", 86, {0, 0, 0, 0}},
@@ -11191,8 +12293,8 @@ const hook_name hook_names[] = {
   {"cudaMemPoolImportPointer", 89, {0, 0, 0, 0}},
   {"cudaMemPoolSetAccess", 90, {0, 0, 0, 0}},
   {"cudaMemPoolSetAttribute", 91, {0, 0, 0, 0}},
-  {"cudaMemPoolTrimTo", 92, {0, 357, 495, 643}},
-  {"cudaMemSetMemPool", 93, {0, 0, 0, 646}},
+  {"cudaMemPoolTrimTo", 92, {0, 412, 550, 698}},
+  {"cudaMemSetMemPool", 93, {0, 0, 0, 701}},
   {"cuDeviceGetDefaultMemPool", 94, {0, 0, 0, 0}},
   {"cuDeviceGetMemPool", 95, {0, 0, 0, 0}},
   {"cuDeviceSetMemPool", 96, {16, 0, 0, 0}},
@@ -11204,219 +12306,219 @@ const hook_name hook_names[] = {
   {"cuMemFreeAsync_ptsz", 102, {13, 0, 0, 0}},
   {"cuMemGetDefaultMemPool", 103, {0, 0, 0, 0}},
   {"cuMemGetMemPool", 104, {0, 0, 0, 0}},
-  {"cuMemPoolCreate", 105, {0, 0, 0, 0}},
+  {"cuMemPoolCreate", 105, {18, 0, 0, 0}},
   {"cuMemPoolDestroy", 106, {15, 0, 0, 0}},
-  {"cuMemPoolExportPointer", 107, {0, 0, 0, 0}},
-  {"cuMemPoolExportToShareableHandle", 108, {0, 0, 0, 0}},
+  {"cuMemPoolExportPointer", 107, {23, 0, 0, 0}},
+  {"cuMemPoolExportToShareableHandle", 108, {21, 0, 0, 0}},
   {"cuMemPoolGetAccess", 109, {0, 0, 0, 0}},
   {"cuMemPoolGetAttribute", 110, {0, 0, 0, 0}},
-  {"cuMemPoolImportFromShareableHandle", 111, {0, 0, 0, 0}},
+  {"cuMemPoolImportFromShareableHandle", 111, {22, 0, 0, 0}},
   {"cuMemPoolImportPointer", 112, {0, 0, 0, 0}},
-  {"cuMemPoolSetAccess", 113, {0, 0, 0, 0}},
-  {"cuMemPoolSetAttribute", 114, {0, 0, 0, 0}},
+  {"cuMemPoolSetAccess", 113, {20, 0, 0, 0}},
+  {"cuMemPoolSetAttribute", 114, {19, 0, 0, 0}},
   {"cuMemPoolTrimTo", 115, {14, 0, 0, 0}},
   {"cuMemSetMemPool", 116, {17, 0, 0, 0}},
-  {"cuMemAddressFree", 117, {32, 0, 0, 0}},
-  {"cuMemAddressReserve", 118, {31, 0, 0, 0}},
-  {"cuMemCreate", 119, {25, 0, 0, 0}},
-  {"cuMemExportToShareableHandle", 120, {34, 0, 0, 0}},
+  {"cuMemAddressFree", 117, {43, 0, 0, 0}},
+  {"cuMemAddressReserve", 118, {42, 0, 0, 0}},
+  {"cuMemCreate", 119, {36, 0, 0, 0}},
+  {"cuMemExportToShareableHandle", 120, {45, 0, 0, 0}},
   {"cuMemGetAccess", 121, {0, 0, 0, 0}},
   {"cuMemGetAllocationGranularity", 122, {0, 0, 0, 0}},
   {"cuMemGetAllocationPropertiesFromHandle", 123, {0, 0, 0, 0}},
-  {"cuMemGetHandleForAddressRange", 124, {344, 0, 0, 0}},
-  {"cuMemImportFromShareableHandle", 125, {26, 0, 0, 0}},
-  {"cuMemMap", 126, {29, 0, 0, 0}},
-  {"cuMemMapArrayAsync", 127, {218, 0, 0, 0}},
-  {"cuMemMapArrayAsync_ptsz", 128, {219, 0, 0, 0}},
-  {"cuMemRelease", 129, {28, 0, 0, 0}},
-  {"cuMemRetainAllocationHandle", 130, {27, 0, 0, 0}},
-  {"cuMemSetAccess", 131, {33, 0, 0, 0}},
-  {"cuMemUnmap", 132, {30, 0, 0, 0}},
-  {"cuMulticastAddDevice", 133, {0, 0, 0, 0}},
-  {"cuMulticastBindAddr", 134, {0, 0, 0, 0}},
-  {"cuMulticastBindMem", 135, {0, 0, 0, 0}},
-  {"cuMulticastCreate", 136, {0, 0, 0, 0}},
+  {"cuMemGetHandleForAddressRange", 124, {399, 0, 0, 0}},
+  {"cuMemImportFromShareableHandle", 125, {37, 0, 0, 0}},
+  {"cuMemMap", 126, {40, 0, 0, 0}},
+  {"cuMemMapArrayAsync", 127, {244, 0, 0, 0}},
+  {"cuMemMapArrayAsync_ptsz", 128, {245, 0, 0, 0}},
+  {"cuMemRelease", 129, {39, 0, 0, 0}},
+  {"cuMemRetainAllocationHandle", 130, {38, 0, 0, 0}},
+  {"cuMemSetAccess", 131, {44, 0, 0, 0}},
+  {"cuMemUnmap", 132, {41, 0, 0, 0}},
+  {"cuMulticastAddDevice", 133, {25, 0, 0, 0}},
+  {"cuMulticastBindAddr", 134, {27, 0, 0, 0}},
+  {"cuMulticastBindMem", 135, {26, 0, 0, 0}},
+  {"cuMulticastCreate", 136, {24, 0, 0, 0}},
   {"cuMulticastGetGranularity", 137, {0, 0, 0, 0}},
-  {"cuMulticastUnbind", 138, {0, 0, 0, 0}},
+  {"cuMulticastUnbind", 138, {28, 0, 0, 0}},
   {"cudaIpcCloseMemHandle", 139, {0, 0, 0, 0}},
   {"cudaIpcGetEventHandle", 140, {0, 0, 0, 0}},
   {"cudaIpcGetMemHandle", 141, {0, 0, 0, 0}},
   {"cudaIpcOpenEventHandle", 142, {0, 0, 0, 0}},
   {"cudaIpcOpenMemHandle", 143, {0, 0, 0, 0}},
   {"cuIpcCloseMemHandle", 144, {0, 0, 0, 0}},
-  {"cuIpcGetEventHandle", 145, {0, 0, 0, 0}},
-  {"cuIpcGetMemHandle", 146, {345, 0, 0, 0}},
-  {"cuIpcOpenEventHandle", 147, {0, 0, 0, 0}},
+  {"cuIpcGetEventHandle", 145, {219, 0, 0, 0}},
+  {"cuIpcGetMemHandle", 146, {400, 0, 0, 0}},
+  {"cuIpcOpenEventHandle", 147, {220, 0, 0, 0}},
   {"cuIpcOpenMemHandle", 148, {0, 0, 0, 0}},
   {"cuIpcOpenMemHandle_v2", 149, {0, 0, 0, 0}},
-  {"cudaMemcpy", 150, {0, 375, 516, 662}},
-  {"cudaMemcpy_ptds", 151, {0, 376, 517, 663}},
-  {"cudaMemcpy2D", 152, {0, 379, 520, 666}},
-  {"cudaMemcpy2D_ptds", 153, {0, 380, 521, 667}},
-  {"cudaMemcpy2DArrayToArray", 154, {0, 401, 542, 688}},
-  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 402, 543, 689}},
-  {"cudaMemcpy2DAsync", 156, {0, 381, 522, 668}},
-  {"cudaMemcpy2DAsync_ptsz", 157, {0, 382, 523, 669}},
-  {"cudaMemcpy2DFromArray", 158, {0, 397, 538, 684}},
-  {"cudaMemcpy2DFromArray_ptds", 159, {0, 398, 539, 685}},
-  {"cudaMemcpy2DFromArrayAsync", 160, {0, 399, 540, 686}},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 400, 541, 687}},
-  {"cudaMemcpy2DToArray", 162, {0, 393, 534, 680}},
-  {"cudaMemcpy2DToArray_ptds", 163, {0, 394, 535, 681}},
-  {"cudaMemcpy2DToArrayAsync", 164, {0, 395, 536, 682}},
-  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 396, 537, 683}},
-  {"cudaMemcpy3D", 166, {0, 411, 552, 698}},
-  {"cudaMemcpy3D_ptds", 167, {0, 412, 553, 699}},
-  {"cudaMemcpy3DAsync", 168, {0, 413, 554, 700}},
-  {"cudaMemcpy3DAsync_ptsz", 169, {0, 414, 555, 701}},
+  {"cudaMemcpy", 150, {0, 430, 571, 717}},
+  {"cudaMemcpy_ptds", 151, {0, 431, 572, 718}},
+  {"cudaMemcpy2D", 152, {0, 434, 575, 721}},
+  {"cudaMemcpy2D_ptds", 153, {0, 435, 576, 722}},
+  {"cudaMemcpy2DArrayToArray", 154, {0, 456, 597, 743}},
+  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 457, 598, 744}},
+  {"cudaMemcpy2DAsync", 156, {0, 436, 577, 723}},
+  {"cudaMemcpy2DAsync_ptsz", 157, {0, 437, 578, 724}},
+  {"cudaMemcpy2DFromArray", 158, {0, 452, 593, 739}},
+  {"cudaMemcpy2DFromArray_ptds", 159, {0, 453, 594, 740}},
+  {"cudaMemcpy2DFromArrayAsync", 160, {0, 454, 595, 741}},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 455, 596, 742}},
+  {"cudaMemcpy2DToArray", 162, {0, 448, 589, 735}},
+  {"cudaMemcpy2DToArray_ptds", 163, {0, 449, 590, 736}},
+  {"cudaMemcpy2DToArrayAsync", 164, {0, 450, 591, 737}},
+  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 451, 592, 738}},
+  {"cudaMemcpy3D", 166, {0, 466, 607, 753}},
+  {"cudaMemcpy3D_ptds", 167, {0, 467, 608, 754}},
+  {"cudaMemcpy3DAsync", 168, {0, 468, 609, 755}},
+  {"cudaMemcpy3DAsync_ptsz", 169, {0, 469, 610, 756}},
   {"cudaMemcpy3DBatchAsync", 170, {0, 0, 0, 0}},
   {"cudaMemcpy3DBatchAsync_ptsz", 171, {0, 0, 0, 0}},
-  {"cudaMemcpy3DPeer", 172, {0, 417, 558, 704}},
-  {"cudaMemcpy3DPeer_ptds", 173, {0, 418, 559, 705}},
-  {"cudaMemcpy3DPeerAsync", 174, {0, 419, 560, 706}},
-  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 420, 561, 707}},
-  {"cudaMemcpyArrayToArray", 176, {0, 391, 532, 678}},
-  {"cudaMemcpyArrayToArray_ptds", 177, {0, 392, 533, 679}},
-  {"cudaMemcpyAsync", 178, {0, 377, 518, 664}},
-  {"cudaMemcpyAsync_ptsz", 179, {0, 378, 519, 665}},
+  {"cudaMemcpy3DPeer", 172, {0, 472, 613, 759}},
+  {"cudaMemcpy3DPeer_ptds", 173, {0, 473, 614, 760}},
+  {"cudaMemcpy3DPeerAsync", 174, {0, 474, 615, 761}},
+  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 475, 616, 762}},
+  {"cudaMemcpyArrayToArray", 176, {0, 446, 587, 733}},
+  {"cudaMemcpyArrayToArray_ptds", 177, {0, 447, 588, 734}},
+  {"cudaMemcpyAsync", 178, {0, 432, 573, 719}},
+  {"cudaMemcpyAsync_ptsz", 179, {0, 433, 574, 720}},
   {"cudaMemcpyBatchAsync", 180, {0, 0, 0, 0}},
   {"cudaMemcpyBatchAsync_ptsz", 181, {0, 0, 0, 0}},
-  {"cudaMemcpyFromArray", 182, {0, 387, 528, 674}},
-  {"cudaMemcpyFromArray_ptds", 183, {0, 388, 529, 675}},
-  {"cudaMemcpyFromArrayAsync", 184, {0, 389, 530, 676}},
-  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 390, 531, 677}},
-  {"cudaMemcpyFromSymbol", 186, {0, 407, 548, 694}},
-  {"cudaMemcpyFromSymbol_ptds", 187, {0, 408, 549, 695}},
-  {"cudaMemcpyFromSymbolAsync", 188, {0, 409, 550, 696}},
-  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 410, 551, 697}},
-  {"cudaMemcpyPeer", 190, {0, 415, 556, 702}},
-  {"cudaMemcpyPeerAsync", 191, {0, 416, 557, 703}},
-  {"cudaMemcpyToArray", 192, {0, 383, 524, 670}},
-  {"cudaMemcpyToArray_ptds", 193, {0, 384, 525, 671}},
-  {"cudaMemcpyToArrayAsync", 194, {0, 385, 526, 672}},
-  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 386, 527, 673}},
-  {"cudaMemcpyToSymbol", 196, {0, 403, 544, 690}},
-  {"cudaMemcpyToSymbol_ptds", 197, {0, 404, 545, 691}},
-  {"cudaMemcpyToSymbolAsync", 198, {0, 405, 546, 692}},
-  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 406, 547, 693}},
-  {"cuMemBatchDecompressAsync", 200, {216, 0, 0, 0}},
-  {"cuMemBatchDecompressAsync_ptsz", 201, {217, 0, 0, 0}},
-  {"cuMemcpy", 202, {50, 0, 0, 0}},
-  {"cuMemcpy_ptds", 203, {51, 0, 0, 0}},
-  {"cuMemcpy2D", 204, {93, 0, 0, 0}},
-  {"cuMemcpy2D_v2", 205, {94, 0, 0, 0}},
-  {"cuMemcpy2D_v2_ptds", 206, {95, 0, 0, 0}},
-  {"cuMemcpy2DAsync", 207, {99, 0, 0, 0}},
-  {"cuMemcpy2DAsync_v2", 208, {100, 0, 0, 0}},
-  {"cuMemcpy2DAsync_v2_ptsz", 209, {101, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned", 210, {96, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned_v2", 211, {97, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned_v2_ptds", 212, {98, 0, 0, 0}},
-  {"cuMemcpy3D", 213, {102, 0, 0, 0}},
-  {"cuMemcpy3D_v2", 214, {103, 0, 0, 0}},
-  {"cuMemcpy3D_v2_ptds", 215, {104, 0, 0, 0}},
-  {"cuMemcpy3DAsync", 216, {105, 0, 0, 0}},
-  {"cuMemcpy3DAsync_v2", 217, {106, 0, 0, 0}},
-  {"cuMemcpy3DAsync_v2_ptsz", 218, {107, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync", 219, {212, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_ptsz", 220, {213, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_v2", 221, {214, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_v2_ptsz", 222, {215, 0, 0, 0}},
-  {"cuMemcpy3DPeer", 223, {112, 0, 0, 0}},
-  {"cuMemcpy3DPeer_ptds", 224, {113, 0, 0, 0}},
-  {"cuMemcpy3DPeerAsync", 225, {114, 0, 0, 0}},
-  {"cuMemcpy3DPeerAsync_ptsz", 226, {115, 0, 0, 0}},
-  {"cuMemcpyAsync", 227, {52, 0, 0, 0}},
-  {"cuMemcpyAsync_ptsz", 228, {53, 0, 0, 0}},
-  {"cuMemcpyAtoA", 229, {78, 0, 0, 0}},
-  {"cuMemcpyAtoA_v2", 230, {79, 0, 0, 0}},
-  {"cuMemcpyAtoA_v2_ptds", 231, {80, 0, 0, 0}},
-  {"cuMemcpyAtoD", 232, {75, 0, 0, 0}},
-  {"cuMemcpyAtoD_v2", 233, {76, 0, 0, 0}},
-  {"cuMemcpyAtoD_v2_ptds", 234, {77, 0, 0, 0}},
-  {"cuMemcpyAtoH", 235, {87, 0, 0, 0}},
-  {"cuMemcpyAtoH_v2", 236, {88, 0, 0, 0}},
-  {"cuMemcpyAtoH_v2_ptds", 237, {89, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync", 238, {90, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync_v2", 239, {91, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync_v2_ptsz", 240, {92, 0, 0, 0}},
-  {"cuMemcpyBatchAsync", 241, {208, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_ptsz", 242, {209, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_v2", 243, {210, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_v2_ptsz", 244, {211, 0, 0, 0}},
-  {"cuMemcpyDtoA", 245, {72, 0, 0, 0}},
-  {"cuMemcpyDtoA_v2", 246, {73, 0, 0, 0}},
-  {"cuMemcpyDtoA_v2_ptds", 247, {74, 0, 0, 0}},
-  {"cuMemcpyDtoD", 248, {66, 0, 0, 0}},
-  {"cuMemcpyDtoD_v2", 249, {67, 0, 0, 0}},
-  {"cuMemcpyDtoD_v2_ptds", 250, {68, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync", 251, {69, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync_v2", 252, {70, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync_v2_ptsz", 253, {71, 0, 0, 0}},
-  {"cuMemcpyDtoH", 254, {60, 0, 0, 0}},
-  {"cuMemcpyDtoH_v2", 255, {61, 0, 0, 0}},
-  {"cuMemcpyDtoH_v2_ptds", 256, {62, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync", 257, {63, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync_v2", 258, {64, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync_v2_ptsz", 259, {65, 0, 0, 0}},
-  {"cuMemcpyHtoA", 260, {81, 0, 0, 0}},
-  {"cuMemcpyHtoA_v2", 261, {82, 0, 0, 0}},
-  {"cuMemcpyHtoA_v2_ptds", 262, {83, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync", 263, {84, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync_v2", 264, {85, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync_v2_ptsz", 265, {86, 0, 0, 0}},
-  {"cuMemcpyHtoD", 266, {54, 0, 0, 0}},
-  {"cuMemcpyHtoD_v2", 267, {55, 0, 0, 0}},
-  {"cuMemcpyHtoD_v2_ptds", 268, {56, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync", 269, {57, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync_v2", 270, {58, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync_v2_ptsz", 271, {59, 0, 0, 0}},
-  {"cuMemcpyPeer", 272, {108, 0, 0, 0}},
-  {"cuMemcpyPeer_ptds", 273, {109, 0, 0, 0}},
-  {"cuMemcpyPeerAsync", 274, {110, 0, 0, 0}},
-  {"cuMemcpyPeerAsync_ptsz", 275, {111, 0, 0, 0}},
-  {"cudaMemset", 276, {0, 421, 562, 708}},
-  {"cudaMemset_ptds", 277, {0, 422, 563, 709}},
-  {"cudaMemset2D", 278, {0, 425, 566, 712}},
-  {"cudaMemset2D_ptds", 279, {0, 426, 567, 713}},
-  {"cudaMemset2DAsync", 280, {0, 427, 568, 714}},
-  {"cudaMemset2DAsync_ptsz", 281, {0, 428, 569, 715}},
-  {"cudaMemset3D", 282, {0, 429, 570, 716}},
-  {"cudaMemset3D_ptds", 283, {0, 430, 571, 717}},
-  {"cudaMemset3DAsync", 284, {0, 431, 572, 718}},
-  {"cudaMemset3DAsync_ptsz", 285, {0, 432, 573, 719}},
-  {"cudaMemsetAsync", 286, {0, 423, 564, 710}},
-  {"cudaMemsetAsync_ptsz", 287, {0, 424, 565, 711}},
-  {"cuMemsetD16", 288, {119, 0, 0, 0}},
-  {"cuMemsetD16_v2", 289, {120, 0, 0, 0}},
-  {"cuMemsetD16_v2_ptds", 290, {121, 0, 0, 0}},
-  {"cuMemsetD16Async", 291, {136, 0, 0, 0}},
-  {"cuMemsetD16Async_ptsz", 292, {137, 0, 0, 0}},
-  {"cuMemsetD2D16", 293, {128, 0, 0, 0}},
-  {"cuMemsetD2D16_v2", 294, {129, 0, 0, 0}},
-  {"cuMemsetD2D16_v2_ptds", 295, {130, 0, 0, 0}},
-  {"cuMemsetD2D16Async", 296, {142, 0, 0, 0}},
-  {"cuMemsetD2D16Async_ptsz", 297, {143, 0, 0, 0}},
-  {"cuMemsetD2D32", 298, {131, 0, 0, 0}},
-  {"cuMemsetD2D32_v2", 299, {132, 0, 0, 0}},
-  {"cuMemsetD2D32_v2_ptds", 300, {133, 0, 0, 0}},
-  {"cuMemsetD2D32Async", 301, {144, 0, 0, 0}},
-  {"cuMemsetD2D32Async_ptsz", 302, {145, 0, 0, 0}},
-  {"cuMemsetD2D8", 303, {125, 0, 0, 0}},
-  {"cuMemsetD2D8_v2", 304, {126, 0, 0, 0}},
-  {"cuMemsetD2D8_v2_ptds", 305, {127, 0, 0, 0}},
-  {"cuMemsetD2D8Async", 306, {140, 0, 0, 0}},
-  {"cuMemsetD2D8Async_ptsz", 307, {141, 0, 0, 0}},
-  {"cuMemsetD32", 308, {122, 0, 0, 0}},
-  {"cuMemsetD32_v2", 309, {123, 0, 0, 0}},
-  {"cuMemsetD32_v2_ptds", 310, {124, 0, 0, 0}},
-  {"cuMemsetD32Async", 311, {138, 0, 0, 0}},
-  {"cuMemsetD32Async_ptsz", 312, {139, 0, 0, 0}},
-  {"cuMemsetD8", 313, {116, 0, 0, 0}},
-  {"cuMemsetD8_v2", 314, {117, 0, 0, 0}},
-  {"cuMemsetD8_v2_ptds", 315, {118, 0, 0, 0}},
-  {"cuMemsetD8Async", 316, {134, 0, 0, 0}},
-  {"cuMemsetD8Async_ptsz", 317, {135, 0, 0, 0}},
+  {"cudaMemcpyFromArray", 182, {0, 442, 583, 729}},
+  {"cudaMemcpyFromArray_ptds", 183, {0, 443, 584, 730}},
+  {"cudaMemcpyFromArrayAsync", 184, {0, 444, 585, 731}},
+  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 445, 586, 732}},
+  {"cudaMemcpyFromSymbol", 186, {0, 462, 603, 749}},
+  {"cudaMemcpyFromSymbol_ptds", 187, {0, 463, 604, 750}},
+  {"cudaMemcpyFromSymbolAsync", 188, {0, 464, 605, 751}},
+  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 465, 606, 752}},
+  {"cudaMemcpyPeer", 190, {0, 470, 611, 757}},
+  {"cudaMemcpyPeerAsync", 191, {0, 471, 612, 758}},
+  {"cudaMemcpyToArray", 192, {0, 438, 579, 725}},
+  {"cudaMemcpyToArray_ptds", 193, {0, 439, 580, 726}},
+  {"cudaMemcpyToArrayAsync", 194, {0, 440, 581, 727}},
+  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 441, 582, 728}},
+  {"cudaMemcpyToSymbol", 196, {0, 458, 599, 745}},
+  {"cudaMemcpyToSymbol_ptds", 197, {0, 459, 600, 746}},
+  {"cudaMemcpyToSymbolAsync", 198, {0, 460, 601, 747}},
+  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 461, 602, 748}},
+  {"cuMemBatchDecompressAsync", 200, {242, 0, 0, 0}},
+  {"cuMemBatchDecompressAsync_ptsz", 201, {243, 0, 0, 0}},
+  {"cuMemcpy", 202, {67, 0, 0, 0}},
+  {"cuMemcpy_ptds", 203, {68, 0, 0, 0}},
+  {"cuMemcpy2D", 204, {110, 0, 0, 0}},
+  {"cuMemcpy2D_v2", 205, {111, 0, 0, 0}},
+  {"cuMemcpy2D_v2_ptds", 206, {112, 0, 0, 0}},
+  {"cuMemcpy2DAsync", 207, {116, 0, 0, 0}},
+  {"cuMemcpy2DAsync_v2", 208, {117, 0, 0, 0}},
+  {"cuMemcpy2DAsync_v2_ptsz", 209, {118, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned", 210, {113, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned_v2", 211, {114, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned_v2_ptds", 212, {115, 0, 0, 0}},
+  {"cuMemcpy3D", 213, {119, 0, 0, 0}},
+  {"cuMemcpy3D_v2", 214, {120, 0, 0, 0}},
+  {"cuMemcpy3D_v2_ptds", 215, {121, 0, 0, 0}},
+  {"cuMemcpy3DAsync", 216, {122, 0, 0, 0}},
+  {"cuMemcpy3DAsync_v2", 217, {123, 0, 0, 0}},
+  {"cuMemcpy3DAsync_v2_ptsz", 218, {124, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync", 219, {238, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_ptsz", 220, {239, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_v2", 221, {240, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_v2_ptsz", 222, {241, 0, 0, 0}},
+  {"cuMemcpy3DPeer", 223, {129, 0, 0, 0}},
+  {"cuMemcpy3DPeer_ptds", 224, {130, 0, 0, 0}},
+  {"cuMemcpy3DPeerAsync", 225, {131, 0, 0, 0}},
+  {"cuMemcpy3DPeerAsync_ptsz", 226, {132, 0, 0, 0}},
+  {"cuMemcpyAsync", 227, {69, 0, 0, 0}},
+  {"cuMemcpyAsync_ptsz", 228, {70, 0, 0, 0}},
+  {"cuMemcpyAtoA", 229, {95, 0, 0, 0}},
+  {"cuMemcpyAtoA_v2", 230, {96, 0, 0, 0}},
+  {"cuMemcpyAtoA_v2_ptds", 231, {97, 0, 0, 0}},
+  {"cuMemcpyAtoD", 232, {92, 0, 0, 0}},
+  {"cuMemcpyAtoD_v2", 233, {93, 0, 0, 0}},
+  {"cuMemcpyAtoD_v2_ptds", 234, {94, 0, 0, 0}},
+  {"cuMemcpyAtoH", 235, {104, 0, 0, 0}},
+  {"cuMemcpyAtoH_v2", 236, {105, 0, 0, 0}},
+  {"cuMemcpyAtoH_v2_ptds", 237, {106, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync", 238, {107, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync_v2", 239, {108, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync_v2_ptsz", 240, {109, 0, 0, 0}},
+  {"cuMemcpyBatchAsync", 241, {234, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_ptsz", 242, {235, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_v2", 243, {236, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_v2_ptsz", 244, {237, 0, 0, 0}},
+  {"cuMemcpyDtoA", 245, {89, 0, 0, 0}},
+  {"cuMemcpyDtoA_v2", 246, {90, 0, 0, 0}},
+  {"cuMemcpyDtoA_v2_ptds", 247, {91, 0, 0, 0}},
+  {"cuMemcpyDtoD", 248, {83, 0, 0, 0}},
+  {"cuMemcpyDtoD_v2", 249, {84, 0, 0, 0}},
+  {"cuMemcpyDtoD_v2_ptds", 250, {85, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync", 251, {86, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync_v2", 252, {87, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync_v2_ptsz", 253, {88, 0, 0, 0}},
+  {"cuMemcpyDtoH", 254, {77, 0, 0, 0}},
+  {"cuMemcpyDtoH_v2", 255, {78, 0, 0, 0}},
+  {"cuMemcpyDtoH_v2_ptds", 256, {79, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync", 257, {80, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync_v2", 258, {81, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync_v2_ptsz", 259, {82, 0, 0, 0}},
+  {"cuMemcpyHtoA", 260, {98, 0, 0, 0}},
+  {"cuMemcpyHtoA_v2", 261, {99, 0, 0, 0}},
+  {"cuMemcpyHtoA_v2_ptds", 262, {100, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync", 263, {101, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync_v2", 264, {102, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync_v2_ptsz", 265, {103, 0, 0, 0}},
+  {"cuMemcpyHtoD", 266, {71, 0, 0, 0}},
+  {"cuMemcpyHtoD_v2", 267, {72, 0, 0, 0}},
+  {"cuMemcpyHtoD_v2_ptds", 268, {73, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync", 269, {74, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync_v2", 270, {75, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync_v2_ptsz", 271, {76, 0, 0, 0}},
+  {"cuMemcpyPeer", 272, {125, 0, 0, 0}},
+  {"cuMemcpyPeer_ptds", 273, {126, 0, 0, 0}},
+  {"cuMemcpyPeerAsync", 274, {127, 0, 0, 0}},
+  {"cuMemcpyPeerAsync_ptsz", 275, {128, 0, 0, 0}},
+  {"cudaMemset", 276, {0, 476, 617, 763}},
+  {"cudaMemset_ptds", 277, {0, 477, 618, 764}},
+  {"cudaMemset2D", 278, {0, 480, 621, 767}},
+  {"cudaMemset2D_ptds", 279, {0, 481, 622, 768}},
+  {"cudaMemset2DAsync", 280, {0, 482, 623, 769}},
+  {"cudaMemset2DAsync_ptsz", 281, {0, 483, 624, 770}},
+  {"cudaMemset3D", 282, {0, 484, 625, 771}},
+  {"cudaMemset3D_ptds", 283, {0, 485, 626, 772}},
+  {"cudaMemset3DAsync", 284, {0, 486, 627, 773}},
+  {"cudaMemset3DAsync_ptsz", 285, {0, 487, 628, 774}},
+  {"cudaMemsetAsync", 286, {0, 478, 619, 765}},
+  {"cudaMemsetAsync_ptsz", 287, {0, 479, 620, 766}},
+  {"cuMemsetD16", 288, {136, 0, 0, 0}},
+  {"cuMemsetD16_v2", 289, {137, 0, 0, 0}},
+  {"cuMemsetD16_v2_ptds", 290, {138, 0, 0, 0}},
+  {"cuMemsetD16Async", 291, {153, 0, 0, 0}},
+  {"cuMemsetD16Async_ptsz", 292, {154, 0, 0, 0}},
+  {"cuMemsetD2D16", 293, {145, 0, 0, 0}},
+  {"cuMemsetD2D16_v2", 294, {146, 0, 0, 0}},
+  {"cuMemsetD2D16_v2_ptds", 295, {147, 0, 0, 0}},
+  {"cuMemsetD2D16Async", 296, {159, 0, 0, 0}},
+  {"cuMemsetD2D16Async_ptsz", 297, {160, 0, 0, 0}},
+  {"cuMemsetD2D32", 298, {148, 0, 0, 0}},
+  {"cuMemsetD2D32_v2", 299, {149, 0, 0, 0}},
+  {"cuMemsetD2D32_v2_ptds", 300, {150, 0, 0, 0}},
+  {"cuMemsetD2D32Async", 301, {161, 0, 0, 0}},
+  {"cuMemsetD2D32Async_ptsz", 302, {162, 0, 0, 0}},
+  {"cuMemsetD2D8", 303, {142, 0, 0, 0}},
+  {"cuMemsetD2D8_v2", 304, {143, 0, 0, 0}},
+  {"cuMemsetD2D8_v2_ptds", 305, {144, 0, 0, 0}},
+  {"cuMemsetD2D8Async", 306, {157, 0, 0, 0}},
+  {"cuMemsetD2D8Async_ptsz", 307, {158, 0, 0, 0}},
+  {"cuMemsetD32", 308, {139, 0, 0, 0}},
+  {"cuMemsetD32_v2", 309, {140, 0, 0, 0}},
+  {"cuMemsetD32_v2_ptds", 310, {141, 0, 0, 0}},
+  {"cuMemsetD32Async", 311, {155, 0, 0, 0}},
+  {"cuMemsetD32Async_ptsz", 312, {156, 0, 0, 0}},
+  {"cuMemsetD8", 313, {133, 0, 0, 0}},
+  {"cuMemsetD8_v2", 314, {134, 0, 0, 0}},
+  {"cuMemsetD8_v2_ptds", 315, {135, 0, 0, 0}},
+  {"cuMemsetD8Async", 316, {151, 0, 0, 0}},
+  {"cuMemsetD8Async_ptsz", 317, {152, 0, 0, 0}},
   {"cudaGetSymbolAddress", 318, {0, 0, 0, 0}},
   {"cudaGetSymbolSize", 319, {0, 0, 0, 0}},
   {"cudaMemGetInfo", 320, {0, 0, 0, 0}},
@@ -11424,63 +12526,63 @@ const hook_name hook_names[] = {
   {"cuDeviceTotalMem", 322, {0, 0, 0, 0}},
   {"cuDeviceTotalMem_v2", 323, {0, 0, 0, 0}},
   {"cuMemGetAddressRange", 324, {0, 0, 0, 0}},
-  {"cuMemGetAddressRange_v2", 325, {340, 0, 0, 0}},
+  {"cuMemGetAddressRange_v2", 325, {395, 0, 0, 0}},
   {"cuMemGetInfo", 326, {0, 0, 0, 0}},
-  {"cuMemGetInfo_v2", 327, {339, 0, 0, 0}},
-  {"cuPointerGetAttribute", 328, {341, 0, 0, 0}},
-  {"cuPointerGetAttributes", 329, {342, 0, 0, 0}},
-  {"cuPointerSetAttribute", 330, {343, 0, 0, 0}},
+  {"cuMemGetInfo_v2", 327, {394, 0, 0, 0}},
+  {"cuPointerGetAttribute", 328, {396, 0, 0, 0}},
+  {"cuPointerGetAttributes", 329, {397, 0, 0, 0}},
+  {"cuPointerSetAttribute", 330, {398, 0, 0, 0}},
   {"cudaDeviceFlushGPUDirectRDMAWrites", 331, {0, 0, 0, 0}},
-  {"cudaDeviceSynchronize", 332, {0, 433, 574, 720}},
-  {"cudaEventQuery", 333, {0, 442, 583, 728}},
-  {"cudaEventSynchronize", 334, {0, 441, 582, 727}},
-  {"cudaStreamQuery", 335, {0, 437, 578, 723}},
-  {"cudaStreamQuery_ptsz", 336, {0, 438, 579, 724}},
-  {"cudaStreamSynchronize", 337, {0, 435, 576, 721}},
-  {"cudaStreamSynchronize_ptsz", 338, {0, 436, 577, 722}},
-  {"cudaStreamWaitEvent", 339, {0, 439, 580, 725}},
-  {"cudaStreamWaitEvent_ptsz", 340, {0, 440, 581, 726}},
-  {"cuCtxRecordEvent", 341, {328, 0, 0, 0}},
-  {"cuCtxSynchronize", 342, {146, 0, 0, 0}},
-  {"cuCtxSynchronize_v2", 343, {147, 0, 0, 0}},
-  {"cuCtxWaitEvent", 344, {329, 0, 0, 0}},
-  {"cuEventQuery", 345, {155, 0, 0, 0}},
-  {"cuEventSynchronize", 346, {154, 0, 0, 0}},
-  {"cuFlushGPUDirectRDMAWrites", 347, {0, 0, 0, 0}},
-  {"cuStreamBatchMemOp", 348, {220, 0, 0, 0}},
-  {"cuStreamBatchMemOp_ptsz", 349, {221, 0, 0, 0}},
-  {"cuStreamBatchMemOp_v2", 350, {222, 0, 0, 0}},
-  {"cuStreamBatchMemOp_v2_ptsz", 351, {223, 0, 0, 0}},
-  {"cuStreamQuery", 352, {150, 0, 0, 0}},
-  {"cuStreamQuery_ptsz", 353, {151, 0, 0, 0}},
-  {"cuStreamSynchronize", 354, {148, 0, 0, 0}},
-  {"cuStreamSynchronize_ptsz", 355, {149, 0, 0, 0}},
-  {"cuStreamWaitEvent", 356, {152, 0, 0, 0}},
-  {"cuStreamWaitEvent_ptsz", 357, {153, 0, 0, 0}},
-  {"cuStreamWaitValue32", 358, {156, 0, 0, 0}},
-  {"cuStreamWaitValue32_ptsz", 359, {157, 0, 0, 0}},
-  {"cuStreamWaitValue32_v2", 360, {158, 0, 0, 0}},
-  {"cuStreamWaitValue32_v2_ptsz", 361, {159, 0, 0, 0}},
-  {"cuStreamWaitValue64", 362, {160, 0, 0, 0}},
-  {"cuStreamWaitValue64_ptsz", 363, {161, 0, 0, 0}},
-  {"cuStreamWaitValue64_v2", 364, {162, 0, 0, 0}},
-  {"cuStreamWaitValue64_v2_ptsz", 365, {163, 0, 0, 0}},
-  {"cuStreamWriteValue32", 366, {164, 0, 0, 0}},
-  {"cuStreamWriteValue32_ptsz", 367, {165, 0, 0, 0}},
-  {"cuStreamWriteValue32_v2", 368, {166, 0, 0, 0}},
-  {"cuStreamWriteValue32_v2_ptsz", 369, {167, 0, 0, 0}},
-  {"cuStreamWriteValue64", 370, {168, 0, 0, 0}},
-  {"cuStreamWriteValue64_ptsz", 371, {169, 0, 0, 0}},
-  {"cuStreamWriteValue64_v2", 372, {170, 0, 0, 0}},
-  {"cuStreamWriteValue64_v2_ptsz", 373, {171, 0, 0, 0}},
-  {"cudaStreamAddCallback", 374, {0, 447, 588, 733}},
-  {"cudaStreamAddCallback_ptsz", 375, {0, 448, 589, 734}},
+  {"cudaDeviceSynchronize", 332, {0, 488, 629, 775}},
+  {"cudaEventQuery", 333, {0, 497, 638, 783}},
+  {"cudaEventSynchronize", 334, {0, 496, 637, 782}},
+  {"cudaStreamQuery", 335, {0, 492, 633, 778}},
+  {"cudaStreamQuery_ptsz", 336, {0, 493, 634, 779}},
+  {"cudaStreamSynchronize", 337, {0, 490, 631, 776}},
+  {"cudaStreamSynchronize_ptsz", 338, {0, 491, 632, 777}},
+  {"cudaStreamWaitEvent", 339, {0, 494, 635, 780}},
+  {"cudaStreamWaitEvent_ptsz", 340, {0, 495, 636, 781}},
+  {"cuCtxRecordEvent", 341, {383, 0, 0, 0}},
+  {"cuCtxSynchronize", 342, {163, 0, 0, 0}},
+  {"cuCtxSynchronize_v2", 343, {164, 0, 0, 0}},
+  {"cuCtxWaitEvent", 344, {384, 0, 0, 0}},
+  {"cuEventQuery", 345, {172, 0, 0, 0}},
+  {"cuEventSynchronize", 346, {171, 0, 0, 0}},
+  {"cuFlushGPUDirectRDMAWrites", 347, {190, 0, 0, 0}},
+  {"cuStreamBatchMemOp", 348, {246, 0, 0, 0}},
+  {"cuStreamBatchMemOp_ptsz", 349, {247, 0, 0, 0}},
+  {"cuStreamBatchMemOp_v2", 350, {248, 0, 0, 0}},
+  {"cuStreamBatchMemOp_v2_ptsz", 351, {249, 0, 0, 0}},
+  {"cuStreamQuery", 352, {167, 0, 0, 0}},
+  {"cuStreamQuery_ptsz", 353, {168, 0, 0, 0}},
+  {"cuStreamSynchronize", 354, {165, 0, 0, 0}},
+  {"cuStreamSynchronize_ptsz", 355, {166, 0, 0, 0}},
+  {"cuStreamWaitEvent", 356, {169, 0, 0, 0}},
+  {"cuStreamWaitEvent_ptsz", 357, {170, 0, 0, 0}},
+  {"cuStreamWaitValue32", 358, {173, 0, 0, 0}},
+  {"cuStreamWaitValue32_ptsz", 359, {174, 0, 0, 0}},
+  {"cuStreamWaitValue32_v2", 360, {175, 0, 0, 0}},
+  {"cuStreamWaitValue32_v2_ptsz", 361, {176, 0, 0, 0}},
+  {"cuStreamWaitValue64", 362, {177, 0, 0, 0}},
+  {"cuStreamWaitValue64_ptsz", 363, {178, 0, 0, 0}},
+  {"cuStreamWaitValue64_v2", 364, {179, 0, 0, 0}},
+  {"cuStreamWaitValue64_v2_ptsz", 365, {180, 0, 0, 0}},
+  {"cuStreamWriteValue32", 366, {181, 0, 0, 0}},
+  {"cuStreamWriteValue32_ptsz", 367, {182, 0, 0, 0}},
+  {"cuStreamWriteValue32_v2", 368, {183, 0, 0, 0}},
+  {"cuStreamWriteValue32_v2_ptsz", 369, {184, 0, 0, 0}},
+  {"cuStreamWriteValue64", 370, {185, 0, 0, 0}},
+  {"cuStreamWriteValue64_ptsz", 371, {186, 0, 0, 0}},
+  {"cuStreamWriteValue64_v2", 372, {187, 0, 0, 0}},
+  {"cuStreamWriteValue64_v2_ptsz", 373, {188, 0, 0, 0}},
+  {"cudaStreamAddCallback", 374, {0, 502, 643, 788}},
+  {"cudaStreamAddCallback_ptsz", 375, {0, 503, 644, 789}},
   {"cudaStreamCopyAttributes", 376, {0, 0, 0, 0}},
   {"cudaStreamCopyAttributes_ptsz", 377, {0, 0, 0, 0}},
-  {"cudaStreamCreate", 378, {0, 443, 584, 729}},
-  {"cudaStreamCreateWithFlags", 379, {0, 444, 585, 730}},
-  {"cudaStreamCreateWithPriority", 380, {0, 445, 586, 731}},
-  {"cudaStreamDestroy", 381, {0, 446, 587, 732}},
+  {"cudaStreamCreate", 378, {0, 498, 639, 784}},
+  {"cudaStreamCreateWithFlags", 379, {0, 499, 640, 785}},
+  {"cudaStreamCreateWithPriority", 380, {0, 500, 641, 786}},
+  {"cudaStreamDestroy", 381, {0, 501, 642, 787}},
   {"cudaStreamGetAttribute", 382, {0, 0, 0, 0}},
   {"cudaStreamGetAttribute_ptsz", 383, {0, 0, 0, 0}},
   {"cudaStreamGetDevice", 384, {0, 0, 0, 0}},
@@ -11493,15 +12595,15 @@ const hook_name hook_names[] = {
   {"cudaStreamGetPriority_ptsz", 391, {0, 0, 0, 0}},
   {"cudaStreamSetAttribute", 392, {0, 0, 0, 0}},
   {"cudaStreamSetAttribute_ptsz", 393, {0, 0, 0, 0}},
-  {"cuGreenCtxStreamCreate", 394, {174, 0, 0, 0}},
-  {"cuStreamAddCallback", 395, {177, 0, 0, 0}},
-  {"cuStreamAddCallback_ptsz", 396, {178, 0, 0, 0}},
-  {"cuStreamCopyAttributes", 397, {0, 0, 0, 0}},
-  {"cuStreamCopyAttributes_ptsz", 398, {0, 0, 0, 0}},
-  {"cuStreamCreate", 399, {172, 0, 0, 0}},
-  {"cuStreamCreateWithPriority", 400, {173, 0, 0, 0}},
-  {"cuStreamDestroy", 401, {175, 0, 0, 0}},
-  {"cuStreamDestroy_v2", 402, {176, 0, 0, 0}},
+  {"cuGreenCtxStreamCreate", 394, {193, 0, 0, 0}},
+  {"cuStreamAddCallback", 395, {196, 0, 0, 0}},
+  {"cuStreamAddCallback_ptsz", 396, {197, 0, 0, 0}},
+  {"cuStreamCopyAttributes", 397, {200, 0, 0, 0}},
+  {"cuStreamCopyAttributes_ptsz", 398, {201, 0, 0, 0}},
+  {"cuStreamCreate", 399, {191, 0, 0, 0}},
+  {"cuStreamCreateWithPriority", 400, {192, 0, 0, 0}},
+  {"cuStreamDestroy", 401, {194, 0, 0, 0}},
+  {"cuStreamDestroy_v2", 402, {195, 0, 0, 0}},
   {"cuStreamGetAttribute", 403, {0, 0, 0, 0}},
   {"cuStreamGetAttribute_ptsz", 404, {0, 0, 0, 0}},
   {"cuStreamGetCtx", 405, {0, 0, 0, 0}},
@@ -11517,26 +12619,26 @@ const hook_name hook_names[] = {
   {"cuStreamGetId_ptsz", 415, {0, 0, 0, 0}},
   {"cuStreamGetPriority", 416, {0, 0, 0, 0}},
   {"cuStreamGetPriority_ptsz", 417, {0, 0, 0, 0}},
-  {"cuStreamSetAttribute", 418, {0, 0, 0, 0}},
-  {"cuStreamSetAttribute_ptsz", 419, {0, 0, 0, 0}},
-  {"cudaEventCreate", 420, {0, 455, 596, 741}},
+  {"cuStreamSetAttribute", 418, {198, 0, 0, 0}},
+  {"cuStreamSetAttribute_ptsz", 419, {199, 0, 0, 0}},
+  {"cudaEventCreate", 420, {0, 510, 651, 796}},
   {"cudaEventCreateFromEGLSync", 421, {0, 0, 0, 0}},
-  {"cudaEventCreateWithFlags", 422, {0, 456, 597, 742}},
-  {"cudaEventDestroy", 423, {0, 457, 598, 743}},
-  {"cudaEventElapsedTime", 424, {0, 462, 603, 748}},
-  {"cudaEventRecord", 425, {0, 458, 599, 744}},
-  {"cudaEventRecord_ptsz", 426, {0, 459, 600, 745}},
-  {"cudaEventRecordWithFlags", 427, {0, 460, 601, 746}},
-  {"cudaEventRecordWithFlags_ptsz", 428, {0, 461, 602, 747}},
-  {"cuEventCreate", 429, {187, 0, 0, 0}},
-  {"cuEventDestroy", 430, {188, 0, 0, 0}},
-  {"cuEventDestroy_v2", 431, {189, 0, 0, 0}},
-  {"cuEventElapsedTime", 432, {194, 0, 0, 0}},
-  {"cuEventElapsedTime_v2", 433, {195, 0, 0, 0}},
-  {"cuEventRecord", 434, {190, 0, 0, 0}},
-  {"cuEventRecord_ptsz", 435, {191, 0, 0, 0}},
-  {"cuEventRecordWithFlags", 436, {192, 0, 0, 0}},
-  {"cuEventRecordWithFlags_ptsz", 437, {193, 0, 0, 0}},
+  {"cudaEventCreateWithFlags", 422, {0, 511, 652, 797}},
+  {"cudaEventDestroy", 423, {0, 512, 653, 798}},
+  {"cudaEventElapsedTime", 424, {0, 517, 658, 803}},
+  {"cudaEventRecord", 425, {0, 513, 654, 799}},
+  {"cudaEventRecord_ptsz", 426, {0, 514, 655, 800}},
+  {"cudaEventRecordWithFlags", 427, {0, 515, 656, 801}},
+  {"cudaEventRecordWithFlags_ptsz", 428, {0, 516, 657, 802}},
+  {"cuEventCreate", 429, {210, 0, 0, 0}},
+  {"cuEventDestroy", 430, {211, 0, 0, 0}},
+  {"cuEventDestroy_v2", 431, {212, 0, 0, 0}},
+  {"cuEventElapsedTime", 432, {217, 0, 0, 0}},
+  {"cuEventElapsedTime_v2", 433, {218, 0, 0, 0}},
+  {"cuEventRecord", 434, {213, 0, 0, 0}},
+  {"cuEventRecord_ptsz", 435, {214, 0, 0, 0}},
+  {"cuEventRecordWithFlags", 436, {215, 0, 0, 0}},
+  {"cuEventRecordWithFlags_ptsz", 437, {216, 0, 0, 0}},
   {"cudaDeviceGetGraphMemAttribute", 438, {0, 0, 0, 0}},
   {"cudaDeviceGraphMemTrim", 439, {0, 0, 0, 0}},
   {"cudaDeviceSetGraphMemAttribute", 440, {0, 0, 0, 0}},
@@ -11625,12 +12727,12 @@ const hook_name hook_names[] = {
   {"cudaGraphRetainUserObject", 523, {0, 0, 0, 0}},
   {"cudaGraphUpload", 524, {0, 0, 0, 0}},
   {"cudaGraphUpload_ptsz", 525, {0, 0, 0, 0}},
-  {"cudaStreamBeginCapture", 526, {0, 449, 590, 735}},
-  {"cudaStreamBeginCapture_ptsz", 527, {0, 450, 591, 736}},
-  {"cudaStreamBeginCaptureToGraph", 528, {0, 451, 592, 737}},
-  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 452, 593, 738}},
-  {"cudaStreamEndCapture", 530, {0, 453, 594, 739}},
-  {"cudaStreamEndCapture_ptsz", 531, {0, 454, 595, 740}},
+  {"cudaStreamBeginCapture", 526, {0, 504, 645, 790}},
+  {"cudaStreamBeginCapture_ptsz", 527, {0, 505, 646, 791}},
+  {"cudaStreamBeginCaptureToGraph", 528, {0, 506, 647, 792}},
+  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 507, 648, 793}},
+  {"cudaStreamEndCapture", 530, {0, 508, 649, 794}},
+  {"cudaStreamEndCapture_ptsz", 531, {0, 509, 650, 795}},
   {"cudaStreamGetCaptureInfo", 532, {0, 0, 0, 0}},
   {"cudaStreamGetCaptureInfo_ptsz", 533, {0, 0, 0, 0}},
   {"cudaStreamIsCapturing", 534, {0, 0, 0, 0}},
@@ -11642,85 +12744,85 @@ const hook_name hook_names[] = {
   {"cudaUserObjectRelease", 540, {0, 0, 0, 0}},
   {"cudaUserObjectRetain", 541, {0, 0, 0, 0}},
   {"cuDeviceGetGraphMemAttribute", 542, {0, 0, 0, 0}},
-  {"cuDeviceGraphMemTrim", 543, {300, 0, 0, 0}},
-  {"cuDeviceSetGraphMemAttribute", 544, {301, 0, 0, 0}},
-  {"cuGraphAddBatchMemOpNode", 545, {234, 0, 0, 0}},
-  {"cuGraphAddChildGraphNode", 546, {235, 0, 0, 0}},
-  {"cuGraphAddDependencies", 547, {273, 0, 0, 0}},
-  {"cuGraphAddDependencies_v2", 548, {274, 0, 0, 0}},
-  {"cuGraphAddEmptyNode", 549, {265, 0, 0, 0}},
-  {"cuGraphAddEventRecordNode", 550, {266, 0, 0, 0}},
-  {"cuGraphAddEventWaitNode", 551, {267, 0, 0, 0}},
-  {"cuGraphAddExternalSemaphoresSignalNode", 552, {268, 0, 0, 0}},
-  {"cuGraphAddExternalSemaphoresWaitNode", 553, {269, 0, 0, 0}},
-  {"cuGraphAddHostNode", 554, {270, 0, 0, 0}},
-  {"cuGraphAddKernelNode", 555, {230, 0, 0, 0}},
-  {"cuGraphAddKernelNode_v2", 556, {231, 0, 0, 0}},
-  {"cuGraphAddMemAllocNode", 557, {271, 0, 0, 0}},
-  {"cuGraphAddMemFreeNode", 558, {272, 0, 0, 0}},
-  {"cuGraphAddMemcpyNode", 559, {232, 0, 0, 0}},
-  {"cuGraphAddMemsetNode", 560, {233, 0, 0, 0}},
-  {"cuGraphAddNode", 561, {236, 0, 0, 0}},
-  {"cuGraphAddNode_v2", 562, {237, 0, 0, 0}},
+  {"cuDeviceGraphMemTrim", 543, {339, 0, 0, 0}},
+  {"cuDeviceSetGraphMemAttribute", 544, {340, 0, 0, 0}},
+  {"cuGraphAddBatchMemOpNode", 545, {273, 0, 0, 0}},
+  {"cuGraphAddChildGraphNode", 546, {274, 0, 0, 0}},
+  {"cuGraphAddDependencies", 547, {312, 0, 0, 0}},
+  {"cuGraphAddDependencies_v2", 548, {313, 0, 0, 0}},
+  {"cuGraphAddEmptyNode", 549, {304, 0, 0, 0}},
+  {"cuGraphAddEventRecordNode", 550, {305, 0, 0, 0}},
+  {"cuGraphAddEventWaitNode", 551, {306, 0, 0, 0}},
+  {"cuGraphAddExternalSemaphoresSignalNode", 552, {307, 0, 0, 0}},
+  {"cuGraphAddExternalSemaphoresWaitNode", 553, {308, 0, 0, 0}},
+  {"cuGraphAddHostNode", 554, {309, 0, 0, 0}},
+  {"cuGraphAddKernelNode", 555, {269, 0, 0, 0}},
+  {"cuGraphAddKernelNode_v2", 556, {270, 0, 0, 0}},
+  {"cuGraphAddMemAllocNode", 557, {310, 0, 0, 0}},
+  {"cuGraphAddMemFreeNode", 558, {311, 0, 0, 0}},
+  {"cuGraphAddMemcpyNode", 559, {271, 0, 0, 0}},
+  {"cuGraphAddMemsetNode", 560, {272, 0, 0, 0}},
+  {"cuGraphAddNode", 561, {275, 0, 0, 0}},
+  {"cuGraphAddNode_v2", 562, {276, 0, 0, 0}},
   {"cuGraphBatchMemOpNodeGetParams", 563, {0, 0, 0, 0}},
-  {"cuGraphBatchMemOpNodeSetParams", 564, {242, 0, 0, 0}},
+  {"cuGraphBatchMemOpNodeSetParams", 564, {281, 0, 0, 0}},
   {"cuGraphChildGraphNodeGetGraph", 565, {0, 0, 0, 0}},
-  {"cuGraphClone", 566, {259, 0, 0, 0}},
-  {"cuGraphConditionalHandleCreate", 567, {290, 0, 0, 0}},
-  {"cuGraphCreate", 568, {258, 0, 0, 0}},
+  {"cuGraphClone", 566, {298, 0, 0, 0}},
+  {"cuGraphConditionalHandleCreate", 567, {329, 0, 0, 0}},
+  {"cuGraphCreate", 568, {297, 0, 0, 0}},
   {"cuGraphDebugDotPrint", 569, {0, 0, 0, 0}},
-  {"cuGraphDestroy", 570, {260, 0, 0, 0}},
-  {"cuGraphDestroyNode", 571, {261, 0, 0, 0}},
+  {"cuGraphDestroy", 570, {299, 0, 0, 0}},
+  {"cuGraphDestroyNode", 571, {300, 0, 0, 0}},
   {"cuGraphEventRecordNodeGetEvent", 572, {0, 0, 0, 0}},
-  {"cuGraphEventRecordNodeSetEvent", 573, {277, 0, 0, 0}},
+  {"cuGraphEventRecordNodeSetEvent", 573, {316, 0, 0, 0}},
   {"cuGraphEventWaitNodeGetEvent", 574, {0, 0, 0, 0}},
-  {"cuGraphEventWaitNodeSetEvent", 575, {278, 0, 0, 0}},
-  {"cuGraphExecBatchMemOpNodeSetParams", 576, {248, 0, 0, 0}},
-  {"cuGraphExecChildGraphNodeSetParams", 577, {249, 0, 0, 0}},
-  {"cuGraphExecDestroy", 578, {262, 0, 0, 0}},
-  {"cuGraphExecEventRecordNodeSetEvent", 579, {285, 0, 0, 0}},
-  {"cuGraphExecEventWaitNodeSetEvent", 580, {286, 0, 0, 0}},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 581, {287, 0, 0, 0}},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 582, {288, 0, 0, 0}},
+  {"cuGraphEventWaitNodeSetEvent", 575, {317, 0, 0, 0}},
+  {"cuGraphExecBatchMemOpNodeSetParams", 576, {287, 0, 0, 0}},
+  {"cuGraphExecChildGraphNodeSetParams", 577, {288, 0, 0, 0}},
+  {"cuGraphExecDestroy", 578, {301, 0, 0, 0}},
+  {"cuGraphExecEventRecordNodeSetEvent", 579, {324, 0, 0, 0}},
+  {"cuGraphExecEventWaitNodeSetEvent", 580, {325, 0, 0, 0}},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 581, {326, 0, 0, 0}},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 582, {327, 0, 0, 0}},
   {"cuGraphExecGetFlags", 583, {0, 0, 0, 0}},
-  {"cuGraphExecHostNodeSetParams", 584, {289, 0, 0, 0}},
-  {"cuGraphExecKernelNodeSetParams", 585, {244, 0, 0, 0}},
-  {"cuGraphExecKernelNodeSetParams_v2", 586, {245, 0, 0, 0}},
-  {"cuGraphExecMemcpyNodeSetParams", 587, {246, 0, 0, 0}},
-  {"cuGraphExecMemsetNodeSetParams", 588, {247, 0, 0, 0}},
-  {"cuGraphExecNodeSetParams", 589, {250, 0, 0, 0}},
-  {"cuGraphExecUpdate", 590, {251, 0, 0, 0}},
-  {"cuGraphExecUpdate_v2", 591, {252, 0, 0, 0}},
+  {"cuGraphExecHostNodeSetParams", 584, {328, 0, 0, 0}},
+  {"cuGraphExecKernelNodeSetParams", 585, {283, 0, 0, 0}},
+  {"cuGraphExecKernelNodeSetParams_v2", 586, {284, 0, 0, 0}},
+  {"cuGraphExecMemcpyNodeSetParams", 587, {285, 0, 0, 0}},
+  {"cuGraphExecMemsetNodeSetParams", 588, {286, 0, 0, 0}},
+  {"cuGraphExecNodeSetParams", 589, {289, 0, 0, 0}},
+  {"cuGraphExecUpdate", 590, {290, 0, 0, 0}},
+  {"cuGraphExecUpdate_v2", 591, {291, 0, 0, 0}},
   {"cuGraphExternalSemaphoresSignalNodeGetParams", 592, {0, 0, 0, 0}},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", 593, {279, 0, 0, 0}},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", 593, {318, 0, 0, 0}},
   {"cuGraphExternalSemaphoresWaitNodeGetParams", 594, {0, 0, 0, 0}},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", 595, {280, 0, 0, 0}},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", 595, {319, 0, 0, 0}},
   {"cuGraphGetEdges", 596, {0, 0, 0, 0}},
   {"cuGraphGetEdges_v2", 597, {0, 0, 0, 0}},
   {"cuGraphGetNodes", 598, {0, 0, 0, 0}},
   {"cuGraphGetRootNodes", 599, {0, 0, 0, 0}},
   {"cuGraphHostNodeGetParams", 600, {0, 0, 0, 0}},
-  {"cuGraphHostNodeSetParams", 601, {281, 0, 0, 0}},
-  {"cuGraphInstantiate", 602, {253, 0, 0, 0}},
-  {"cuGraphInstantiate_v2", 603, {254, 0, 0, 0}},
-  {"cuGraphInstantiateWithFlags", 604, {255, 0, 0, 0}},
-  {"cuGraphInstantiateWithParams", 605, {256, 0, 0, 0}},
-  {"cuGraphInstantiateWithParams_ptsz", 606, {257, 0, 0, 0}},
-  {"cuGraphKernelNodeCopyAttributes", 607, {282, 0, 0, 0}},
+  {"cuGraphHostNodeSetParams", 601, {320, 0, 0, 0}},
+  {"cuGraphInstantiate", 602, {292, 0, 0, 0}},
+  {"cuGraphInstantiate_v2", 603, {293, 0, 0, 0}},
+  {"cuGraphInstantiateWithFlags", 604, {294, 0, 0, 0}},
+  {"cuGraphInstantiateWithParams", 605, {295, 0, 0, 0}},
+  {"cuGraphInstantiateWithParams_ptsz", 606, {296, 0, 0, 0}},
+  {"cuGraphKernelNodeCopyAttributes", 607, {321, 0, 0, 0}},
   {"cuGraphKernelNodeGetAttribute", 608, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetParams", 609, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetParams_v2", 610, {0, 0, 0, 0}},
-  {"cuGraphKernelNodeSetAttribute", 611, {283, 0, 0, 0}},
-  {"cuGraphKernelNodeSetParams", 612, {238, 0, 0, 0}},
-  {"cuGraphKernelNodeSetParams_v2", 613, {239, 0, 0, 0}},
-  {"cuGraphLaunch", 614, {228, 0, 0, 0}},
-  {"cuGraphLaunch_ptsz", 615, {229, 0, 0, 0}},
+  {"cuGraphKernelNodeSetAttribute", 611, {322, 0, 0, 0}},
+  {"cuGraphKernelNodeSetParams", 612, {277, 0, 0, 0}},
+  {"cuGraphKernelNodeSetParams_v2", 613, {278, 0, 0, 0}},
+  {"cuGraphLaunch", 614, {267, 0, 0, 0}},
+  {"cuGraphLaunch_ptsz", 615, {268, 0, 0, 0}},
   {"cuGraphMemAllocNodeGetParams", 616, {0, 0, 0, 0}},
   {"cuGraphMemFreeNodeGetParams", 617, {0, 0, 0, 0}},
   {"cuGraphMemcpyNodeGetParams", 618, {0, 0, 0, 0}},
-  {"cuGraphMemcpyNodeSetParams", 619, {240, 0, 0, 0}},
+  {"cuGraphMemcpyNodeSetParams", 619, {279, 0, 0, 0}},
   {"cuGraphMemsetNodeGetParams", 620, {0, 0, 0, 0}},
-  {"cuGraphMemsetNodeSetParams", 621, {241, 0, 0, 0}},
+  {"cuGraphMemsetNodeSetParams", 621, {280, 0, 0, 0}},
   {"cuGraphNodeFindInClone", 622, {0, 0, 0, 0}},
   {"cuGraphNodeGetDependencies", 623, {0, 0, 0, 0}},
   {"cuGraphNodeGetDependencies_v2", 624, {0, 0, 0, 0}},
@@ -11728,22 +12830,22 @@ const hook_name hook_names[] = {
   {"cuGraphNodeGetDependentNodes_v2", 626, {0, 0, 0, 0}},
   {"cuGraphNodeGetEnabled", 627, {0, 0, 0, 0}},
   {"cuGraphNodeGetType", 628, {0, 0, 0, 0}},
-  {"cuGraphNodeSetEnabled", 629, {284, 0, 0, 0}},
-  {"cuGraphNodeSetParams", 630, {243, 0, 0, 0}},
-  {"cuGraphReleaseUserObject", 631, {292, 0, 0, 0}},
-  {"cuGraphRemoveDependencies", 632, {275, 0, 0, 0}},
-  {"cuGraphRemoveDependencies_v2", 633, {276, 0, 0, 0}},
-  {"cuGraphRetainUserObject", 634, {291, 0, 0, 0}},
-  {"cuGraphUpload", 635, {263, 0, 0, 0}},
-  {"cuGraphUpload_ptsz", 636, {264, 0, 0, 0}},
-  {"cuStreamBeginCapture", 637, {179, 0, 0, 0}},
-  {"cuStreamBeginCapture_ptsz", 638, {180, 0, 0, 0}},
-  {"cuStreamBeginCapture_v2", 639, {181, 0, 0, 0}},
-  {"cuStreamBeginCapture_v2_ptsz", 640, {182, 0, 0, 0}},
-  {"cuStreamBeginCaptureToGraph", 641, {183, 0, 0, 0}},
-  {"cuStreamBeginCaptureToGraph_ptsz", 642, {184, 0, 0, 0}},
-  {"cuStreamEndCapture", 643, {185, 0, 0, 0}},
-  {"cuStreamEndCapture_ptsz", 644, {186, 0, 0, 0}},
+  {"cuGraphNodeSetEnabled", 629, {323, 0, 0, 0}},
+  {"cuGraphNodeSetParams", 630, {282, 0, 0, 0}},
+  {"cuGraphReleaseUserObject", 631, {331, 0, 0, 0}},
+  {"cuGraphRemoveDependencies", 632, {314, 0, 0, 0}},
+  {"cuGraphRemoveDependencies_v2", 633, {315, 0, 0, 0}},
+  {"cuGraphRetainUserObject", 634, {330, 0, 0, 0}},
+  {"cuGraphUpload", 635, {302, 0, 0, 0}},
+  {"cuGraphUpload_ptsz", 636, {303, 0, 0, 0}},
+  {"cuStreamBeginCapture", 637, {202, 0, 0, 0}},
+  {"cuStreamBeginCapture_ptsz", 638, {203, 0, 0, 0}},
+  {"cuStreamBeginCapture_v2", 639, {204, 0, 0, 0}},
+  {"cuStreamBeginCapture_v2_ptsz", 640, {205, 0, 0, 0}},
+  {"cuStreamBeginCaptureToGraph", 641, {206, 0, 0, 0}},
+  {"cuStreamBeginCaptureToGraph_ptsz", 642, {207, 0, 0, 0}},
+  {"cuStreamEndCapture", 643, {208, 0, 0, 0}},
+  {"cuStreamEndCapture_ptsz", 644, {209, 0, 0, 0}},
   {"cuStreamGetCaptureInfo", 645, {0, 0, 0, 0}},
   {"cuStreamGetCaptureInfo_ptsz", 646, {0, 0, 0, 0}},
   {"cuStreamGetCaptureInfo_v2", 647, {0, 0, 0, 0}},
@@ -11752,56 +12854,56 @@ const hook_name hook_names[] = {
   {"cuStreamGetCaptureInfo_v3_ptsz", 650, {0, 0, 0, 0}},
   {"cuStreamIsCapturing", 651, {0, 0, 0, 0}},
   {"cuStreamIsCapturing_ptsz", 652, {0, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies", 653, {296, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_ptsz", 654, {297, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_v2", 655, {298, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_v2_ptsz", 656, {299, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies", 653, {335, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_ptsz", 654, {336, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_v2", 655, {337, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_v2_ptsz", 656, {338, 0, 0, 0}},
   {"cuThreadExchangeStreamCaptureMode", 657, {0, 0, 0, 0}},
-  {"cuUserObjectCreate", 658, {293, 0, 0, 0}},
-  {"cuUserObjectRelease", 659, {295, 0, 0, 0}},
-  {"cuUserObjectRetain", 660, {294, 0, 0, 0}},
-  {"__cudaGetKernel", 661, {0, 0, 616, 761}},
+  {"cuUserObjectCreate", 658, {332, 0, 0, 0}},
+  {"cuUserObjectRelease", 659, {334, 0, 0, 0}},
+  {"cuUserObjectRetain", 660, {333, 0, 0, 0}},
+  {"__cudaGetKernel", 661, {0, 0, 671, 816}},
   {"__cudaGetProcAddress", 662, {0, 0, 0, 0}},
   {"__cudaInitModule", 663, {0, 0, 0, 0}},
-  {"__cudaLaunchKernel", 664, {0, 0, 610, 755}},
-  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 611, 756}},
+  {"__cudaLaunchKernel", 664, {0, 0, 665, 810}},
+  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 666, 811}},
   {"__cudaPopCallConfiguration", 666, {0, 0, 0, 0}},
   {"__cudaPushCallConfiguration", 667, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinary", 668, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinaryEnd", 669, {0, 0, 0, 0}},
-  {"__cudaRegisterFunction", 670, {0, 471, 615, 760}},
+  {"__cudaRegisterFunction", 670, {0, 526, 670, 815}},
   {"__cudaRegisterHostVar", 671, {0, 0, 0, 0}},
   {"__cudaRegisterManagedVar", 672, {0, 0, 0, 0}},
   {"__cudaRegisterUnifiedTable", 673, {0, 0, 0, 0}},
   {"__cudaRegisterVar", 674, {0, 0, 0, 0}},
   {"__cudaUnregisterFatBinary", 675, {0, 0, 0, 0}},
-  {"cudaLaunchCooperativeKernel", 676, {0, 465, 606, 751}},
-  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 466, 607, 752}},
-  {"cudaLaunchHostFunc", 678, {0, 469, 612, 757}},
-  {"cudaLaunchHostFunc_ptsz", 679, {0, 470, 613, 758}},
-  {"cudaLaunchKernel", 680, {0, 463, 604, 749}},
-  {"cudaLaunchKernel_ptsz", 681, {0, 464, 605, 750}},
-  {"cudaLaunchKernelExC", 682, {0, 467, 608, 753}},
-  {"cudaLaunchKernelExC_ptsz", 683, {0, 468, 609, 754}},
-  {"cuLaunch", 684, {203, 0, 0, 0}},
-  {"cuLaunchCooperativeKernel", 685, {198, 0, 0, 0}},
-  {"cuLaunchCooperativeKernel_ptsz", 686, {199, 0, 0, 0}},
-  {"cuLaunchCooperativeKernelMultiDevice", 687, {202, 0, 0, 0}},
-  {"cuLaunchGrid", 688, {204, 0, 0, 0}},
-  {"cuLaunchGridAsync", 689, {205, 0, 0, 0}},
-  {"cuLaunchHostFunc", 690, {206, 0, 0, 0}},
-  {"cuLaunchHostFunc_ptsz", 691, {207, 0, 0, 0}},
-  {"cuLaunchKernel", 692, {196, 0, 0, 0}},
-  {"cuLaunchKernel_ptsz", 693, {197, 0, 0, 0}},
-  {"cuLaunchKernelEx", 694, {200, 0, 0, 0}},
-  {"cuLaunchKernelEx_ptsz", 695, {201, 0, 0, 0}},
+  {"cudaLaunchCooperativeKernel", 676, {0, 520, 661, 806}},
+  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 521, 662, 807}},
+  {"cudaLaunchHostFunc", 678, {0, 524, 667, 812}},
+  {"cudaLaunchHostFunc_ptsz", 679, {0, 525, 668, 813}},
+  {"cudaLaunchKernel", 680, {0, 518, 659, 804}},
+  {"cudaLaunchKernel_ptsz", 681, {0, 519, 660, 805}},
+  {"cudaLaunchKernelExC", 682, {0, 522, 663, 808}},
+  {"cudaLaunchKernelExC_ptsz", 683, {0, 523, 664, 809}},
+  {"cuLaunch", 684, {229, 0, 0, 0}},
+  {"cuLaunchCooperativeKernel", 685, {224, 0, 0, 0}},
+  {"cuLaunchCooperativeKernel_ptsz", 686, {225, 0, 0, 0}},
+  {"cuLaunchCooperativeKernelMultiDevice", 687, {228, 0, 0, 0}},
+  {"cuLaunchGrid", 688, {230, 0, 0, 0}},
+  {"cuLaunchGridAsync", 689, {231, 0, 0, 0}},
+  {"cuLaunchHostFunc", 690, {232, 0, 0, 0}},
+  {"cuLaunchHostFunc_ptsz", 691, {233, 0, 0, 0}},
+  {"cuLaunchKernel", 692, {222, 0, 0, 0}},
+  {"cuLaunchKernel_ptsz", 693, {223, 0, 0, 0}},
+  {"cuLaunchKernelEx", 694, {226, 0, 0, 0}},
+  {"cuLaunchKernelEx_ptsz", 695, {227, 0, 0, 0}},
   {"cudaDeviceCanAccessPeer", 696, {0, 0, 0, 0}},
-  {"cudaDeviceDisablePeerAccess", 697, {0, 479, 625, 770}},
-  {"cudaDeviceEnablePeerAccess", 698, {0, 478, 624, 769}},
+  {"cudaDeviceDisablePeerAccess", 697, {0, 534, 680, 825}},
+  {"cudaDeviceEnablePeerAccess", 698, {0, 533, 679, 824}},
   {"cudaDeviceGetP2PAtomicCapabilities", 699, {0, 0, 0, 0}},
   {"cudaDeviceGetP2PAttribute", 700, {0, 0, 0, 0}},
-  {"cuCtxDisablePeerAccess", 701, {327, 0, 0, 0}},
-  {"cuCtxEnablePeerAccess", 702, {326, 0, 0, 0}},
+  {"cuCtxDisablePeerAccess", 701, {382, 0, 0, 0}},
+  {"cuCtxEnablePeerAccess", 702, {381, 0, 0, 0}},
   {"cuDeviceCanAccessPeer", 703, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAtomicCapabilities", 704, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAttribute", 705, {0, 0, 0, 0}},
@@ -11829,42 +12931,42 @@ const hook_name hook_names[] = {
   {"cudaWaitExternalSemaphoresAsync", 727, {0, 0, 0, 0}},
   {"cudaWaitExternalSemaphoresAsync_ptsz", 728, {0, 0, 0, 0}},
   {"cuDestroyExternalMemory", 729, {0, 0, 0, 0}},
-  {"cuDestroyExternalSemaphore", 730, {0, 0, 0, 0}},
+  {"cuDestroyExternalSemaphore", 730, {255, 0, 0, 0}},
   {"cuExternalMemoryGetMappedBuffer", 731, {0, 0, 0, 0}},
   {"cuExternalMemoryGetMappedMipmappedArray", 732, {0, 0, 0, 0}},
-  {"cuGraphicsMapResources", 733, {0, 0, 0, 0}},
-  {"cuGraphicsMapResources_ptsz", 734, {0, 0, 0, 0}},
-  {"cuGraphicsResourceGetMappedMipmappedArray", 735, {0, 0, 0, 0}},
-  {"cuGraphicsResourceGetMappedPointer", 736, {0, 0, 0, 0}},
-  {"cuGraphicsResourceGetMappedPointer_v2", 737, {0, 0, 0, 0}},
-  {"cuGraphicsResourceSetMapFlags", 738, {0, 0, 0, 0}},
-  {"cuGraphicsResourceSetMapFlags_v2", 739, {0, 0, 0, 0}},
-  {"cuGraphicsSubResourceGetMappedArray", 740, {0, 0, 0, 0}},
-  {"cuGraphicsUnmapResources", 741, {0, 0, 0, 0}},
-  {"cuGraphicsUnmapResources_ptsz", 742, {0, 0, 0, 0}},
-  {"cuGraphicsUnregisterResource", 743, {0, 0, 0, 0}},
+  {"cuGraphicsMapResources", 733, {256, 0, 0, 0}},
+  {"cuGraphicsMapResources_ptsz", 734, {257, 0, 0, 0}},
+  {"cuGraphicsResourceGetMappedMipmappedArray", 735, {262, 0, 0, 0}},
+  {"cuGraphicsResourceGetMappedPointer", 736, {260, 0, 0, 0}},
+  {"cuGraphicsResourceGetMappedPointer_v2", 737, {261, 0, 0, 0}},
+  {"cuGraphicsResourceSetMapFlags", 738, {264, 0, 0, 0}},
+  {"cuGraphicsResourceSetMapFlags_v2", 739, {265, 0, 0, 0}},
+  {"cuGraphicsSubResourceGetMappedArray", 740, {263, 0, 0, 0}},
+  {"cuGraphicsUnmapResources", 741, {258, 0, 0, 0}},
+  {"cuGraphicsUnmapResources_ptsz", 742, {259, 0, 0, 0}},
+  {"cuGraphicsUnregisterResource", 743, {266, 0, 0, 0}},
   {"cuImportExternalMemory", 744, {0, 0, 0, 0}},
-  {"cuImportExternalSemaphore", 745, {0, 0, 0, 0}},
-  {"cuSignalExternalSemaphoresAsync", 746, {224, 0, 0, 0}},
-  {"cuSignalExternalSemaphoresAsync_ptsz", 747, {225, 0, 0, 0}},
-  {"cuWaitExternalSemaphoresAsync", 748, {226, 0, 0, 0}},
-  {"cuWaitExternalSemaphoresAsync_ptsz", 749, {227, 0, 0, 0}},
-  {"cudaCtxResetPersistingL2Cache", 750, {0, 477, 623, 768}},
-  {"cudaDeviceReset", 751, {0, 480, 626, 771}},
+  {"cuImportExternalSemaphore", 745, {254, 0, 0, 0}},
+  {"cuSignalExternalSemaphoresAsync", 746, {250, 0, 0, 0}},
+  {"cuSignalExternalSemaphoresAsync_ptsz", 747, {251, 0, 0, 0}},
+  {"cuWaitExternalSemaphoresAsync", 748, {252, 0, 0, 0}},
+  {"cuWaitExternalSemaphoresAsync_ptsz", 749, {253, 0, 0, 0}},
+  {"cudaCtxResetPersistingL2Cache", 750, {0, 532, 678, 823}},
+  {"cudaDeviceReset", 751, {0, 535, 681, 826}},
   {"cudaGetDevice", 752, {0, 0, 0, 0}},
-  {"cudaInitDevice", 753, {0, 476, 622, 767}},
-  {"cudaSetDevice", 754, {0, 473, 619, 764}},
-  {"cudaSetDeviceFlags", 755, {0, 474, 620, 765}},
-  {"cudaSetValidDevices", 756, {0, 475, 621, 766}},
-  {"cuCtxAttach", 757, {311, 0, 0, 0}},
-  {"cuCtxCreate", 758, {307, 0, 0, 0}},
-  {"cuCtxCreate_v2", 759, {308, 0, 0, 0}},
-  {"cuCtxCreate_v3", 760, {309, 0, 0, 0}},
-  {"cuCtxCreate_v4", 761, {310, 0, 0, 0}},
-  {"cuCtxDestroy", 762, {313, 0, 0, 0}},
-  {"cuCtxDestroy_v2", 763, {314, 0, 0, 0}},
-  {"cuCtxDetach", 764, {312, 0, 0, 0}},
-  {"cuCtxFromGreenCtx", 765, {325, 0, 0, 0}},
+  {"cudaInitDevice", 753, {0, 531, 677, 822}},
+  {"cudaSetDevice", 754, {0, 528, 674, 819}},
+  {"cudaSetDeviceFlags", 755, {0, 529, 675, 820}},
+  {"cudaSetValidDevices", 756, {0, 530, 676, 821}},
+  {"cuCtxAttach", 757, {364, 0, 0, 0}},
+  {"cuCtxCreate", 758, {360, 0, 0, 0}},
+  {"cuCtxCreate_v2", 759, {361, 0, 0, 0}},
+  {"cuCtxCreate_v3", 760, {362, 0, 0, 0}},
+  {"cuCtxCreate_v4", 761, {363, 0, 0, 0}},
+  {"cuCtxDestroy", 762, {366, 0, 0, 0}},
+  {"cuCtxDestroy_v2", 763, {367, 0, 0, 0}},
+  {"cuCtxDetach", 764, {365, 0, 0, 0}},
+  {"cuCtxFromGreenCtx", 765, {378, 0, 0, 0}},
   {"cuCtxGetApiVersion", 766, {0, 0, 0, 0}},
   {"cuCtxGetCacheConfig", 767, {0, 0, 0, 0}},
   {"cuCtxGetCurrent", 768, {0, 0, 0, 0}},
@@ -11877,39 +12979,39 @@ const hook_name hook_names[] = {
   {"cuCtxGetLimit", 775, {0, 0, 0, 0}},
   {"cuCtxGetSharedMemConfig", 776, {0, 0, 0, 0}},
   {"cuCtxGetStreamPriorityRange", 777, {0, 0, 0, 0}},
-  {"cuCtxPopCurrent", 778, {317, 0, 0, 0}},
-  {"cuCtxPopCurrent_v2", 779, {318, 0, 0, 0}},
-  {"cuCtxPushCurrent", 780, {315, 0, 0, 0}},
-  {"cuCtxPushCurrent_v2", 781, {316, 0, 0, 0}},
-  {"cuCtxResetPersistingL2Cache", 782, {324, 0, 0, 0}},
-  {"cuCtxSetCacheConfig", 783, {322, 0, 0, 0}},
-  {"cuCtxSetCurrent", 784, {319, 0, 0, 0}},
-  {"cuCtxSetFlags", 785, {320, 0, 0, 0}},
-  {"cuCtxSetLimit", 786, {321, 0, 0, 0}},
-  {"cuCtxSetSharedMemConfig", 787, {323, 0, 0, 0}},
+  {"cuCtxPopCurrent", 778, {370, 0, 0, 0}},
+  {"cuCtxPopCurrent_v2", 779, {371, 0, 0, 0}},
+  {"cuCtxPushCurrent", 780, {368, 0, 0, 0}},
+  {"cuCtxPushCurrent_v2", 781, {369, 0, 0, 0}},
+  {"cuCtxResetPersistingL2Cache", 782, {377, 0, 0, 0}},
+  {"cuCtxSetCacheConfig", 783, {375, 0, 0, 0}},
+  {"cuCtxSetCurrent", 784, {372, 0, 0, 0}},
+  {"cuCtxSetFlags", 785, {373, 0, 0, 0}},
+  {"cuCtxSetLimit", 786, {374, 0, 0, 0}},
+  {"cuCtxSetSharedMemConfig", 787, {376, 0, 0, 0}},
   {"cuDevicePrimaryCtxGetState", 788, {0, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease", 789, {331, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease_v2", 790, {332, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset", 791, {333, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset_v2", 792, {334, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRetain", 793, {330, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags", 794, {335, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags_v2", 795, {336, 0, 0, 0}},
-  {"cuGreenCtxCreate", 796, {0, 0, 0, 0}},
-  {"cuGreenCtxDestroy", 797, {0, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease", 789, {386, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease_v2", 790, {387, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset", 791, {388, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset_v2", 792, {389, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRetain", 793, {385, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags", 794, {390, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags_v2", 795, {391, 0, 0, 0}},
+  {"cuGreenCtxCreate", 796, {379, 0, 0, 0}},
+  {"cuGreenCtxDestroy", 797, {380, 0, 0, 0}},
   {"cuGreenCtxGetDevResource", 798, {0, 0, 0, 0}},
   {"cuGreenCtxGetId", 799, {0, 0, 0, 0}},
-  {"cuGreenCtxRecordEvent", 800, {0, 0, 0, 0}},
-  {"cuGreenCtxWaitEvent", 801, {0, 0, 0, 0}},
-  {"cuInit", 802, {306, 0, 0, 0}},
-  {"cudaGetDriverEntryPoint", 803, {0, 482, 628, 772}},
-  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 483, 629, 773}},
-  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 630, 774}},
-  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 631, 775}},
+  {"cuGreenCtxRecordEvent", 800, {221, 0, 0, 0}},
+  {"cuGreenCtxWaitEvent", 801, {189, 0, 0, 0}},
+  {"cuInit", 802, {359, 0, 0, 0}},
+  {"cudaGetDriverEntryPoint", 803, {0, 537, 683, 827}},
+  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 538, 684, 828}},
+  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 685, 829}},
+  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 686, 830}},
   {"cudaGetExportTable", 807, {0, 0, 0, 0}},
   {"cuGetExportTable", 808, {0, 0, 0, 0}},
-  {"cuGetProcAddress", 809, {337, 0, 0, 0}},
-  {"cuGetProcAddress_v2", 810, {338, 0, 0, 0}},
+  {"cuGetProcAddress", 809, {392, 0, 0, 0}},
+  {"cuGetProcAddress_v2", 810, {393, 0, 0, 0}},
   {"cudaArrayGetInfo", 811, {0, 0, 0, 0}},
   {"cudaArrayGetMemoryRequirements", 812, {0, 0, 0, 0}},
   {"cudaArrayGetPlane", 813, {0, 0, 0, 0}},
@@ -11981,7 +13083,7 @@ const hook_name hook_names[] = {
   {"cudaKernelSetAttributeForDevice", 879, {0, 0, 0, 0}},
   {"cudaLibraryEnumerateKernels", 880, {0, 0, 0, 0}},
   {"cudaLibraryGetGlobal", 881, {0, 0, 0, 0}},
-  {"cudaLibraryGetKernel", 882, {0, 0, 614, 759}},
+  {"cudaLibraryGetKernel", 882, {0, 0, 669, 814}},
   {"cudaLibraryGetKernelCount", 883, {0, 0, 0, 0}},
   {"cudaLibraryGetManaged", 884, {0, 0, 0, 0}},
   {"cudaLibraryGetUnifiedFunction", 885, {0, 0, 0, 0}},
@@ -12000,15 +13102,15 @@ const hook_name hook_names[] = {
   {"cuFuncSetSharedMemConfig", 898, {0, 0, 0, 0}},
   {"cuFuncSetSharedSize", 899, {0, 0, 0, 0}},
   {"cuKernelGetAttribute", 900, {0, 0, 0, 0}},
-  {"cuKernelGetFunction", 901, {305, 0, 0, 0}},
+  {"cuKernelGetFunction", 901, {344, 0, 0, 0}},
   {"cuKernelGetLibrary", 902, {0, 0, 0, 0}},
   {"cuKernelGetName", 903, {0, 0, 0, 0}},
   {"cuKernelGetParamInfo", 904, {0, 0, 0, 0}},
   {"cuKernelSetAttribute", 905, {0, 0, 0, 0}},
   {"cuKernelSetCacheConfig", 906, {0, 0, 0, 0}},
-  {"cuLibraryEnumerateKernels", 907, {304, 0, 0, 0}},
+  {"cuLibraryEnumerateKernels", 907, {343, 0, 0, 0}},
   {"cuLibraryGetGlobal", 908, {0, 0, 0, 0}},
-  {"cuLibraryGetKernel", 909, {303, 0, 0, 0}},
+  {"cuLibraryGetKernel", 909, {342, 0, 0, 0}},
   {"cuLibraryGetKernelCount", 910, {0, 0, 0, 0}},
   {"cuLibraryGetManaged", 911, {0, 0, 0, 0}},
   {"cuLibraryGetModule", 912, {0, 0, 0, 0}},
@@ -12016,16 +13118,16 @@ const hook_name hook_names[] = {
   {"cuLibraryLoadData", 914, {0, 0, 0, 0}},
   {"cuLibraryLoadFromFile", 915, {0, 0, 0, 0}},
   {"cuLibraryUnload", 916, {0, 0, 0, 0}},
-  {"cuLinkAddData", 917, {0, 0, 0, 0}},
-  {"cuLinkAddData_v2", 918, {0, 0, 0, 0}},
-  {"cuLinkAddFile", 919, {0, 0, 0, 0}},
-  {"cuLinkAddFile_v2", 920, {0, 0, 0, 0}},
-  {"cuLinkComplete", 921, {0, 0, 0, 0}},
-  {"cuLinkCreate", 922, {0, 0, 0, 0}},
-  {"cuLinkCreate_v2", 923, {0, 0, 0, 0}},
-  {"cuLinkDestroy", 924, {0, 0, 0, 0}},
+  {"cuLinkAddData", 917, {347, 0, 0, 0}},
+  {"cuLinkAddData_v2", 918, {348, 0, 0, 0}},
+  {"cuLinkAddFile", 919, {349, 0, 0, 0}},
+  {"cuLinkAddFile_v2", 920, {350, 0, 0, 0}},
+  {"cuLinkComplete", 921, {351, 0, 0, 0}},
+  {"cuLinkCreate", 922, {345, 0, 0, 0}},
+  {"cuLinkCreate_v2", 923, {346, 0, 0, 0}},
+  {"cuLinkDestroy", 924, {352, 0, 0, 0}},
   {"cuModuleEnumerateFunctions", 925, {0, 0, 0, 0}},
-  {"cuModuleGetFunction", 926, {302, 0, 0, 0}},
+  {"cuModuleGetFunction", 926, {341, 0, 0, 0}},
   {"cuModuleGetFunctionCount", 927, {0, 0, 0, 0}},
   {"cuModuleGetGlobal", 928, {0, 0, 0, 0}},
   {"cuModuleGetGlobal_v2", 929, {0, 0, 0, 0}},
@@ -12077,8 +13179,8 @@ const hook_name hook_names[] = {
   {"cudaGetDeviceProperties", 975, {0, 0, 0, 0}},
   {"cudaGetErrorName", 976, {0, 0, 0, 0}},
   {"cudaGetErrorString", 977, {0, 0, 0, 0}},
-  {"cudaGetFuncBySymbol", 978, {0, 472, 618, 763}},
-  {"cudaGetKernel", 979, {0, 0, 617, 762}},
+  {"cudaGetFuncBySymbol", 978, {0, 527, 673, 818}},
+  {"cudaGetKernel", 979, {0, 0, 672, 817}},
   {"cudaGetLastError", 980, {0, 0, 0, 0}},
   {"cudaLogsCurrent", 981, {0, 0, 0, 0}},
   {"cudaLogsDumpToFile", 982, {0, 0, 0, 0}},
@@ -12096,12 +13198,12 @@ const hook_name hook_names[] = {
   {"cudaRuntimeGetVersion", 994, {0, 0, 0, 0}},
   {"cudaVDPAUGetDevice", 995, {0, 0, 0, 0}},
   {"cudaVDPAUSetVDPAUDevice", 996, {0, 0, 0, 0}},
-  {"cuCheckpointProcessCheckpoint", 997, {0, 0, 0, 0}},
+  {"cuCheckpointProcessCheckpoint", 997, {354, 0, 0, 0}},
   {"cuCheckpointProcessGetRestoreThreadId", 998, {0, 0, 0, 0}},
   {"cuCheckpointProcessGetState", 999, {0, 0, 0, 0}},
-  {"cuCheckpointProcessLock", 1000, {0, 0, 0, 0}},
-  {"cuCheckpointProcessRestore", 1001, {0, 0, 0, 0}},
-  {"cuCheckpointProcessUnlock", 1002, {0, 0, 0, 0}},
+  {"cuCheckpointProcessLock", 1000, {353, 0, 0, 0}},
+  {"cuCheckpointProcessRestore", 1001, {355, 0, 0, 0}},
+  {"cuCheckpointProcessUnlock", 1002, {356, 0, 0, 0}},
   {"cuCoredumpGetAttribute", 1003, {0, 0, 0, 0}},
   {"cuCoredumpGetAttributeGlobal", 1004, {0, 0, 0, 0}},
   {"cuCoredumpSetAttribute", 1005, {0, 0, 0, 0}},
@@ -12156,11 +13258,11 @@ const hook_name hook_names[] = {
   {"cuTexObjectDestroy", 1054, {0, 0, 0, 0}},
   {"cuTexRefCreate", 1055, {0, 0, 0, 0}},
   {"cuTexRefDestroy", 1056, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 510, 0}},
-  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 511, 0}},
-  {"cudaMemAdvise_v2", 1059, {0, 0, 513, 0}},
-  {"cudaThreadSynchronize", 1060, {0, 434, 575, 0}},
-  {"cudaThreadExit", 1061, {0, 481, 627, 0}},
+  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 565, 0}},
+  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 566, 0}},
+  {"cudaMemAdvise_v2", 1059, {0, 0, 568, 0}},
+  {"cudaThreadSynchronize", 1060, {0, 489, 630, 0}},
+  {"cudaThreadExit", 1061, {0, 536, 682, 0}},
   {"cuEGLStreamConsumerAcquireFrame", 1062, {0, 0, 0, 0}},
   {"cuEGLStreamConsumerConnect", 1063, {0, 0, 0, 0}},
   {"cuEGLStreamConsumerConnectWithFlags", 1064, {0, 0, 0, 0}},
@@ -12194,8 +13296,8 @@ const hook_name hook_names[] = {
   {"cuGraphicsVDPAURegisterOutputSurface", 1092, {0, 0, 0, 0}},
   {"cuGraphicsVDPAURegisterVideoSurface", 1093, {0, 0, 0, 0}},
   {"cuProfilerInitialize", 1094, {0, 0, 0, 0}},
-  {"cuProfilerStart", 1095, {0, 0, 0, 0}},
-  {"cuProfilerStop", 1096, {0, 0, 0, 0}},
+  {"cuProfilerStart", 1095, {357, 0, 0, 0}},
+  {"cuProfilerStop", 1096, {358, 0, 0, 0}},
   {"cuVDPAUCtxCreate", 1097, {0, 0, 0, 0}},
   {"cuVDPAUCtxCreate_v2", 1098, {0, 0, 0, 0}},
   {"cuVDPAUGetDevice", 1099, {0, 0, 0, 0}},
@@ -12460,39 +13562,39 @@ const uint16_t hook_name_slots[4096] = {
 };
 
 const hook_abi hook_abis[] = {
-  {"cuArray3DCreate", 2000, 0, 19, 10},
-  {"cuArray3DCreate", 3020, 0, 20, 11},
+  {"cuArray3DCreate", 2000, 0, 30, 10},
+  {"cuArray3DCreate", 3020, 0, 31, 11},
   {"cuArray3DGetDescriptor", 2000, 0, -1, 828},
   {"cuArray3DGetDescriptor", 3020, 0, -1, 829},
-  {"cuArrayCreate", 2000, 0, 17, 12},
-  {"cuArrayCreate", 3020, 0, 18, 13},
-  {"cuArrayDestroy", 2000, 0, 22, 14},
+  {"cuArrayCreate", 2000, 0, 28, 12},
+  {"cuArrayCreate", 3020, 0, 29, 13},
+  {"cuArrayDestroy", 2000, 0, 33, 14},
   {"cuArrayGetDescriptor", 2000, 0, -1, 830},
   {"cuArrayGetDescriptor", 3020, 0, -1, 831},
   {"cuArrayGetMemoryRequirements", 11060, 0, -1, 832},
   {"cuArrayGetPlane", 11020, 0, -1, 833},
   {"cuArrayGetSparseProperties", 11010, 0, -1, 834},
-  {"cuCheckpointProcessCheckpoint", 12080, 0, -1, 997},
+  {"cuCheckpointProcessCheckpoint", 12080, 0, 353, 997},
   {"cuCheckpointProcessGetRestoreThreadId", 12080, 0, -1, 998},
   {"cuCheckpointProcessGetState", 12080, 0, -1, 999},
-  {"cuCheckpointProcessLock", 12080, 0, -1, 1000},
-  {"cuCheckpointProcessRestore", 12080, 0, -1, 1001},
-  {"cuCheckpointProcessUnlock", 12080, 0, -1, 1002},
+  {"cuCheckpointProcessLock", 12080, 0, 352, 1000},
+  {"cuCheckpointProcessRestore", 12080, 0, 354, 1001},
+  {"cuCheckpointProcessUnlock", 12080, 0, 355, 1002},
   {"cuCoredumpGetAttribute", 12010, 0, -1, 1003},
   {"cuCoredumpGetAttributeGlobal", 12010, 0, -1, 1004},
   {"cuCoredumpSetAttribute", 12010, 0, -1, 1005},
   {"cuCoredumpSetAttributeGlobal", 12010, 0, -1, 1006},
-  {"cuCtxAttach", 2000, 0, 310, 757},
-  {"cuCtxCreate", 2000, 0, 306, 758},
-  {"cuCtxCreate", 3020, 0, 307, 759},
-  {"cuCtxCreate", 11040, 0, 308, 760},
-  {"cuCtxCreate", 12050, 0, 309, 761},
-  {"cuCtxDestroy", 2000, 0, 312, 762},
-  {"cuCtxDestroy", 4000, 0, 313, 763},
-  {"cuCtxDetach", 2000, 0, 311, 764},
-  {"cuCtxDisablePeerAccess", 4000, 0, 326, 701},
-  {"cuCtxEnablePeerAccess", 4000, 0, 325, 702},
-  {"cuCtxFromGreenCtx", 12040, 0, 324, 765},
+  {"cuCtxAttach", 2000, 0, 363, 757},
+  {"cuCtxCreate", 2000, 0, 359, 758},
+  {"cuCtxCreate", 3020, 0, 360, 759},
+  {"cuCtxCreate", 11040, 0, 361, 760},
+  {"cuCtxCreate", 12050, 0, 362, 761},
+  {"cuCtxDestroy", 2000, 0, 365, 762},
+  {"cuCtxDestroy", 4000, 0, 366, 763},
+  {"cuCtxDetach", 2000, 0, 364, 764},
+  {"cuCtxDisablePeerAccess", 4000, 0, 381, 701},
+  {"cuCtxEnablePeerAccess", 4000, 0, 380, 702},
+  {"cuCtxFromGreenCtx", 12040, 0, 377, 765},
   {"cuCtxGetApiVersion", 3020, 0, -1, 766},
   {"cuCtxGetCacheConfig", 3020, 0, -1, 767},
   {"cuCtxGetCurrent", 4000, 0, -1, 768},
@@ -12505,22 +13607,22 @@ const hook_abi hook_abis[] = {
   {"cuCtxGetLimit", 3010, 0, -1, 775},
   {"cuCtxGetSharedMemConfig", 4020, 0, -1, 776},
   {"cuCtxGetStreamPriorityRange", 5050, 0, -1, 777},
-  {"cuCtxPopCurrent", 2000, 0, 316, 778},
-  {"cuCtxPopCurrent", 4000, 0, 317, 779},
-  {"cuCtxPushCurrent", 2000, 0, 314, 780},
-  {"cuCtxPushCurrent", 4000, 0, 315, 781},
-  {"cuCtxRecordEvent", 12050, 0, 327, 341},
-  {"cuCtxResetPersistingL2Cache", 11000, 0, 323, 782},
-  {"cuCtxSetCacheConfig", 3020, 0, 321, 783},
-  {"cuCtxSetCurrent", 4000, 0, 318, 784},
-  {"cuCtxSetFlags", 12010, 0, 319, 785},
-  {"cuCtxSetLimit", 3010, 0, 320, 786},
-  {"cuCtxSetSharedMemConfig", 4020, 0, 322, 787},
-  {"cuCtxSynchronize", 2000, 0, 145, 342},
-  {"cuCtxSynchronize", 13000, 0, 146, 343},
-  {"cuCtxWaitEvent", 12050, 0, 328, 344},
+  {"cuCtxPopCurrent", 2000, 0, 369, 778},
+  {"cuCtxPopCurrent", 4000, 0, 370, 779},
+  {"cuCtxPushCurrent", 2000, 0, 367, 780},
+  {"cuCtxPushCurrent", 4000, 0, 368, 781},
+  {"cuCtxRecordEvent", 12050, 0, 382, 341},
+  {"cuCtxResetPersistingL2Cache", 11000, 0, 376, 782},
+  {"cuCtxSetCacheConfig", 3020, 0, 374, 783},
+  {"cuCtxSetCurrent", 4000, 0, 371, 784},
+  {"cuCtxSetFlags", 12010, 0, 372, 785},
+  {"cuCtxSetLimit", 3010, 0, 373, 786},
+  {"cuCtxSetSharedMemConfig", 4020, 0, 375, 787},
+  {"cuCtxSynchronize", 2000, 0, 162, 342},
+  {"cuCtxSynchronize", 13000, 0, 163, 343},
+  {"cuCtxWaitEvent", 12050, 0, 383, 344},
   {"cuDestroyExternalMemory", 10000, 0, -1, 729},
-  {"cuDestroyExternalSemaphore", 10000, 0, -1, 730},
+  {"cuDestroyExternalSemaphore", 10000, 0, 254, 730},
   {"cuDevResourceGenerateDesc", 12040, 0, -1, 1007},
   {"cuDevSmResourceSplitByCount", 12040, 0, -1, 1008},
   {"cuDeviceCanAccessPeer", 4000, 0, -1, 703},
@@ -12545,17 +13647,17 @@ const hook_abi hook_abis[] = {
   {"cuDeviceGetTexture1DLinearMaxWidth", 11010, 0, -1, 1022},
   {"cuDeviceGetUuid", 9020, 0, -1, 1023},
   {"cuDeviceGetUuid", 11040, 0, -1, 1024},
-  {"cuDeviceGraphMemTrim", 11040, 0, 299, 543},
+  {"cuDeviceGraphMemTrim", 11040, 0, 338, 543},
   {"cuDevicePrimaryCtxGetState", 7000, 0, -1, 788},
-  {"cuDevicePrimaryCtxRelease", 7000, 0, 330, 789},
-  {"cuDevicePrimaryCtxRelease", 11000, 0, 331, 790},
-  {"cuDevicePrimaryCtxReset", 7000, 0, 332, 791},
-  {"cuDevicePrimaryCtxReset", 11000, 0, 333, 792},
-  {"cuDevicePrimaryCtxRetain", 7000, 0, 329, 793},
-  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 334, 794},
-  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 335, 795},
+  {"cuDevicePrimaryCtxRelease", 7000, 0, 385, 789},
+  {"cuDevicePrimaryCtxRelease", 11000, 0, 386, 790},
+  {"cuDevicePrimaryCtxReset", 7000, 0, 387, 791},
+  {"cuDevicePrimaryCtxReset", 11000, 0, 388, 792},
+  {"cuDevicePrimaryCtxRetain", 7000, 0, 384, 793},
+  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 389, 794},
+  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 390, 795},
   {"cuDeviceRegisterAsyncNotification", 12040, 0, -1, 1025},
-  {"cuDeviceSetGraphMemAttribute", 11040, 0, 300, 544},
+  {"cuDeviceSetGraphMemAttribute", 11040, 0, 339, 544},
   {"cuDeviceSetMemPool", 11020, 0, 15, 96},
   {"cuDeviceTotalMem", 2000, 0, -1, 322},
   {"cuDeviceTotalMem", 3020, 0, -1, 323},
@@ -12570,21 +13672,21 @@ const hook_abi hook_abis[] = {
   {"cuEGLStreamProducerDisconnect", 7000, 0, -1, 1068},
   {"cuEGLStreamProducerPresentFrame", 7000, 0, -1, 1069},
   {"cuEGLStreamProducerReturnFrame", 7000, 0, -1, 1070},
-  {"cuEventCreate", 2000, 0, 186, 429},
+  {"cuEventCreate", 2000, 0, 209, 429},
   {"cuEventCreateFromEGLSync", 9000, 0, -1, 1071},
-  {"cuEventDestroy", 2000, 0, 187, 430},
-  {"cuEventDestroy", 4000, 0, 188, 431},
-  {"cuEventElapsedTime", 2000, 0, 193, 432},
-  {"cuEventElapsedTime", 12080, 0, 194, 433},
-  {"cuEventQuery", 2000, 0, 154, 345},
-  {"cuEventRecord", 2000, 0, 189, 434},
-  {"cuEventRecord", 7000, 1, 190, 435},
-  {"cuEventRecordWithFlags", 11010, 0, 191, 436},
-  {"cuEventRecordWithFlags", 11010, 1, 192, 437},
-  {"cuEventSynchronize", 2000, 0, 153, 346},
+  {"cuEventDestroy", 2000, 0, 210, 430},
+  {"cuEventDestroy", 4000, 0, 211, 431},
+  {"cuEventElapsedTime", 2000, 0, 216, 432},
+  {"cuEventElapsedTime", 12080, 0, 217, 433},
+  {"cuEventQuery", 2000, 0, 171, 345},
+  {"cuEventRecord", 2000, 0, 212, 434},
+  {"cuEventRecord", 7000, 1, 213, 435},
+  {"cuEventRecordWithFlags", 11010, 0, 214, 436},
+  {"cuEventRecordWithFlags", 11010, 1, 215, 437},
+  {"cuEventSynchronize", 2000, 0, 170, 346},
   {"cuExternalMemoryGetMappedBuffer", 10000, 0, -1, 731},
   {"cuExternalMemoryGetMappedMipmappedArray", 10000, 0, -1, 732},
-  {"cuFlushGPUDirectRDMAWrites", 11030, 0, -1, 347},
+  {"cuFlushGPUDirectRDMAWrites", 11030, 0, 189, 347},
   {"cuFuncGetAttribute", 2020, 0, -1, 889},
   {"cuFuncGetModule", 11000, 0, -1, 890},
   {"cuFuncGetName", 12030, 0, -1, 891},
@@ -12615,85 +13717,85 @@ const hook_abi hook_abis[] = {
   {"cuGetErrorName", 6000, 0, -1, 1028},
   {"cuGetErrorString", 6000, 0, -1, 1029},
   {"cuGetExportTable", 3000, 0, -1, 808},
-  {"cuGetProcAddress", 11030, 0, 336, 809},
-  {"cuGetProcAddress", 12000, 0, 337, 810},
-  {"cuGraphAddBatchMemOpNode", 11070, 0, 233, 545},
-  {"cuGraphAddChildGraphNode", 10000, 0, 234, 546},
-  {"cuGraphAddDependencies", 10000, 0, 272, 547},
-  {"cuGraphAddDependencies", 12030, 0, 273, 548},
-  {"cuGraphAddEmptyNode", 10000, 0, 264, 549},
-  {"cuGraphAddEventRecordNode", 11010, 0, 265, 550},
-  {"cuGraphAddEventWaitNode", 11010, 0, 266, 551},
-  {"cuGraphAddExternalSemaphoresSignalNode", 11020, 0, 267, 552},
-  {"cuGraphAddExternalSemaphoresWaitNode", 11020, 0, 268, 553},
-  {"cuGraphAddHostNode", 10000, 0, 269, 554},
-  {"cuGraphAddKernelNode", 10000, 0, 229, 555},
-  {"cuGraphAddKernelNode", 12000, 0, 230, 556},
-  {"cuGraphAddMemAllocNode", 11040, 0, 270, 557},
-  {"cuGraphAddMemFreeNode", 11040, 0, 271, 558},
-  {"cuGraphAddMemcpyNode", 10000, 0, 231, 559},
-  {"cuGraphAddMemsetNode", 10000, 0, 232, 560},
-  {"cuGraphAddNode", 12020, 0, 235, 561},
-  {"cuGraphAddNode", 12030, 0, 236, 562},
+  {"cuGetProcAddress", 11030, 0, 391, 809},
+  {"cuGetProcAddress", 12000, 0, 392, 810},
+  {"cuGraphAddBatchMemOpNode", 11070, 0, 272, 545},
+  {"cuGraphAddChildGraphNode", 10000, 0, 273, 546},
+  {"cuGraphAddDependencies", 10000, 0, 311, 547},
+  {"cuGraphAddDependencies", 12030, 0, 312, 548},
+  {"cuGraphAddEmptyNode", 10000, 0, 303, 549},
+  {"cuGraphAddEventRecordNode", 11010, 0, 304, 550},
+  {"cuGraphAddEventWaitNode", 11010, 0, 305, 551},
+  {"cuGraphAddExternalSemaphoresSignalNode", 11020, 0, 306, 552},
+  {"cuGraphAddExternalSemaphoresWaitNode", 11020, 0, 307, 553},
+  {"cuGraphAddHostNode", 10000, 0, 308, 554},
+  {"cuGraphAddKernelNode", 10000, 0, 268, 555},
+  {"cuGraphAddKernelNode", 12000, 0, 269, 556},
+  {"cuGraphAddMemAllocNode", 11040, 0, 309, 557},
+  {"cuGraphAddMemFreeNode", 11040, 0, 310, 558},
+  {"cuGraphAddMemcpyNode", 10000, 0, 270, 559},
+  {"cuGraphAddMemsetNode", 10000, 0, 271, 560},
+  {"cuGraphAddNode", 12020, 0, 274, 561},
+  {"cuGraphAddNode", 12030, 0, 275, 562},
   {"cuGraphBatchMemOpNodeGetParams", 11070, 0, -1, 563},
-  {"cuGraphBatchMemOpNodeSetParams", 11070, 0, 241, 564},
+  {"cuGraphBatchMemOpNodeSetParams", 11070, 0, 280, 564},
   {"cuGraphChildGraphNodeGetGraph", 10000, 0, -1, 565},
-  {"cuGraphClone", 10000, 0, 258, 566},
-  {"cuGraphConditionalHandleCreate", 12030, 0, 289, 567},
-  {"cuGraphCreate", 10000, 0, 257, 568},
+  {"cuGraphClone", 10000, 0, 297, 566},
+  {"cuGraphConditionalHandleCreate", 12030, 0, 328, 567},
+  {"cuGraphCreate", 10000, 0, 296, 568},
   {"cuGraphDebugDotPrint", 11030, 0, -1, 569},
-  {"cuGraphDestroy", 10000, 0, 259, 570},
-  {"cuGraphDestroyNode", 10000, 0, 260, 571},
+  {"cuGraphDestroy", 10000, 0, 298, 570},
+  {"cuGraphDestroyNode", 10000, 0, 299, 571},
   {"cuGraphEventRecordNodeGetEvent", 11010, 0, -1, 572},
-  {"cuGraphEventRecordNodeSetEvent", 11010, 0, 276, 573},
+  {"cuGraphEventRecordNodeSetEvent", 11010, 0, 315, 573},
   {"cuGraphEventWaitNodeGetEvent", 11010, 0, -1, 574},
-  {"cuGraphEventWaitNodeSetEvent", 11010, 0, 277, 575},
-  {"cuGraphExecBatchMemOpNodeSetParams", 11070, 0, 247, 576},
-  {"cuGraphExecChildGraphNodeSetParams", 11010, 0, 248, 577},
-  {"cuGraphExecDestroy", 10000, 0, 261, 578},
-  {"cuGraphExecEventRecordNodeSetEvent", 11010, 0, 284, 579},
-  {"cuGraphExecEventWaitNodeSetEvent", 11010, 0, 285, 580},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 11020, 0, 286, 581},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 11020, 0, 287, 582},
+  {"cuGraphEventWaitNodeSetEvent", 11010, 0, 316, 575},
+  {"cuGraphExecBatchMemOpNodeSetParams", 11070, 0, 286, 576},
+  {"cuGraphExecChildGraphNodeSetParams", 11010, 0, 287, 577},
+  {"cuGraphExecDestroy", 10000, 0, 300, 578},
+  {"cuGraphExecEventRecordNodeSetEvent", 11010, 0, 323, 579},
+  {"cuGraphExecEventWaitNodeSetEvent", 11010, 0, 324, 580},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 11020, 0, 325, 581},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 11020, 0, 326, 582},
   {"cuGraphExecGetFlags", 12000, 0, -1, 583},
-  {"cuGraphExecHostNodeSetParams", 10020, 0, 288, 584},
-  {"cuGraphExecKernelNodeSetParams", 10010, 0, 243, 585},
-  {"cuGraphExecKernelNodeSetParams", 12000, 0, 244, 586},
-  {"cuGraphExecMemcpyNodeSetParams", 10020, 0, 245, 587},
-  {"cuGraphExecMemsetNodeSetParams", 10020, 0, 246, 588},
-  {"cuGraphExecNodeSetParams", 12020, 0, 249, 589},
-  {"cuGraphExecUpdate", 10020, 0, 250, 590},
-  {"cuGraphExecUpdate", 12000, 0, 251, 591},
+  {"cuGraphExecHostNodeSetParams", 10020, 0, 327, 584},
+  {"cuGraphExecKernelNodeSetParams", 10010, 0, 282, 585},
+  {"cuGraphExecKernelNodeSetParams", 12000, 0, 283, 586},
+  {"cuGraphExecMemcpyNodeSetParams", 10020, 0, 284, 587},
+  {"cuGraphExecMemsetNodeSetParams", 10020, 0, 285, 588},
+  {"cuGraphExecNodeSetParams", 12020, 0, 288, 589},
+  {"cuGraphExecUpdate", 10020, 0, 289, 590},
+  {"cuGraphExecUpdate", 12000, 0, 290, 591},
   {"cuGraphExternalSemaphoresSignalNodeGetParams", 11020, 0, -1, 592},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", 11020, 0, 278, 593},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", 11020, 0, 317, 593},
   {"cuGraphExternalSemaphoresWaitNodeGetParams", 11020, 0, -1, 594},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", 11020, 0, 279, 595},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", 11020, 0, 318, 595},
   {"cuGraphGetEdges", 10000, 0, -1, 596},
   {"cuGraphGetEdges", 12030, 0, -1, 597},
   {"cuGraphGetNodes", 10000, 0, -1, 598},
   {"cuGraphGetRootNodes", 10000, 0, -1, 599},
   {"cuGraphHostNodeGetParams", 10000, 0, -1, 600},
-  {"cuGraphHostNodeSetParams", 10000, 0, 280, 601},
-  {"cuGraphInstantiate", 10000, 0, 252, 602},
-  {"cuGraphInstantiate", 11000, 0, 253, 603},
-  {"cuGraphInstantiateWithFlags", 11040, 0, 254, 604},
-  {"cuGraphInstantiateWithParams", 12000, 0, 255, 605},
-  {"cuGraphInstantiateWithParams", 12000, 1, 256, 606},
-  {"cuGraphKernelNodeCopyAttributes", 11000, 0, 281, 607},
+  {"cuGraphHostNodeSetParams", 10000, 0, 319, 601},
+  {"cuGraphInstantiate", 10000, 0, 291, 602},
+  {"cuGraphInstantiate", 11000, 0, 292, 603},
+  {"cuGraphInstantiateWithFlags", 11040, 0, 293, 604},
+  {"cuGraphInstantiateWithParams", 12000, 0, 294, 605},
+  {"cuGraphInstantiateWithParams", 12000, 1, 295, 606},
+  {"cuGraphKernelNodeCopyAttributes", 11000, 0, 320, 607},
   {"cuGraphKernelNodeGetAttribute", 11000, 0, -1, 608},
   {"cuGraphKernelNodeGetParams", 10000, 0, -1, 609},
   {"cuGraphKernelNodeGetParams", 12000, 0, -1, 610},
-  {"cuGraphKernelNodeSetAttribute", 11000, 0, 282, 611},
-  {"cuGraphKernelNodeSetParams", 10000, 0, 237, 612},
-  {"cuGraphKernelNodeSetParams", 12000, 0, 238, 613},
-  {"cuGraphLaunch", 10000, 0, 227, 614},
-  {"cuGraphLaunch", 10000, 1, 228, 615},
+  {"cuGraphKernelNodeSetAttribute", 11000, 0, 321, 611},
+  {"cuGraphKernelNodeSetParams", 10000, 0, 276, 612},
+  {"cuGraphKernelNodeSetParams", 12000, 0, 277, 613},
+  {"cuGraphLaunch", 10000, 0, 266, 614},
+  {"cuGraphLaunch", 10000, 1, 267, 615},
   {"cuGraphMemAllocNodeGetParams", 11040, 0, -1, 616},
   {"cuGraphMemFreeNodeGetParams", 11040, 0, -1, 617},
   {"cuGraphMemcpyNodeGetParams", 10000, 0, -1, 618},
-  {"cuGraphMemcpyNodeSetParams", 10000, 0, 239, 619},
+  {"cuGraphMemcpyNodeSetParams", 10000, 0, 278, 619},
   {"cuGraphMemsetNodeGetParams", 10000, 0, -1, 620},
-  {"cuGraphMemsetNodeSetParams", 10000, 0, 240, 621},
+  {"cuGraphMemsetNodeSetParams", 10000, 0, 279, 621},
   {"cuGraphNodeFindInClone", 10000, 0, -1, 622},
   {"cuGraphNodeGetDependencies", 10000, 0, -1, 623},
   {"cuGraphNodeGetDependencies", 12030, 0, -1, 624},
@@ -12701,69 +13803,69 @@ const hook_abi hook_abis[] = {
   {"cuGraphNodeGetDependentNodes", 12030, 0, -1, 626},
   {"cuGraphNodeGetEnabled", 11060, 0, -1, 627},
   {"cuGraphNodeGetType", 10000, 0, -1, 628},
-  {"cuGraphNodeSetEnabled", 11060, 0, 283, 629},
-  {"cuGraphNodeSetParams", 12020, 0, 242, 630},
-  {"cuGraphReleaseUserObject", 11030, 0, 291, 631},
-  {"cuGraphRemoveDependencies", 10000, 0, 274, 632},
-  {"cuGraphRemoveDependencies", 12030, 0, 275, 633},
-  {"cuGraphRetainUserObject", 11030, 0, 290, 634},
-  {"cuGraphUpload", 11010, 0, 262, 635},
-  {"cuGraphUpload", 11010, 1, 263, 636},
+  {"cuGraphNodeSetEnabled", 11060, 0, 322, 629},
+  {"cuGraphNodeSetParams", 12020, 0, 281, 630},
+  {"cuGraphReleaseUserObject", 11030, 0, 330, 631},
+  {"cuGraphRemoveDependencies", 10000, 0, 313, 632},
+  {"cuGraphRemoveDependencies", 12030, 0, 314, 633},
+  {"cuGraphRetainUserObject", 11030, 0, 329, 634},
+  {"cuGraphUpload", 11010, 0, 301, 635},
+  {"cuGraphUpload", 11010, 1, 302, 636},
   {"cuGraphicsEGLRegisterImage", 7000, 0, -1, 1088},
   {"cuGraphicsGLRegisterBuffer", 3000, 0, -1, 1089},
   {"cuGraphicsGLRegisterImage", 3000, 0, -1, 1090},
-  {"cuGraphicsMapResources", 3000, 0, -1, 733},
-  {"cuGraphicsMapResources", 7000, 1, -1, 734},
+  {"cuGraphicsMapResources", 3000, 0, 255, 733},
+  {"cuGraphicsMapResources", 7000, 1, 256, 734},
   {"cuGraphicsResourceGetMappedEglFrame", 7000, 0, -1, 1091},
-  {"cuGraphicsResourceGetMappedMipmappedArray", 5000, 0, -1, 735},
-  {"cuGraphicsResourceGetMappedPointer", 3000, 0, -1, 736},
-  {"cuGraphicsResourceGetMappedPointer", 3020, 0, -1, 737},
-  {"cuGraphicsResourceSetMapFlags", 3000, 0, -1, 738},
-  {"cuGraphicsResourceSetMapFlags", 6050, 0, -1, 739},
-  {"cuGraphicsSubResourceGetMappedArray", 3000, 0, -1, 740},
-  {"cuGraphicsUnmapResources", 3000, 0, -1, 741},
-  {"cuGraphicsUnmapResources", 7000, 1, -1, 742},
-  {"cuGraphicsUnregisterResource", 3000, 0, -1, 743},
+  {"cuGraphicsResourceGetMappedMipmappedArray", 5000, 0, 261, 735},
+  {"cuGraphicsResourceGetMappedPointer", 3000, 0, 259, 736},
+  {"cuGraphicsResourceGetMappedPointer", 3020, 0, 260, 737},
+  {"cuGraphicsResourceSetMapFlags", 3000, 0, 263, 738},
+  {"cuGraphicsResourceSetMapFlags", 6050, 0, 264, 739},
+  {"cuGraphicsSubResourceGetMappedArray", 3000, 0, 262, 740},
+  {"cuGraphicsUnmapResources", 3000, 0, 257, 741},
+  {"cuGraphicsUnmapResources", 7000, 1, 258, 742},
+  {"cuGraphicsUnregisterResource", 3000, 0, 265, 743},
   {"cuGraphicsVDPAURegisterOutputSurface", 3010, 0, -1, 1092},
   {"cuGraphicsVDPAURegisterVideoSurface", 3010, 0, -1, 1093},
-  {"cuGreenCtxCreate", 12040, 0, -1, 796},
-  {"cuGreenCtxDestroy", 12040, 0, -1, 797},
+  {"cuGreenCtxCreate", 12040, 0, 378, 796},
+  {"cuGreenCtxDestroy", 12040, 0, 379, 797},
   {"cuGreenCtxGetDevResource", 12040, 0, -1, 798},
   {"cuGreenCtxGetId", 12090, 0, -1, 799},
-  {"cuGreenCtxRecordEvent", 12040, 0, -1, 800},
-  {"cuGreenCtxStreamCreate", 12050, 0, 173, 394},
-  {"cuGreenCtxWaitEvent", 12040, 0, -1, 801},
+  {"cuGreenCtxRecordEvent", 12040, 0, 220, 800},
+  {"cuGreenCtxStreamCreate", 12050, 0, 192, 394},
+  {"cuGreenCtxWaitEvent", 12040, 0, 188, 801},
   {"cuImportExternalMemory", 10000, 0, -1, 744},
-  {"cuImportExternalSemaphore", 10000, 0, -1, 745},
-  {"cuInit", 2000, 0, 305, 802},
+  {"cuImportExternalSemaphore", 10000, 0, 253, 745},
+  {"cuInit", 2000, 0, 358, 802},
   {"cuIpcCloseMemHandle", 4010, 0, -1, 144},
-  {"cuIpcGetEventHandle", 4010, 0, -1, 145},
-  {"cuIpcGetMemHandle", 4010, 0, 344, 146},
-  {"cuIpcOpenEventHandle", 4010, 0, -1, 147},
+  {"cuIpcGetEventHandle", 4010, 0, 218, 145},
+  {"cuIpcGetMemHandle", 4010, 0, 399, 146},
+  {"cuIpcOpenEventHandle", 4010, 0, 219, 147},
   {"cuIpcOpenMemHandle", 4010, 0, -1, 148},
   {"cuIpcOpenMemHandle", 11000, 0, -1, 149},
   {"cuKernelGetAttribute", 12000, 0, -1, 900},
-  {"cuKernelGetFunction", 12000, 0, 304, 901},
+  {"cuKernelGetFunction", 12000, 0, 343, 901},
   {"cuKernelGetLibrary", 12050, 0, -1, 902},
   {"cuKernelGetName", 12030, 0, -1, 903},
   {"cuKernelGetParamInfo", 12040, 0, -1, 904},
   {"cuKernelSetAttribute", 12000, 0, -1, 905},
   {"cuKernelSetCacheConfig", 12000, 0, -1, 906},
-  {"cuLaunch", 2000, 0, 202, 684},
-  {"cuLaunchCooperativeKernel", 9000, 0, 197, 685},
-  {"cuLaunchCooperativeKernel", 9000, 1, 198, 686},
-  {"cuLaunchCooperativeKernelMultiDevice", 9000, 0, 201, 687},
-  {"cuLaunchGrid", 2000, 0, 203, 688},
-  {"cuLaunchGridAsync", 2000, 0, 204, 689},
-  {"cuLaunchHostFunc", 10000, 0, 205, 690},
-  {"cuLaunchHostFunc", 10000, 1, 206, 691},
-  {"cuLaunchKernel", 4000, 0, 195, 692},
-  {"cuLaunchKernel", 7000, 1, 196, 693},
-  {"cuLaunchKernelEx", 11060, 0, 199, 694},
-  {"cuLaunchKernelEx", 11060, 1, 200, 695},
-  {"cuLibraryEnumerateKernels", 12040, 0, 303, 907},
+  {"cuLaunch", 2000, 0, 228, 684},
+  {"cuLaunchCooperativeKernel", 9000, 0, 223, 685},
+  {"cuLaunchCooperativeKernel", 9000, 1, 224, 686},
+  {"cuLaunchCooperativeKernelMultiDevice", 9000, 0, 227, 687},
+  {"cuLaunchGrid", 2000, 0, 229, 688},
+  {"cuLaunchGridAsync", 2000, 0, 230, 689},
+  {"cuLaunchHostFunc", 10000, 0, 231, 690},
+  {"cuLaunchHostFunc", 10000, 1, 232, 691},
+  {"cuLaunchKernel", 4000, 0, 221, 692},
+  {"cuLaunchKernel", 7000, 1, 222, 693},
+  {"cuLaunchKernelEx", 11060, 0, 225, 694},
+  {"cuLaunchKernelEx", 11060, 1, 226, 695},
+  {"cuLibraryEnumerateKernels", 12040, 0, 342, 907},
   {"cuLibraryGetGlobal", 12000, 0, -1, 908},
-  {"cuLibraryGetKernel", 12000, 0, 302, 909},
+  {"cuLibraryGetKernel", 12000, 0, 341, 909},
   {"cuLibraryGetKernelCount", 12040, 0, -1, 910},
   {"cuLibraryGetManaged", 12000, 0, -1, 911},
   {"cuLibraryGetModule", 12000, 0, -1, 912},
@@ -12771,203 +13873,203 @@ const hook_abi hook_abis[] = {
   {"cuLibraryLoadData", 12000, 0, -1, 914},
   {"cuLibraryLoadFromFile", 12000, 0, -1, 915},
   {"cuLibraryUnload", 12000, 0, -1, 916},
-  {"cuLinkAddData", 5050, 0, -1, 917},
-  {"cuLinkAddData", 6050, 0, -1, 918},
-  {"cuLinkAddFile", 5050, 0, -1, 919},
-  {"cuLinkAddFile", 6050, 0, -1, 920},
-  {"cuLinkComplete", 5050, 0, -1, 921},
-  {"cuLinkCreate", 5050, 0, -1, 922},
-  {"cuLinkCreate", 6050, 0, -1, 923},
-  {"cuLinkDestroy", 5050, 0, -1, 924},
+  {"cuLinkAddData", 5050, 0, 346, 917},
+  {"cuLinkAddData", 6050, 0, 347, 918},
+  {"cuLinkAddFile", 5050, 0, 348, 919},
+  {"cuLinkAddFile", 6050, 0, 349, 920},
+  {"cuLinkComplete", 5050, 0, 350, 921},
+  {"cuLinkCreate", 5050, 0, 344, 922},
+  {"cuLinkCreate", 6050, 0, 345, 923},
+  {"cuLinkDestroy", 5050, 0, 351, 924},
   {"cuLogsCurrent", 12090, 0, -1, 1030},
   {"cuLogsDumpToFile", 12090, 0, -1, 1031},
   {"cuLogsDumpToMemory", 12090, 0, -1, 1032},
   {"cuLogsRegisterCallback", 12090, 0, -1, 1033},
   {"cuLogsUnregisterCallback", 12090, 0, -1, 1034},
-  {"cuMemAddressFree", 10020, 0, 31, 117},
-  {"cuMemAddressReserve", 10020, 0, 30, 118},
-  {"cuMemAdvise", 8000, 0, 45, 54},
-  {"cuMemAdvise", 12020, 0, 46, 55},
+  {"cuMemAddressFree", 10020, 0, 42, 117},
+  {"cuMemAddressReserve", 10020, 0, 41, 118},
+  {"cuMemAdvise", 8000, 0, 56, 54},
+  {"cuMemAdvise", 12020, 0, 57, 55},
   {"cuMemAlloc", 2000, 0, 0, 15},
   {"cuMemAlloc", 3020, 0, 1, 16},
   {"cuMemAllocAsync", 11020, 0, 5, 97},
   {"cuMemAllocAsync", 11020, 1, 6, 98},
   {"cuMemAllocFromPoolAsync", 11020, 0, 7, 99},
   {"cuMemAllocFromPoolAsync", 11020, 1, 8, 100},
-  {"cuMemAllocHost", 2000, 0, 34, 30},
-  {"cuMemAllocHost", 3020, 0, 35, 31},
+  {"cuMemAllocHost", 2000, 0, 45, 30},
+  {"cuMemAllocHost", 3020, 0, 46, 31},
   {"cuMemAllocManaged", 6000, 0, 4, 56},
   {"cuMemAllocPitch", 2000, 0, 2, 17},
   {"cuMemAllocPitch", 3020, 0, 3, 18},
-  {"cuMemBatchDecompressAsync", 12060, 0, 215, 200},
-  {"cuMemBatchDecompressAsync", 12060, 1, 216, 201},
-  {"cuMemCreate", 10020, 0, 24, 119},
-  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 0, -1, 57},
-  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 1, -1, 58},
-  {"cuMemDiscardBatchAsync", 13000, 0, -1, 59},
-  {"cuMemDiscardBatchAsync", 13000, 1, -1, 60},
-  {"cuMemExportToShareableHandle", 10020, 0, 33, 120},
+  {"cuMemBatchDecompressAsync", 12060, 0, 241, 200},
+  {"cuMemBatchDecompressAsync", 12060, 1, 242, 201},
+  {"cuMemCreate", 10020, 0, 35, 119},
+  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 0, 64, 57},
+  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 1, 65, 58},
+  {"cuMemDiscardBatchAsync", 13000, 0, 62, 59},
+  {"cuMemDiscardBatchAsync", 13000, 1, 63, 60},
+  {"cuMemExportToShareableHandle", 10020, 0, 44, 120},
   {"cuMemFree", 2000, 0, 9, 19},
   {"cuMemFree", 3020, 0, 10, 20},
   {"cuMemFreeAsync", 11020, 0, 11, 101},
   {"cuMemFreeAsync", 11020, 1, 12, 102},
-  {"cuMemFreeHost", 2000, 0, 37, 32},
+  {"cuMemFreeHost", 2000, 0, 48, 32},
   {"cuMemGetAccess", 10020, 0, -1, 121},
   {"cuMemGetAddressRange", 2000, 0, -1, 324},
-  {"cuMemGetAddressRange", 3020, 0, 339, 325},
+  {"cuMemGetAddressRange", 3020, 0, 394, 325},
   {"cuMemGetAllocationGranularity", 10020, 0, -1, 122},
   {"cuMemGetAllocationPropertiesFromHandle", 10020, 0, -1, 123},
   {"cuMemGetDefaultMemPool", 13000, 0, -1, 103},
-  {"cuMemGetHandleForAddressRange", 11070, 0, 343, 124},
+  {"cuMemGetHandleForAddressRange", 11070, 0, 398, 124},
   {"cuMemGetInfo", 2000, 0, -1, 326},
-  {"cuMemGetInfo", 3020, 0, 338, 327},
+  {"cuMemGetInfo", 3020, 0, 393, 327},
   {"cuMemGetMemPool", 13000, 0, -1, 104},
-  {"cuMemHostAlloc", 2020, 0, 36, 33},
+  {"cuMemHostAlloc", 2020, 0, 47, 33},
   {"cuMemHostGetDevicePointer", 2020, 0, -1, 34},
   {"cuMemHostGetDevicePointer", 3020, 0, -1, 35},
   {"cuMemHostGetFlags", 2030, 0, -1, 36},
-  {"cuMemHostRegister", 4000, 0, 38, 37},
-  {"cuMemHostRegister", 6050, 0, 39, 38},
-  {"cuMemHostUnregister", 4000, 0, 40, 39},
-  {"cuMemImportFromShareableHandle", 10020, 0, 25, 125},
-  {"cuMemMap", 10020, 0, 28, 126},
-  {"cuMemMapArrayAsync", 11010, 0, 217, 127},
-  {"cuMemMapArrayAsync", 11010, 1, 218, 128},
-  {"cuMemPoolCreate", 11020, 0, -1, 105},
+  {"cuMemHostRegister", 4000, 0, 49, 37},
+  {"cuMemHostRegister", 6050, 0, 50, 38},
+  {"cuMemHostUnregister", 4000, 0, 51, 39},
+  {"cuMemImportFromShareableHandle", 10020, 0, 36, 125},
+  {"cuMemMap", 10020, 0, 39, 126},
+  {"cuMemMapArrayAsync", 11010, 0, 243, 127},
+  {"cuMemMapArrayAsync", 11010, 1, 244, 128},
+  {"cuMemPoolCreate", 11020, 0, 17, 105},
   {"cuMemPoolDestroy", 11020, 0, 14, 106},
-  {"cuMemPoolExportPointer", 11020, 0, -1, 107},
-  {"cuMemPoolExportToShareableHandle", 11020, 0, -1, 108},
+  {"cuMemPoolExportPointer", 11020, 0, 22, 107},
+  {"cuMemPoolExportToShareableHandle", 11020, 0, 20, 108},
   {"cuMemPoolGetAccess", 11020, 0, -1, 109},
   {"cuMemPoolGetAttribute", 11020, 0, -1, 110},
-  {"cuMemPoolImportFromShareableHandle", 11020, 0, -1, 111},
+  {"cuMemPoolImportFromShareableHandle", 11020, 0, 21, 111},
   {"cuMemPoolImportPointer", 11020, 0, -1, 112},
-  {"cuMemPoolSetAccess", 11020, 0, -1, 113},
-  {"cuMemPoolSetAttribute", 11020, 0, -1, 114},
+  {"cuMemPoolSetAccess", 11020, 0, 19, 113},
+  {"cuMemPoolSetAttribute", 11020, 0, 18, 114},
   {"cuMemPoolTrimTo", 11020, 0, 13, 115},
-  {"cuMemPrefetchAsync", 8000, 0, 41, 61},
-  {"cuMemPrefetchAsync", 12020, 0, 43, 63},
-  {"cuMemPrefetchAsync", 8000, 1, 42, 62},
-  {"cuMemPrefetchAsync", 12020, 1, 44, 64},
-  {"cuMemPrefetchBatchAsync", 13000, 0, -1, 65},
-  {"cuMemPrefetchBatchAsync", 13000, 1, -1, 66},
+  {"cuMemPrefetchAsync", 8000, 0, 52, 61},
+  {"cuMemPrefetchAsync", 12020, 0, 54, 63},
+  {"cuMemPrefetchAsync", 8000, 1, 53, 62},
+  {"cuMemPrefetchAsync", 12020, 1, 55, 64},
+  {"cuMemPrefetchBatchAsync", 13000, 0, 60, 65},
+  {"cuMemPrefetchBatchAsync", 13000, 1, 61, 66},
   {"cuMemRangeGetAttribute", 8000, 0, -1, 67},
   {"cuMemRangeGetAttributes", 8000, 0, -1, 68},
-  {"cuMemRelease", 10020, 0, 27, 129},
-  {"cuMemRetainAllocationHandle", 11000, 0, 26, 130},
-  {"cuMemSetAccess", 10020, 0, 32, 131},
+  {"cuMemRelease", 10020, 0, 38, 129},
+  {"cuMemRetainAllocationHandle", 11000, 0, 37, 130},
+  {"cuMemSetAccess", 10020, 0, 43, 131},
   {"cuMemSetMemPool", 13000, 0, 16, 116},
-  {"cuMemUnmap", 10020, 0, 29, 132},
-  {"cuMemcpy", 4000, 0, 49, 202},
-  {"cuMemcpy", 7000, 1, 50, 203},
-  {"cuMemcpy2D", 2000, 0, 92, 204},
-  {"cuMemcpy2D", 3020, 0, 93, 205},
-  {"cuMemcpy2D", 7000, 1, 94, 206},
-  {"cuMemcpy2DAsync", 2000, 0, 98, 207},
-  {"cuMemcpy2DAsync", 3020, 0, 99, 208},
-  {"cuMemcpy2DAsync", 7000, 1, 100, 209},
-  {"cuMemcpy2DUnaligned", 2000, 0, 95, 210},
-  {"cuMemcpy2DUnaligned", 3020, 0, 96, 211},
-  {"cuMemcpy2DUnaligned", 7000, 1, 97, 212},
-  {"cuMemcpy3D", 2000, 0, 101, 213},
-  {"cuMemcpy3D", 3020, 0, 102, 214},
-  {"cuMemcpy3D", 7000, 1, 103, 215},
-  {"cuMemcpy3DAsync", 2000, 0, 104, 216},
-  {"cuMemcpy3DAsync", 3020, 0, 105, 217},
-  {"cuMemcpy3DAsync", 7000, 1, 106, 218},
-  {"cuMemcpy3DBatchAsync", 12080, 0, 211, 219},
-  {"cuMemcpy3DBatchAsync", 13000, 0, 213, 221},
-  {"cuMemcpy3DBatchAsync", 12080, 1, 212, 220},
-  {"cuMemcpy3DBatchAsync", 13000, 1, 214, 222},
-  {"cuMemcpy3DPeer", 4000, 0, 111, 223},
-  {"cuMemcpy3DPeer", 7000, 1, 112, 224},
-  {"cuMemcpy3DPeerAsync", 4000, 0, 113, 225},
-  {"cuMemcpy3DPeerAsync", 7000, 1, 114, 226},
-  {"cuMemcpyAsync", 4000, 0, 51, 227},
-  {"cuMemcpyAsync", 7000, 1, 52, 228},
-  {"cuMemcpyAtoA", 2000, 0, 77, 229},
-  {"cuMemcpyAtoA", 3020, 0, 78, 230},
-  {"cuMemcpyAtoA", 7000, 1, 79, 231},
-  {"cuMemcpyAtoD", 2000, 0, 74, 232},
-  {"cuMemcpyAtoD", 3020, 0, 75, 233},
-  {"cuMemcpyAtoD", 7000, 1, 76, 234},
-  {"cuMemcpyAtoH", 2000, 0, 86, 235},
-  {"cuMemcpyAtoH", 3020, 0, 87, 236},
-  {"cuMemcpyAtoH", 7000, 1, 88, 237},
-  {"cuMemcpyAtoHAsync", 2000, 0, 89, 238},
-  {"cuMemcpyAtoHAsync", 3020, 0, 90, 239},
-  {"cuMemcpyAtoHAsync", 7000, 1, 91, 240},
-  {"cuMemcpyBatchAsync", 12080, 0, 207, 241},
-  {"cuMemcpyBatchAsync", 13000, 0, 209, 243},
-  {"cuMemcpyBatchAsync", 12080, 1, 208, 242},
-  {"cuMemcpyBatchAsync", 13000, 1, 210, 244},
-  {"cuMemcpyDtoA", 2000, 0, 71, 245},
-  {"cuMemcpyDtoA", 3020, 0, 72, 246},
-  {"cuMemcpyDtoA", 7000, 1, 73, 247},
-  {"cuMemcpyDtoD", 2000, 0, 65, 248},
-  {"cuMemcpyDtoD", 3020, 0, 66, 249},
-  {"cuMemcpyDtoD", 7000, 1, 67, 250},
-  {"cuMemcpyDtoDAsync", 3000, 0, 68, 251},
-  {"cuMemcpyDtoDAsync", 3020, 0, 69, 252},
-  {"cuMemcpyDtoDAsync", 7000, 1, 70, 253},
-  {"cuMemcpyDtoH", 2000, 0, 59, 254},
-  {"cuMemcpyDtoH", 3020, 0, 60, 255},
-  {"cuMemcpyDtoH", 7000, 1, 61, 256},
-  {"cuMemcpyDtoHAsync", 2000, 0, 62, 257},
-  {"cuMemcpyDtoHAsync", 3020, 0, 63, 258},
-  {"cuMemcpyDtoHAsync", 7000, 1, 64, 259},
-  {"cuMemcpyHtoA", 2000, 0, 80, 260},
-  {"cuMemcpyHtoA", 3020, 0, 81, 261},
-  {"cuMemcpyHtoA", 7000, 1, 82, 262},
-  {"cuMemcpyHtoAAsync", 2000, 0, 83, 263},
-  {"cuMemcpyHtoAAsync", 3020, 0, 84, 264},
-  {"cuMemcpyHtoAAsync", 7000, 1, 85, 265},
-  {"cuMemcpyHtoD", 2000, 0, 53, 266},
-  {"cuMemcpyHtoD", 3020, 0, 54, 267},
-  {"cuMemcpyHtoD", 7000, 1, 55, 268},
-  {"cuMemcpyHtoDAsync", 2000, 0, 56, 269},
-  {"cuMemcpyHtoDAsync", 3020, 0, 57, 270},
-  {"cuMemcpyHtoDAsync", 7000, 1, 58, 271},
-  {"cuMemcpyPeer", 4000, 0, 107, 272},
-  {"cuMemcpyPeer", 7000, 1, 108, 273},
-  {"cuMemcpyPeerAsync", 4000, 0, 109, 274},
-  {"cuMemcpyPeerAsync", 7000, 1, 110, 275},
-  {"cuMemsetD16", 2000, 0, 118, 288},
-  {"cuMemsetD16", 3020, 0, 119, 289},
-  {"cuMemsetD16", 7000, 1, 120, 290},
-  {"cuMemsetD16Async", 3020, 0, 135, 291},
-  {"cuMemsetD16Async", 7000, 1, 136, 292},
-  {"cuMemsetD2D16", 2000, 0, 127, 293},
-  {"cuMemsetD2D16", 3020, 0, 128, 294},
-  {"cuMemsetD2D16", 7000, 1, 129, 295},
-  {"cuMemsetD2D16Async", 3020, 0, 141, 296},
-  {"cuMemsetD2D16Async", 7000, 1, 142, 297},
-  {"cuMemsetD2D32", 2000, 0, 130, 298},
-  {"cuMemsetD2D32", 3020, 0, 131, 299},
-  {"cuMemsetD2D32", 7000, 1, 132, 300},
-  {"cuMemsetD2D32Async", 3020, 0, 143, 301},
-  {"cuMemsetD2D32Async", 7000, 1, 144, 302},
-  {"cuMemsetD2D8", 2000, 0, 124, 303},
-  {"cuMemsetD2D8", 3020, 0, 125, 304},
-  {"cuMemsetD2D8", 7000, 1, 126, 305},
-  {"cuMemsetD2D8Async", 3020, 0, 139, 306},
-  {"cuMemsetD2D8Async", 7000, 1, 140, 307},
-  {"cuMemsetD32", 2000, 0, 121, 308},
-  {"cuMemsetD32", 3020, 0, 122, 309},
-  {"cuMemsetD32", 7000, 1, 123, 310},
-  {"cuMemsetD32Async", 3020, 0, 137, 311},
-  {"cuMemsetD32Async", 7000, 1, 138, 312},
-  {"cuMemsetD8", 2000, 0, 115, 313},
-  {"cuMemsetD8", 3020, 0, 116, 314},
-  {"cuMemsetD8", 7000, 1, 117, 315},
-  {"cuMemsetD8Async", 3020, 0, 133, 316},
-  {"cuMemsetD8Async", 7000, 1, 134, 317},
-  {"cuMipmappedArrayCreate", 5000, 0, 21, 21},
-  {"cuMipmappedArrayDestroy", 5000, 0, 23, 22},
+  {"cuMemUnmap", 10020, 0, 40, 132},
+  {"cuMemcpy", 4000, 0, 66, 202},
+  {"cuMemcpy", 7000, 1, 67, 203},
+  {"cuMemcpy2D", 2000, 0, 109, 204},
+  {"cuMemcpy2D", 3020, 0, 110, 205},
+  {"cuMemcpy2D", 7000, 1, 111, 206},
+  {"cuMemcpy2DAsync", 2000, 0, 115, 207},
+  {"cuMemcpy2DAsync", 3020, 0, 116, 208},
+  {"cuMemcpy2DAsync", 7000, 1, 117, 209},
+  {"cuMemcpy2DUnaligned", 2000, 0, 112, 210},
+  {"cuMemcpy2DUnaligned", 3020, 0, 113, 211},
+  {"cuMemcpy2DUnaligned", 7000, 1, 114, 212},
+  {"cuMemcpy3D", 2000, 0, 118, 213},
+  {"cuMemcpy3D", 3020, 0, 119, 214},
+  {"cuMemcpy3D", 7000, 1, 120, 215},
+  {"cuMemcpy3DAsync", 2000, 0, 121, 216},
+  {"cuMemcpy3DAsync", 3020, 0, 122, 217},
+  {"cuMemcpy3DAsync", 7000, 1, 123, 218},
+  {"cuMemcpy3DBatchAsync", 12080, 0, 237, 219},
+  {"cuMemcpy3DBatchAsync", 13000, 0, 239, 221},
+  {"cuMemcpy3DBatchAsync", 12080, 1, 238, 220},
+  {"cuMemcpy3DBatchAsync", 13000, 1, 240, 222},
+  {"cuMemcpy3DPeer", 4000, 0, 128, 223},
+  {"cuMemcpy3DPeer", 7000, 1, 129, 224},
+  {"cuMemcpy3DPeerAsync", 4000, 0, 130, 225},
+  {"cuMemcpy3DPeerAsync", 7000, 1, 131, 226},
+  {"cuMemcpyAsync", 4000, 0, 68, 227},
+  {"cuMemcpyAsync", 7000, 1, 69, 228},
+  {"cuMemcpyAtoA", 2000, 0, 94, 229},
+  {"cuMemcpyAtoA", 3020, 0, 95, 230},
+  {"cuMemcpyAtoA", 7000, 1, 96, 231},
+  {"cuMemcpyAtoD", 2000, 0, 91, 232},
+  {"cuMemcpyAtoD", 3020, 0, 92, 233},
+  {"cuMemcpyAtoD", 7000, 1, 93, 234},
+  {"cuMemcpyAtoH", 2000, 0, 103, 235},
+  {"cuMemcpyAtoH", 3020, 0, 104, 236},
+  {"cuMemcpyAtoH", 7000, 1, 105, 237},
+  {"cuMemcpyAtoHAsync", 2000, 0, 106, 238},
+  {"cuMemcpyAtoHAsync", 3020, 0, 107, 239},
+  {"cuMemcpyAtoHAsync", 7000, 1, 108, 240},
+  {"cuMemcpyBatchAsync", 12080, 0, 233, 241},
+  {"cuMemcpyBatchAsync", 13000, 0, 235, 243},
+  {"cuMemcpyBatchAsync", 12080, 1, 234, 242},
+  {"cuMemcpyBatchAsync", 13000, 1, 236, 244},
+  {"cuMemcpyDtoA", 2000, 0, 88, 245},
+  {"cuMemcpyDtoA", 3020, 0, 89, 246},
+  {"cuMemcpyDtoA", 7000, 1, 90, 247},
+  {"cuMemcpyDtoD", 2000, 0, 82, 248},
+  {"cuMemcpyDtoD", 3020, 0, 83, 249},
+  {"cuMemcpyDtoD", 7000, 1, 84, 250},
+  {"cuMemcpyDtoDAsync", 3000, 0, 85, 251},
+  {"cuMemcpyDtoDAsync", 3020, 0, 86, 252},
+  {"cuMemcpyDtoDAsync", 7000, 1, 87, 253},
+  {"cuMemcpyDtoH", 2000, 0, 76, 254},
+  {"cuMemcpyDtoH", 3020, 0, 77, 255},
+  {"cuMemcpyDtoH", 7000, 1, 78, 256},
+  {"cuMemcpyDtoHAsync", 2000, 0, 79, 257},
+  {"cuMemcpyDtoHAsync", 3020, 0, 80, 258},
+  {"cuMemcpyDtoHAsync", 7000, 1, 81, 259},
+  {"cuMemcpyHtoA", 2000, 0, 97, 260},
+  {"cuMemcpyHtoA", 3020, 0, 98, 261},
+  {"cuMemcpyHtoA", 7000, 1, 99, 262},
+  {"cuMemcpyHtoAAsync", 2000, 0, 100, 263},
+  {"cuMemcpyHtoAAsync", 3020, 0, 101, 264},
+  {"cuMemcpyHtoAAsync", 7000, 1, 102, 265},
+  {"cuMemcpyHtoD", 2000, 0, 70, 266},
+  {"cuMemcpyHtoD", 3020, 0, 71, 267},
+  {"cuMemcpyHtoD", 7000, 1, 72, 268},
+  {"cuMemcpyHtoDAsync", 2000, 0, 73, 269},
+  {"cuMemcpyHtoDAsync", 3020, 0, 74, 270},
+  {"cuMemcpyHtoDAsync", 7000, 1, 75, 271},
+  {"cuMemcpyPeer", 4000, 0, 124, 272},
+  {"cuMemcpyPeer", 7000, 1, 125, 273},
+  {"cuMemcpyPeerAsync", 4000, 0, 126, 274},
+  {"cuMemcpyPeerAsync", 7000, 1, 127, 275},
+  {"cuMemsetD16", 2000, 0, 135, 288},
+  {"cuMemsetD16", 3020, 0, 136, 289},
+  {"cuMemsetD16", 7000, 1, 137, 290},
+  {"cuMemsetD16Async", 3020, 0, 152, 291},
+  {"cuMemsetD16Async", 7000, 1, 153, 292},
+  {"cuMemsetD2D16", 2000, 0, 144, 293},
+  {"cuMemsetD2D16", 3020, 0, 145, 294},
+  {"cuMemsetD2D16", 7000, 1, 146, 295},
+  {"cuMemsetD2D16Async", 3020, 0, 158, 296},
+  {"cuMemsetD2D16Async", 7000, 1, 159, 297},
+  {"cuMemsetD2D32", 2000, 0, 147, 298},
+  {"cuMemsetD2D32", 3020, 0, 148, 299},
+  {"cuMemsetD2D32", 7000, 1, 149, 300},
+  {"cuMemsetD2D32Async", 3020, 0, 160, 301},
+  {"cuMemsetD2D32Async", 7000, 1, 161, 302},
+  {"cuMemsetD2D8", 2000, 0, 141, 303},
+  {"cuMemsetD2D8", 3020, 0, 142, 304},
+  {"cuMemsetD2D8", 7000, 1, 143, 305},
+  {"cuMemsetD2D8Async", 3020, 0, 156, 306},
+  {"cuMemsetD2D8Async", 7000, 1, 157, 307},
+  {"cuMemsetD32", 2000, 0, 138, 308},
+  {"cuMemsetD32", 3020, 0, 139, 309},
+  {"cuMemsetD32", 7000, 1, 140, 310},
+  {"cuMemsetD32Async", 3020, 0, 154, 311},
+  {"cuMemsetD32Async", 7000, 1, 155, 312},
+  {"cuMemsetD8", 2000, 0, 132, 313},
+  {"cuMemsetD8", 3020, 0, 133, 314},
+  {"cuMemsetD8", 7000, 1, 134, 315},
+  {"cuMemsetD8Async", 3020, 0, 150, 316},
+  {"cuMemsetD8Async", 7000, 1, 151, 317},
+  {"cuMipmappedArrayCreate", 5000, 0, 32, 21},
+  {"cuMipmappedArrayDestroy", 5000, 0, 34, 22},
   {"cuMipmappedArrayGetLevel", 5000, 0, -1, 835},
   {"cuMipmappedArrayGetMemoryRequirements", 11060, 0, -1, 836},
   {"cuMipmappedArrayGetSparseProperties", 11010, 0, -1, 837},
   {"cuModuleEnumerateFunctions", 12040, 0, -1, 925},
-  {"cuModuleGetFunction", 2000, 0, 301, 926},
+  {"cuModuleGetFunction", 2000, 0, 340, 926},
   {"cuModuleGetFunctionCount", 12040, 0, -1, 927},
   {"cuModuleGetGlobal", 2000, 0, -1, 928},
   {"cuModuleGetGlobal", 3020, 0, -1, 929},
@@ -12979,12 +14081,12 @@ const hook_abi hook_abis[] = {
   {"cuModuleLoadDataEx", 2010, 0, -1, 935},
   {"cuModuleLoadFatBinary", 2000, 0, -1, 936},
   {"cuModuleUnload", 2000, 0, -1, 937},
-  {"cuMulticastAddDevice", 12010, 0, -1, 133},
-  {"cuMulticastBindAddr", 12010, 0, -1, 134},
-  {"cuMulticastBindMem", 12010, 0, -1, 135},
-  {"cuMulticastCreate", 12010, 0, -1, 136},
+  {"cuMulticastAddDevice", 12010, 0, 24, 133},
+  {"cuMulticastBindAddr", 12010, 0, 26, 134},
+  {"cuMulticastBindMem", 12010, 0, 25, 135},
+  {"cuMulticastCreate", 12010, 0, 23, 136},
   {"cuMulticastGetGranularity", 12010, 0, -1, 137},
-  {"cuMulticastUnbind", 12010, 0, -1, 138},
+  {"cuMulticastUnbind", 12010, 0, 27, 138},
   {"cuOccupancyAvailableDynamicSMemPerBlock", 10020, 0, -1, 1035},
   {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, 0, -1, 1036},
   {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000, 0, -1, 1037},
@@ -12997,36 +14099,36 @@ const hook_abi hook_abis[] = {
   {"cuParamSetf", 2000, 0, -1, 1044},
   {"cuParamSeti", 2000, 0, -1, 1045},
   {"cuParamSetv", 2000, 0, -1, 1046},
-  {"cuPointerGetAttribute", 4000, 0, 340, 328},
-  {"cuPointerGetAttributes", 7000, 0, 341, 329},
-  {"cuPointerSetAttribute", 6000, 0, 342, 330},
+  {"cuPointerGetAttribute", 4000, 0, 395, 328},
+  {"cuPointerGetAttributes", 7000, 0, 396, 329},
+  {"cuPointerSetAttribute", 6000, 0, 397, 330},
   {"cuProfilerInitialize", 4000, 0, -1, 1094},
-  {"cuProfilerStart", 4000, 0, -1, 1095},
-  {"cuProfilerStop", 4000, 0, -1, 1096},
-  {"cuSignalExternalSemaphoresAsync", 10000, 0, 223, 746},
-  {"cuSignalExternalSemaphoresAsync", 10000, 1, 224, 747},
-  {"cuStreamAddCallback", 5000, 0, 176, 395},
-  {"cuStreamAddCallback", 7000, 1, 177, 396},
-  {"cuStreamAttachMemAsync", 6000, 0, 47, 69},
-  {"cuStreamAttachMemAsync", 7000, 1, 48, 70},
-  {"cuStreamBatchMemOp", 8000, 0, 219, 348},
-  {"cuStreamBatchMemOp", 11070, 0, 221, 350},
-  {"cuStreamBatchMemOp", 8000, 1, 220, 349},
-  {"cuStreamBatchMemOp", 11070, 1, 222, 351},
-  {"cuStreamBeginCapture", 10000, 0, 178, 637},
-  {"cuStreamBeginCapture", 10010, 0, 180, 639},
-  {"cuStreamBeginCapture", 10000, 1, 179, 638},
-  {"cuStreamBeginCapture", 10010, 1, 181, 640},
-  {"cuStreamBeginCaptureToGraph", 12030, 0, 182, 641},
-  {"cuStreamBeginCaptureToGraph", 12030, 1, 183, 642},
-  {"cuStreamCopyAttributes", 11000, 0, -1, 397},
-  {"cuStreamCopyAttributes", 11000, 1, -1, 398},
-  {"cuStreamCreate", 2000, 0, 171, 399},
-  {"cuStreamCreateWithPriority", 5050, 0, 172, 400},
-  {"cuStreamDestroy", 2000, 0, 174, 401},
-  {"cuStreamDestroy", 4000, 0, 175, 402},
-  {"cuStreamEndCapture", 10000, 0, 184, 643},
-  {"cuStreamEndCapture", 10000, 1, 185, 644},
+  {"cuProfilerStart", 4000, 0, 356, 1095},
+  {"cuProfilerStop", 4000, 0, 357, 1096},
+  {"cuSignalExternalSemaphoresAsync", 10000, 0, 249, 746},
+  {"cuSignalExternalSemaphoresAsync", 10000, 1, 250, 747},
+  {"cuStreamAddCallback", 5000, 0, 195, 395},
+  {"cuStreamAddCallback", 7000, 1, 196, 396},
+  {"cuStreamAttachMemAsync", 6000, 0, 58, 69},
+  {"cuStreamAttachMemAsync", 7000, 1, 59, 70},
+  {"cuStreamBatchMemOp", 8000, 0, 245, 348},
+  {"cuStreamBatchMemOp", 11070, 0, 247, 350},
+  {"cuStreamBatchMemOp", 8000, 1, 246, 349},
+  {"cuStreamBatchMemOp", 11070, 1, 248, 351},
+  {"cuStreamBeginCapture", 10000, 0, 201, 637},
+  {"cuStreamBeginCapture", 10010, 0, 203, 639},
+  {"cuStreamBeginCapture", 10000, 1, 202, 638},
+  {"cuStreamBeginCapture", 10010, 1, 204, 640},
+  {"cuStreamBeginCaptureToGraph", 12030, 0, 205, 641},
+  {"cuStreamBeginCaptureToGraph", 12030, 1, 206, 642},
+  {"cuStreamCopyAttributes", 11000, 0, 199, 397},
+  {"cuStreamCopyAttributes", 11000, 1, 200, 398},
+  {"cuStreamCreate", 2000, 0, 190, 399},
+  {"cuStreamCreateWithPriority", 5050, 0, 191, 400},
+  {"cuStreamDestroy", 2000, 0, 193, 401},
+  {"cuStreamDestroy", 4000, 0, 194, 402},
+  {"cuStreamEndCapture", 10000, 0, 207, 643},
+  {"cuStreamEndCapture", 10000, 1, 208, 644},
   {"cuStreamGetAttribute", 11000, 0, -1, 403},
   {"cuStreamGetAttribute", 11000, 1, -1, 404},
   {"cuStreamGetCaptureInfo", 10010, 0, -1, 645},
@@ -13050,34 +14152,34 @@ const hook_abi hook_abis[] = {
   {"cuStreamGetPriority", 7000, 1, -1, 417},
   {"cuStreamIsCapturing", 10000, 0, -1, 651},
   {"cuStreamIsCapturing", 10000, 1, -1, 652},
-  {"cuStreamQuery", 2000, 0, 149, 352},
-  {"cuStreamQuery", 7000, 1, 150, 353},
-  {"cuStreamSetAttribute", 11000, 0, -1, 418},
-  {"cuStreamSetAttribute", 11000, 1, -1, 419},
-  {"cuStreamSynchronize", 2000, 0, 147, 354},
-  {"cuStreamSynchronize", 7000, 1, 148, 355},
-  {"cuStreamUpdateCaptureDependencies", 11030, 0, 295, 653},
-  {"cuStreamUpdateCaptureDependencies", 12030, 0, 297, 655},
-  {"cuStreamUpdateCaptureDependencies", 11030, 1, 296, 654},
-  {"cuStreamUpdateCaptureDependencies", 12030, 1, 298, 656},
-  {"cuStreamWaitEvent", 3020, 0, 151, 356},
-  {"cuStreamWaitEvent", 7000, 1, 152, 357},
-  {"cuStreamWaitValue32", 8000, 0, 155, 358},
-  {"cuStreamWaitValue32", 11070, 0, 157, 360},
-  {"cuStreamWaitValue32", 8000, 1, 156, 359},
-  {"cuStreamWaitValue32", 11070, 1, 158, 361},
-  {"cuStreamWaitValue64", 9000, 0, 159, 362},
-  {"cuStreamWaitValue64", 11070, 0, 161, 364},
-  {"cuStreamWaitValue64", 9000, 1, 160, 363},
-  {"cuStreamWaitValue64", 11070, 1, 162, 365},
-  {"cuStreamWriteValue32", 8000, 0, 163, 366},
-  {"cuStreamWriteValue32", 11070, 0, 165, 368},
-  {"cuStreamWriteValue32", 8000, 1, 164, 367},
-  {"cuStreamWriteValue32", 11070, 1, 166, 369},
-  {"cuStreamWriteValue64", 9000, 0, 167, 370},
-  {"cuStreamWriteValue64", 11070, 0, 169, 372},
-  {"cuStreamWriteValue64", 9000, 1, 168, 371},
-  {"cuStreamWriteValue64", 11070, 1, 170, 373},
+  {"cuStreamQuery", 2000, 0, 166, 352},
+  {"cuStreamQuery", 7000, 1, 167, 353},
+  {"cuStreamSetAttribute", 11000, 0, 197, 418},
+  {"cuStreamSetAttribute", 11000, 1, 198, 419},
+  {"cuStreamSynchronize", 2000, 0, 164, 354},
+  {"cuStreamSynchronize", 7000, 1, 165, 355},
+  {"cuStreamUpdateCaptureDependencies", 11030, 0, 334, 653},
+  {"cuStreamUpdateCaptureDependencies", 12030, 0, 336, 655},
+  {"cuStreamUpdateCaptureDependencies", 11030, 1, 335, 654},
+  {"cuStreamUpdateCaptureDependencies", 12030, 1, 337, 656},
+  {"cuStreamWaitEvent", 3020, 0, 168, 356},
+  {"cuStreamWaitEvent", 7000, 1, 169, 357},
+  {"cuStreamWaitValue32", 8000, 0, 172, 358},
+  {"cuStreamWaitValue32", 11070, 0, 174, 360},
+  {"cuStreamWaitValue32", 8000, 1, 173, 359},
+  {"cuStreamWaitValue32", 11070, 1, 175, 361},
+  {"cuStreamWaitValue64", 9000, 0, 176, 362},
+  {"cuStreamWaitValue64", 11070, 0, 178, 364},
+  {"cuStreamWaitValue64", 9000, 1, 177, 363},
+  {"cuStreamWaitValue64", 11070, 1, 179, 365},
+  {"cuStreamWriteValue32", 8000, 0, 180, 366},
+  {"cuStreamWriteValue32", 11070, 0, 182, 368},
+  {"cuStreamWriteValue32", 8000, 1, 181, 367},
+  {"cuStreamWriteValue32", 11070, 1, 183, 369},
+  {"cuStreamWriteValue64", 9000, 0, 184, 370},
+  {"cuStreamWriteValue64", 11070, 0, 186, 372},
+  {"cuStreamWriteValue64", 9000, 1, 185, 371},
+  {"cuStreamWriteValue64", 11070, 1, 187, 373},
   {"cuSurfObjectCreate", 5000, 0, -1, 1047},
   {"cuSurfObjectDestroy", 5000, 0, -1, 1048},
   {"cuSurfObjectGetResourceDesc", 5000, 0, -1, 838},
@@ -13124,13 +14226,13 @@ const hook_abi hook_abis[] = {
   {"cuTexRefSetMipmapLevelClamp", 5000, 0, -1, 871},
   {"cuTexRefSetMipmappedArray", 5000, 0, -1, 872},
   {"cuThreadExchangeStreamCaptureMode", 10010, 0, -1, 657},
-  {"cuUserObjectCreate", 11030, 0, 292, 658},
-  {"cuUserObjectRelease", 11030, 0, 294, 659},
-  {"cuUserObjectRetain", 11030, 0, 293, 660},
+  {"cuUserObjectCreate", 11030, 0, 331, 658},
+  {"cuUserObjectRelease", 11030, 0, 333, 659},
+  {"cuUserObjectRetain", 11030, 0, 332, 660},
   {"cuVDPAUCtxCreate", 3010, 0, -1, 1097},
   {"cuVDPAUCtxCreate", 3020, 0, -1, 1098},
   {"cuVDPAUGetDevice", 3010, 0, -1, 1099},
-  {"cuWaitExternalSemaphoresAsync", 10000, 0, 225, 748},
-  {"cuWaitExternalSemaphoresAsync", 10000, 1, 226, 749},
+  {"cuWaitExternalSemaphoresAsync", 10000, 0, 251, 748},
+  {"cuWaitExternalSemaphoresAsync", 10000, 1, 252, 749},
 };
 const uint32_t hook_abi_count = sizeof hook_abis / sizeof *hook_abis;

@@ -1,12 +1,13 @@
 /* random.h: the seeded random caller, its state and its two halves.
  *
- * random_ops.c is compiled twice, once for the legacy default stream and once with
+ * random_ops.c and random_table.c are compiled twice, once for the legacy default stream and once with
  * CUDA_API_PER_THREAD_DEFAULT_STREAM, so that one process calls both families of exported names.
  * Every operation makes calls whose outcome is known beforehand and tallies them by hand. */
 #ifndef WEIR_TESTS_RANDOM_H
 #define WEIR_TESTS_RANDOM_H
 
 #include <cuda.h>
+#include <cudaProfiler.h>
 #include <cuda_runtime_api.h>
 #include "tests/e2e/tally.h"
 
@@ -40,6 +41,18 @@ extern const operation legacy_operations[];
 extern const unsigned legacy_operation_count;
 extern const operation ptds_operations[];
 extern const unsigned ptds_operation_count;
+
+/* Those of random_table.c. */
+extern const operation legacy_table_operations[];
+extern const unsigned legacy_table_operation_count;
+extern const operation ptds_table_operations[];
+extern const unsigned ptds_table_operation_count;
+
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#define HALF(name) ptds_##name
+#else
+#define HALF(name) legacy_##name
+#endif
 
 /* Set-up and end of a caller's resources, tallied like everything else (legacy half). */
 void caller_open(caller *c);

@@ -14,10 +14,13 @@ typedef struct job {
 static void step_random_job(job *j)
 {
   unsigned half = j->index % 4 == 3 ? caller_random_below(&j->c, 2) : j->index % 2;
-  if (half)
-    ptds_operations[caller_random_below(&j->c, ptds_operation_count)](&j->c);
+  unsigned common = half ? ptds_operation_count : legacy_operation_count;
+  unsigned all = common + (half ? ptds_table_operation_count : legacy_table_operation_count);
+  unsigned i = caller_random_below(&j->c, all);
+  if (i < common)
+    (half ? ptds_operations : legacy_operations)[i](&j->c);
   else
-    legacy_operations[caller_random_below(&j->c, legacy_operation_count)](&j->c);
+    (half ? ptds_table_operations : legacy_table_operations)[i - common](&j->c);
 }
 
 static void *run_random_job(void *data)

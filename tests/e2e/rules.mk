@@ -5,11 +5,12 @@ E2E      := $(O)/tests/e2e
 E2E_OBJ  := $(OBJ)/tests/e2e
 E2E_WARN := -Wno-deprecated-declarations # it calls what CUDA has deprecated, too
 
-E2E_VICTIM := $(call objs,$(addprefix tests/e2e/,random_caller.c random_ops.c)) $(E2E_OBJ)/random_ops_ptds.o $(E2E_OBJ)/kernels.o
+E2E_VICTIM := $(call objs,$(addprefix tests/e2e/,random_caller.c random_ops.c random_table.c)) $(E2E_OBJ)/random_ops_ptds.o $(E2E_OBJ)/random_table_ptds.o $(E2E_OBJ)/kernels.o
 
-EXTRA_tests/e2e/random_ops.c = $(E2E_WARN)
+EXTRA_tests/e2e/random_ops.c   = $(E2E_WARN)
+EXTRA_tests/e2e/random_table.c = $(E2E_WARN)
 
-$(E2E_OBJ)/random_ops_ptds.o: tests/e2e/random_ops.c | check-tools
+$(E2E_OBJ)/random_%_ptds.o: tests/e2e/random_%.c | check-tools
 	@mkdir -p $(@D)
 	$(say) CC "$< (per-thread default stream)"
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) $(E2E_WARN) \

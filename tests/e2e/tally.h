@@ -35,7 +35,7 @@
   X(sync_explicit_calls)                                                                           \
   X(launches)
 
-enum { TALLY_NAMES = 512 };
+enum { TALLY_NAMES = 1024 };
 
 typedef struct tally_name {
   char name[64];   /* exported symbol, variant suffix included */

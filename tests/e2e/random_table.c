@@ -1,0 +1,270 @@
+/* random_table.c: the random caller's operations on what moves nothing by itself: graphs while they
+ * are made, pools, attributes, green contexts, links (see random.h).
+ *
+ * What a device may not have is called with ANY: whatever it answers, the call is in the trace with
+ * that status. BELOW is a call of the runtime's that Weir sees as the driver's that it makes. */
+#include "tests/e2e/random.h"
+
+#define ANY(fn, ...)           (void)tally_call(c->sums, TALLY_NAME(fn), (int)fn(__VA_ARGS__))
+#define BELOW(driver, fn, ...) expect(c, __func__, TALLY_NAME(driver), 0, (int)fn(__VA_ARGS__))
+
+static void CUDART_CB nothing_to_do(void *data)
+{
+  (void)data;
+}
+
+static CUstream own_stream(caller *c)
+{
+  return c->stream[caller_random_below(c, STREAMS)];
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+/* Its nodes move nothing: what a launch is made of is counted elsewhere. */
+static void graph_without_copies(caller *c)
+{
+  CUgraph g = NULL, twin = NULL;
+  CUgraphExec x = NULL;
+  CUgraphNode first = NULL, host = NULL, record = NULL, wait = NULL, late = NULL;
+  CUDA_HOST_NODE_PARAMS run = {nothing_to_do, NULL};
+  CUstream s = own_stream(c);
+  CALL(cuGraphCreate, &g, 0);
+  CALL(cuGraphAddEmptyNode, &first, g, NULL, 0);
+  CALL(cuGraphAddHostNode, &host, g, &first, 1, &run);
+  CALL(cuGraphAddEventRecordNode, &record, g, &host, 1, c->event[0]);
+  CALL(cuGraphAddEventWaitNode, &wait, g, NULL, 0, c->event[1]);
+  CALL(cuGraphAddEmptyNode, &late, g, NULL, 0);
+  CALL(cuGraphAddDependencies, g, &wait, &late, NULL, 1);
+  CALL(cuGraphRemoveDependencies, g, &wait, &late, NULL, 1);
+  CALL(cuGraphDestroyNode, late);
+  CALL(cuGraphHostNodeSetParams, host, &run);
+  CALL(cuGraphEventRecordNodeSetEvent, record, c->event[1]);
+  CALL(cuGraphEventWaitNodeSetEvent, wait, c->event[0]);
+  CALL(cuGraphClone, &twin, g);
+  CALL(cuGraphInstantiateWithFlags, &x, g, 0);
+  CALL(cuGraphExecHostNodeSetParams, x, host, &run);
+  CALL(cuGraphExecEventRecordNodeSetEvent, x, record, c->event[0]);
+  CALL(cuGraphExecEventWaitNodeSetEvent, x, wait, c->event[1]);
+  CALL(cuGraphUpload, x, s);
+  CALL(cuGraphLaunch, x, s);
+  CALL(cuStreamSynchronize, s);
+  c->sums->sync_explicit_calls++;
+  CALL(cuGraphExecDestroy, x);
+  CALL(cuGraphDestroy, twin);
+  CALL(cuGraphDestroy, g);
+}
+
+/* Never launched. */
+static void graph_of_work(caller *c)
+{
+  CUgraph g = NULL;
+  CUgraphExec x = NULL;
+  CUgraphNode set = NULL, copy = NULL, kernel = NULL, made = NULL, freed = NULL;
+  int n = 8;
+  CUdeviceptr p = (CUdeviceptr)(uintptr_t)c->dev[c->device][0];
+  void *arguments[] = {&p, &n};
+  CUDA_MEMSET_NODE_PARAMS zero = {
+      .dst = p, .pitch = 64, .value = 0, .elementSize = 4, .width = 8, .height = 1};
+  CUDA_MEMCPY3D across = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = p,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = p + 4096,
+                          .WidthInBytes = 64,
+                          .Height = 1,
+                          .Depth = 1};
+  CUDA_KERNEL_NODE_PARAMS launch = {.func = c->function,
+                                    .gridDimX = 1,
+                                    .gridDimY = 1,
+                                    .gridDimZ = 1,
+                                    .blockDimX = 8,
+                                    .blockDimY = 1,
+                                    .blockDimZ = 1,
+                                    .kernelParams = arguments};
+  CUDA_MEM_ALLOC_NODE_PARAMS block = {
+      .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->device}},
+      .bytesize = 4096};
+  CALL(cuGraphCreate, &g, 0);
+  CALL(cuGraphAddMemsetNode, &set, g, NULL, 0, &zero, c->context[c->device]);
+  CALL(cuGraphAddKernelNode, &kernel, g, &set, 1, &launch);
+  CALL(cuGraphAddMemcpyNode, &copy, g, &set, 1, &across, c->context[c->device]);
+  CALL(cuGraphMemsetNodeSetParams, set, &zero);
+  CALL(cuGraphMemcpyNodeSetParams, copy, &across);
+  CALL(cuGraphKernelNodeSetParams, kernel, &launch);
+  CALL(cuGraphInstantiateWithFlags, &x, g, 0);
+  CALL(cuGraphExecMemsetNodeSetParams, x, set, &zero, c->context[c->device]);
+  CALL(cuGraphExecMemcpyNodeSetParams, x, copy, &across, c->context[c->device]);
+  CALL(cuGraphExecKernelNodeSetParams, x, kernel, &launch);
+  CALL(cuGraphNodeSetEnabled, x, kernel, 0);
+  CALL(cuGraphExecDestroy, x);
+  CALL(cuGraphAddMemAllocNode, &made, g, &kernel, 1, &block);
+  CALL(cuGraphAddMemFreeNode, &freed, g, &made, 1, block.dptr);
+  CALL(cuGraphDestroy, g);
+}
+
+static void graph_things(caller *c)
+{
+  CUgraph g = NULL, child = NULL;
+  CUgraphExec x = NULL;
+  CUgraphNode node = NULL, kernel[2] = {NULL, NULL};
+  CUuserObject object = NULL;
+  CUgraphConditionalHandle condition = 0;
+  CUgraphExecUpdateResultInfo how;
+  CUgraphMem_attribute high = CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
+  CUlaunchAttributeValue priority = {.priority = 0};
+  CUgraphNodeParams empty = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
+  cuuint64_t reset = 0;
+  CALL(cuGraphCreate, &g, 0);
+  BELOW(cuGraphCreate, cudaGraphCreate, &child, 0);
+  CALL(cuGraphAddChildGraphNode, &node, g, NULL, 0, child);
+  ANY(cuGraphAddNode, &node, g, NULL, NULL, 0, &empty);
+  ANY(cuGraphAddBatchMemOpNode, &node, g, NULL, 0, NULL);
+  ANY(cuGraphAddExternalSemaphoresSignalNode, &node, g, NULL, 0, NULL);
+  ANY(cuGraphAddExternalSemaphoresWaitNode, &node, g, NULL, 0, NULL);
+  ANY(cuGraphExternalSemaphoresSignalNodeSetParams, NULL, NULL);
+  ANY(cuGraphExternalSemaphoresWaitNodeSetParams, NULL, NULL);
+  ANY(cuGraphExecExternalSemaphoresSignalNodeSetParams, NULL, NULL, NULL);
+  ANY(cuGraphExecExternalSemaphoresWaitNodeSetParams, NULL, NULL, NULL);
+  ANY(cuGraphKernelNodeCopyAttributes, kernel[0], kernel[1]);
+  ANY(cuGraphKernelNodeSetAttribute, kernel[0], CU_LAUNCH_ATTRIBUTE_PRIORITY, &priority);
+  ANY(cuGraphConditionalHandleCreate, &condition, g, c->context[c->device], 0, 0);
+  CALL(cuGraphInstantiateWithFlags, &x, g, 0);
+  CALL(cuGraphExecUpdate, x, g, &how);
+  CALL(cuGraphExecDestroy, x);
+  CALL(cuUserObjectCreate, &object, &reset, nothing_to_do, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+  CALL(cuUserObjectRetain, object, 1);
+  CALL(cuUserObjectRelease, object, 1);
+  CALL(cuGraphRetainUserObject, g, object, 1, 0);
+  CALL(cuGraphReleaseUserObject, g, object, 1);
+  CALL(cuUserObjectRelease, object, 1);
+  CALL(cuDeviceSetGraphMemAttribute, c->device, high, &reset);
+  CALL(cuDeviceGraphMemTrim, c->device);
+  CALL(cuGraphDestroy, child);
+  BELOW(cuGraphDestroy, cudaGraphDestroy, g);
+}
+
+/* ---- pools, attributes ----------------------------------------------------------------------- */
+
+static void pools(caller *c)
+{
+  CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                          .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->device}};
+  CUmemAccessDesc access = {props.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemoryPool pool = NULL, other = NULL;
+  CUmemPoolPtrExportData shared;
+  cuuint64_t keep = 1 << 20;
+  int handle = -1;
+  CALL(cuMemPoolCreate, &pool, &props);
+  CALL(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+  BELOW(cuMemPoolSetAttribute, cudaMemPoolSetAttribute, pool, cudaMemPoolAttrReleaseThreshold,
+        &keep);
+  CALL(cuMemPoolSetAccess, pool, &access, 1);
+  ANY(cuMemPoolExportToShareableHandle, &handle, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  ANY(cuMemPoolImportFromShareableHandle, &other, NULL, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+      0);
+  ANY(cuMemPoolExportPointer, &shared, 0);
+  CALL(cuMemPoolDestroy, pool);
+}
+
+static void attributes(caller *c)
+{
+  CUstreamAttrValue v;
+  memset(&v, 0, sizeof v);
+  ANY(cuStreamSetAttribute, c->stream[0], CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &v);
+  ANY(cuStreamCopyAttributes, c->stream[0], c->stream[2]);
+  ANY(cuFlushGPUDirectRDMAWrites, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+      CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
+}
+
+static void managed_batches(caller *c)
+{
+  CUdeviceptr at = (CUdeviceptr)(uintptr_t)c->managed;
+  size_t bytes = 4096, first = 0;
+  CUmemLocation to = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->device};
+  ANY(cuMemPrefetchBatchAsync, &at, &bytes, 1, &to, &first, 1, 0, c->stream[1]);
+  ANY(cuMemDiscardAndPrefetchBatchAsync, &at, &bytes, 1, &to, &first, 1, 0, c->stream[1]);
+  ANY(cuMemDiscardBatchAsync, &at, &bytes, 1, 0, c->stream[1]);
+}
+
+/* ---- what a device may not have -------------------------------------------------------------- */
+
+static void shared_with_others(caller *c)
+{
+  CUexternalSemaphore semaphore = NULL;
+  CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC none;
+  CUipcEventHandle exported;
+  CUevent event = NULL, opened = NULL;
+  memset(&none, 0, sizeof none);
+  ANY(cuImportExternalSemaphore, &semaphore, &none);
+  ANY(cuDestroyExternalSemaphore, semaphore);
+  CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
+  CALL(cuIpcGetEventHandle, &exported, event);
+  ANY(cuIpcOpenEventHandle, &opened, exported); /* one's own: an error of its kind */
+  if (opened) CALL(cuEventDestroy, opened);
+  CALL(cuEventDestroy, event);
+}
+
+static void multicast(caller *c)
+{
+  CUmemGenericAllocationHandle all = 0;
+  CUmulticastObjectProp props = {.numDevices = 0, .size = 2 << 20};
+  ANY(cuMulticastCreate, &all, &props);
+  ANY(cuMulticastAddDevice, all, c->device);
+  ANY(cuMulticastBindMem, all, 0, 0, 0, 2 << 20, 0);
+  ANY(cuMulticastBindAddr, all, 0, 0, 2 << 20, 0);
+  ANY(cuMulticastUnbind, all, c->device, 0, 2 << 20);
+}
+
+static void green_contexts(caller *c)
+{
+  CUgreenCtx green = NULL;
+  ANY(cuGreenCtxCreate, &green, NULL, c->device, 0);
+  ANY(cuGreenCtxRecordEvent, green, c->event[0]);
+  ANY(cuGreenCtxWaitEvent, green, c->event[0]);
+  ANY(cuGreenCtxDestroy, green);
+}
+
+static void graphics(caller *c)
+{
+  CUgraphicsResource resource = NULL;
+  CUdeviceptr at = 0;
+  size_t bytes = 0;
+  CUarray array = NULL;
+  CUmipmappedArray levels = NULL;
+  ANY(cuGraphicsResourceSetMapFlags, resource, 0);
+  ANY(cuGraphicsMapResources, 0, &resource, c->stream[0]);
+  ANY(cuGraphicsResourceGetMappedPointer, &at, &bytes, resource);
+  ANY(cuGraphicsSubResourceGetMappedArray, &array, resource, 0, 0);
+  ANY(cuGraphicsResourceGetMappedMipmappedArray, &levels, resource);
+  ANY(cuGraphicsUnmapResources, 0, &resource, c->stream[0]);
+  ANY(cuGraphicsUnregisterResource, resource);
+}
+
+static void links(caller *c)
+{
+  CUlinkState state = NULL;
+  void *image = NULL;
+  size_t bytes = 0;
+  ANY(cuLinkCreate, 0, NULL, NULL, &state);
+  ANY(cuLinkAddData, state, CU_JIT_INPUT_PTX, NULL, 0, "none", 0, NULL, NULL);
+  ANY(cuLinkAddFile, state, CU_JIT_INPUT_PTX, "none", 0, NULL, NULL);
+  ANY(cuLinkComplete, state, &image, &bytes);
+  ANY(cuLinkDestroy, state);
+}
+
+/* Of no process. */
+static void checkpoints(caller *c)
+{
+  ANY(cuCheckpointProcessLock, -1, NULL);
+  ANY(cuCheckpointProcessCheckpoint, -1, NULL);
+  ANY(cuCheckpointProcessRestore, -1, NULL);
+  ANY(cuCheckpointProcessUnlock, -1, NULL);
+  ANY(cuProfilerStart);
+  ANY(cuProfilerStop);
+}
+
+const operation HALF(table_operations)[] = {
+    graph_without_copies, graph_of_work, graph_things,   pools,    attributes, managed_batches,
+    shared_with_others,   multicast,     green_contexts, graphics, links,      checkpoints};
+const unsigned HALF(table_operation_count) = sizeof HALF(table_operations) /
+                                             sizeof *HALF(table_operations);
