@@ -71,8 +71,7 @@ void extract_alloc_3d(hook_call *c, const struct cudaPitchedPtr *out, extract_wo
                       width);
 }
 
-/* The driver's word on where a new block is. */
-static unsigned device_of(const hook_call *c, uint64_t ptr)
+unsigned extract_device_of(const hook_call *c, uint64_t ptr)
 {
   PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
   int device = -1;
@@ -86,7 +85,7 @@ static unsigned device_of(const hook_call *c, uint64_t ptr)
 void extract_alloc_async(hook_call *c, extract_word ptr, extract_word bytes, extract_word stream,
                          extract_word pool)
 {
-  unsigned device = pool || stream > WEIR_STREAM_PER_THREAD ? device_of(c, ptr) : here(c);
+  unsigned device = pool || stream > WEIR_STREAM_PER_THREAD ? extract_device_of(c, ptr) : here(c);
   event_fields e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, device, WEIR_TAG_POOL);
   e.b = pool;
   event_set_stream(&e, stream);

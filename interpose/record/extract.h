@@ -15,6 +15,9 @@ typedef uint64_t extract_word;
 /* A copy, by what the wrapper has decoded. */
 void record_copy(hook_call *c, const copy_args *a);
 
+/* The driver's word on where a new block is. */
+unsigned extract_device_of(const hook_call *c, uint64_t ptr);
+
 /* Bytes an element of an array; 0 for formats with no such thing (block-compressed, planar). */
 uint64_t extract_format_bytes(CUarray_format format, unsigned channels);
 

@@ -13,6 +13,9 @@ void extract_alloc_host(hook_call *c, extract_word ptr, extract_word bytes, extr
 void extract_alloc_array(hook_call *c, extract_word handle, extract_word element, extract_word width, extract_word height, extract_word depth, extract_word levels, extract_word flags);
 void extract_free(hook_call *c, extract_word ptr, extract_word mem);
 void extract_free_async(hook_call *c, extract_word ptr, extract_word stream);
+void extract_import(hook_call *c, extract_word ptr, extract_word bytes, extract_word pool);
+void extract_ipc_open(hook_call *c, extract_word ptr);
+void extract_ipc_close(hook_call *c, extract_word ptr);
 void extract_vmm_create(hook_call *c, extract_word handle, extract_word bytes, const CUmemAllocationProp *prop);
 void extract_vmm_import(hook_call *c, extract_word handle);
 void extract_vmm_retain(hook_call *c, extract_word handle, extract_word address);
@@ -53,6 +56,7 @@ void extract_free_before(hook_call *c, extract_word ptr);
 void extract_pool_destroy_before(hook_call *c, extract_word pool);
 void extract_reset_current_before(hook_call *c);
 void extract_vmm_release_before(hook_call *c, extract_word handle);
+void extract_ipc_close_before(hook_call *c, extract_word ptr);
 void handle___cudaRegisterFunction(int bank, bool per_thread, void (*real)(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize), void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize);
 cudaError_t handle_cudaGetFuncBySymbol(int bank, bool per_thread, cudaError_t (*real)(cudaFunction_t *functionPtr, const void *symbolPtr), cudaFunction_t *functionPtr, const void *symbolPtr);
 cudaError_t handle___cudaGetKernel(int bank, bool per_thread, cudaError_t (*real)(cudaKernel_t *kernel, const void *stub), cudaKernel_t *kernel, const void *stub);

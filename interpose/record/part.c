@@ -2,6 +2,7 @@
 #include "interpose/process/part.h"
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
+#include "interpose/record/imported.h"
 #include "interpose/record/physical.h"
 #include "interpose/record/pools.h"
 #include "interpose/record/unwrapped.h"
@@ -13,6 +14,7 @@ static void reset_after_fork(void)
   capture_forked();
   driver_pools_forked();
   physical_forked();
+  imported_forked();
 }
 
 static const process_part part = {.forked = reset_after_fork, .unloaded = driver_helpers_forget};

@@ -44,6 +44,7 @@ EXTRACTORS = {
     'alloc_host': 'ptr bytes flags=0',
     'alloc_array': 'handle element width height=1 depth=1 levels=1 flags=0',
     'free': 'ptr mem=WEIR_MEM_UNKNOWN', 'free_async': 'ptr stream',
+    'import': 'ptr bytes=0 pool=0', 'ipc_open': 'ptr', 'ipc_close': 'ptr',
     'vmm_create': 'handle bytes !prop', 'vmm_import': 'handle', 'vmm_retain': 'handle address',
     'vmm_release': 'handle', 'vmm_map': 'ptr bytes handle', 'vmm_unmap': 'ptr bytes',
     'host_register': 'ptr bytes flags', 'host_unregister': 'ptr',
@@ -73,7 +74,7 @@ TYPES = {'out': 'const struct cudaPitchedPtr *', 'dsts': 'const CUdeviceptr *', 
          'prop': 'const CUmemAllocationProp *'}
 # What is called ahead of the real function, and with which roles, for the extractors of "x+".
 BEFORE = {'free': 'free', 'free_async': 'free', 'host_unregister': 'free', 'pool_destroy': 'pool_destroy',
-          'reset_current': 'reset_current', 'vmm_release': 'vmm_release'}
+          'reset_current': 'reset_current', 'vmm_release': 'vmm_release', 'ipc_close': 'ipc_close'}
 BEFORE_ROLES = ('ptr', 'pool', 'handle')
 # The same of what decodes a copy (copy_args.h: copy_args_NAME, for the extractor copy_NAME); a last argument
 # says whether the function is the synchronous form.

@@ -867,10 +867,144 @@ static WEIR_RARE CUresult w_cuMemExportToShareableHandle(void *shareableHandle, 
 _Static_assert(WEIR_SAME(&w_cuMemExportToShareableHandle, PFN_cuMemExportToShareableHandle_v10020), "cuMemExportToShareableHandle");
 WEIR_EXPORT(w_cuMemExportToShareableHandle, cuMemExportToShareableHandle, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuIpcOpenMemHandle)(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
+static CUresult w_cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+  fn_cuIpcOpenMemHandle real = (fn_cuIpcOpenMemHandle)(uintptr_t)hook_original(45);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 148, 0, WEIR_BANK_DRIVER)) return real(pdptr, handle, Flags);
+  call_forward(c);
+  CUresult r = real(pdptr, handle, Flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pdptr, handle, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_ipc_open(c, WEIR_OUT(pdptr));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuIpcOpenMemHandle, PFN_cuIpcOpenMemHandle_v4010), "cuIpcOpenMemHandle");
+WEIR_EXPORT(w_cuIpcOpenMemHandle, cuIpcOpenMemHandle, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuIpcOpenMemHandle_v2)(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
+static CUresult w_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+  fn_cuIpcOpenMemHandle_v2 real = (fn_cuIpcOpenMemHandle_v2)(uintptr_t)hook_original(46);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 149, 0, WEIR_BANK_DRIVER)) return real(pdptr, handle, Flags);
+  call_forward(c);
+  CUresult r = real(pdptr, handle, Flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pdptr, handle, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_ipc_open(c, WEIR_OUT(pdptr));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuIpcOpenMemHandle_v2, PFN_cuIpcOpenMemHandle_v11000), "cuIpcOpenMemHandle_v2");
+WEIR_EXPORT(w_cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuIpcCloseMemHandle)(CUdeviceptr dptr);
+static CUresult w_cuIpcCloseMemHandle(CUdeviceptr dptr)
+{
+  fn_cuIpcCloseMemHandle real = (fn_cuIpcCloseMemHandle)(uintptr_t)hook_original(47);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 144, 0, WEIR_BANK_DRIVER)) return real(dptr);
+  extract_ipc_close_before(c, W(dptr));
+  call_forward(c);
+  CUresult r = real(dptr);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_ipc_close(c, W(dptr));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuIpcCloseMemHandle, PFN_cuIpcCloseMemHandle_v4010), "cuIpcCloseMemHandle");
+WEIR_EXPORT(w_cuIpcCloseMemHandle, cuIpcCloseMemHandle, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemPoolImportPointer)(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData);
+static CUresult w_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
+{
+  fn_cuMemPoolImportPointer real = (fn_cuMemPoolImportPointer)(uintptr_t)hook_original(48);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 112, 0, WEIR_BANK_DRIVER)) return real(ptr_out, pool, shareData);
+  call_forward(c);
+  CUresult r = real(ptr_out, pool, shareData);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ptr_out, pool, shareData))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_import(c, WEIR_OUT(ptr_out), W(0), W(pool));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPoolImportPointer, PFN_cuMemPoolImportPointer_v11020), "cuMemPoolImportPointer");
+WEIR_EXPORT(w_cuMemPoolImportPointer, cuMemPoolImportPointer, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuExternalMemoryGetMappedBuffer)(CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc);
+static CUresult w_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
+{
+  fn_cuExternalMemoryGetMappedBuffer real = (fn_cuExternalMemoryGetMappedBuffer)(uintptr_t)hook_original(49);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 731, 0, WEIR_BANK_DRIVER)) return real(devPtr, extMem, bufferDesc);
+  call_forward(c);
+  CUresult r = real(devPtr, extMem, bufferDesc);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, extMem, bufferDesc))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_import(c, WEIR_OUT(devPtr), (bufferDesc ? W(bufferDesc->size) : 0), W(0));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuExternalMemoryGetMappedBuffer, PFN_cuExternalMemoryGetMappedBuffer_v10000), "cuExternalMemoryGetMappedBuffer");
+WEIR_EXPORT(w_cuExternalMemoryGetMappedBuffer, cuExternalMemoryGetMappedBuffer, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuImportExternalMemory)(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc);
+static WEIR_RARE CUresult w_cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
+{
+  fn_cuImportExternalMemory real = (fn_cuImportExternalMemory)(uintptr_t)hook_original(50);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 744, 0, WEIR_BANK_DRIVER)) return real(extMem_out, memHandleDesc);
+  call_forward(c);
+  CUresult r = real(extMem_out, memHandleDesc);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(extMem_out, memHandleDesc))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(extMem_out), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuImportExternalMemory, PFN_cuImportExternalMemory_v10000), "cuImportExternalMemory");
+WEIR_EXPORT(w_cuImportExternalMemory, cuImportExternalMemory, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuDestroyExternalMemory)(CUexternalMemory extMem);
+static WEIR_RARE CUresult w_cuDestroyExternalMemory(CUexternalMemory extMem)
+{
+  fn_cuDestroyExternalMemory real = (fn_cuDestroyExternalMemory)(uintptr_t)hook_original(51);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 729, 0, WEIR_BANK_DRIVER)) return real(extMem);
+  call_forward(c);
+  CUresult r = real(extMem);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(extMem))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(extMem), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuDestroyExternalMemory, PFN_cuDestroyExternalMemory_v10000), "cuDestroyExternalMemory");
+WEIR_EXPORT(w_cuDestroyExternalMemory, cuDestroyExternalMemory, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuMemAllocHost)(void **pp, unsigned int bytesize);
 static CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
 {
-  fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)hook_original(45);
+  fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)hook_original(52);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 30, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
@@ -889,7 +1023,7 @@ WEIR_EXPORT(w_cuMemAllocHost, cuMemAllocHost, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocHost_v2)(void **pp, size_t bytesize);
 static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
 {
-  fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)hook_original(46);
+  fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)hook_original(53);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -908,7 +1042,7 @@ WEIR_EXPORT(w_cuMemAllocHost_v2, cuMemAllocHost_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostAlloc)(void **pp, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)hook_original(47);
+  fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)hook_original(54);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -927,7 +1061,7 @@ WEIR_EXPORT(w_cuMemHostAlloc, cuMemHostAlloc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFreeHost)(void *p);
 static CUresult w_cuMemFreeHost(void *p)
 {
-  fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)hook_original(48);
+  fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)hook_original(55);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -947,7 +1081,7 @@ WEIR_EXPORT(w_cuMemFreeHost, cuMemFreeHost, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostRegister)(void *p, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)hook_original(49);
+  fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)hook_original(56);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 37, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
@@ -966,7 +1100,7 @@ WEIR_EXPORT(w_cuMemHostRegister, cuMemHostRegister, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostRegister_v2)(void *p, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)hook_original(50);
+  fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)hook_original(57);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 38, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
@@ -985,7 +1119,7 @@ WEIR_EXPORT(w_cuMemHostRegister_v2, cuMemHostRegister_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostUnregister)(void *p);
 static CUresult w_cuMemHostUnregister(void *p)
 {
-  fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)hook_original(51);
+  fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)hook_original(58);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 39, 0, WEIR_BANK_DRIVER)) return real(p);
@@ -1005,7 +1139,7 @@ WEIR_EXPORT(w_cuMemHostUnregister, cuMemHostUnregister, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)hook_original(52);
+  fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)hook_original(59);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
@@ -1024,7 +1158,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync, cuMemPrefetchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync_ptsz)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)hook_original(53);
+  fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)hook_original(60);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
@@ -1043,7 +1177,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)hook_original(54);
+  fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)hook_original(61);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
@@ -1062,7 +1196,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync_v2_ptsz)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)hook_original(55);
+  fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)hook_original(62);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
@@ -1081,7 +1215,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuMemAdvise)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
 static WEIR_RARE CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
-  fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)hook_original(56);
+  fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)hook_original(63);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
@@ -1100,7 +1234,7 @@ WEIR_EXPORT(w_cuMemAdvise, cuMemAdvise, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
 static WEIR_RARE CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
-  fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)hook_original(57);
+  fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)hook_original(64);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
@@ -1119,7 +1253,7 @@ WEIR_EXPORT(w_cuMemAdvise_v2, cuMemAdvise_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-  fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)hook_original(58);
+  fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)hook_original(65);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
@@ -1138,7 +1272,7 @@ WEIR_EXPORT(w_cuStreamAttachMemAsync, cuStreamAttachMemAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAttachMemAsync_ptsz)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-  fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(59);
+  fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(66);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
@@ -1157,7 +1291,7 @@ WEIR_EXPORT(w_cuStreamAttachMemAsync_ptsz, cuStreamAttachMemAsync_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuMemPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemPrefetchBatchAsync real = (fn_cuMemPrefetchBatchAsync)(uintptr_t)hook_original(60);
+  fn_cuMemPrefetchBatchAsync real = (fn_cuMemPrefetchBatchAsync)(uintptr_t)hook_original(67);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 65, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
@@ -1176,7 +1310,7 @@ WEIR_EXPORT(w_cuMemPrefetchBatchAsync, cuMemPrefetchBatchAsync, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemPrefetchBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemPrefetchBatchAsync_ptsz real = (fn_cuMemPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(61);
+  fn_cuMemPrefetchBatchAsync_ptsz real = (fn_cuMemPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(68);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 66, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
@@ -1195,7 +1329,7 @@ WEIR_EXPORT(w_cuMemPrefetchBatchAsync_ptsz, cuMemPrefetchBatchAsync_ptsz, WEIR_N
 typedef CUresult (*fn_cuMemDiscardBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemDiscardBatchAsync real = (fn_cuMemDiscardBatchAsync)(uintptr_t)hook_original(62);
+  fn_cuMemDiscardBatchAsync real = (fn_cuMemDiscardBatchAsync)(uintptr_t)hook_original(69);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 59, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, flags, hStream);
@@ -1214,7 +1348,7 @@ WEIR_EXPORT(w_cuMemDiscardBatchAsync, cuMemDiscardBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemDiscardBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemDiscardBatchAsync_ptsz real = (fn_cuMemDiscardBatchAsync_ptsz)(uintptr_t)hook_original(63);
+  fn_cuMemDiscardBatchAsync_ptsz real = (fn_cuMemDiscardBatchAsync_ptsz)(uintptr_t)hook_original(70);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 60, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, flags, hStream);
@@ -1233,7 +1367,7 @@ WEIR_EXPORT(w_cuMemDiscardBatchAsync_ptsz, cuMemDiscardBatchAsync_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuMemDiscardAndPrefetchBatchAsync)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemDiscardAndPrefetchBatchAsync real = (fn_cuMemDiscardAndPrefetchBatchAsync)(uintptr_t)hook_original(64);
+  fn_cuMemDiscardAndPrefetchBatchAsync real = (fn_cuMemDiscardAndPrefetchBatchAsync)(uintptr_t)hook_original(71);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 57, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
@@ -1252,7 +1386,7 @@ WEIR_EXPORT(w_cuMemDiscardAndPrefetchBatchAsync, cuMemDiscardAndPrefetchBatchAsy
 typedef CUresult (*fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemDiscardAndPrefetchBatchAsync_ptsz real = (fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(65);
+  fn_cuMemDiscardAndPrefetchBatchAsync_ptsz real = (fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(72);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 58, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
@@ -1271,7 +1405,7 @@ WEIR_EXPORT(w_cuMemDiscardAndPrefetchBatchAsync_ptsz, cuMemDiscardAndPrefetchBat
 typedef CUresult (*fn_cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-  fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)hook_original(66);
+  fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)hook_original(73);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1293,7 +1427,7 @@ WEIR_EXPORT(w_cuMemcpy, cuMemcpy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy_ptds)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-  fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)hook_original(67);
+  fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)hook_original(74);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1315,7 +1449,7 @@ WEIR_EXPORT(w_cuMemcpy_ptds, cuMemcpy_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)hook_original(68);
+  fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)hook_original(75);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1337,7 +1471,7 @@ WEIR_EXPORT(w_cuMemcpyAsync, cuMemcpyAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAsync_ptsz)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)hook_original(69);
+  fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)hook_original(76);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1359,7 +1493,7 @@ WEIR_EXPORT(w_cuMemcpyAsync_ptsz, cuMemcpyAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount);
 static CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount)
 {
-  fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)hook_original(70);
+  fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)hook_original(77);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
@@ -1379,7 +1513,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD, cuMemcpyHtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)hook_original(71);
+  fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)hook_original(78);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1401,7 +1535,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD_v2, cuMemcpyHtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD_v2_ptds)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)hook_original(72);
+  fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)hook_original(79);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1423,7 +1557,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)hook_original(73);
+  fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)hook_original(80);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
@@ -1443,7 +1577,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync, cuMemcpyHtoDAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)hook_original(74);
+  fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)hook_original(81);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1465,7 +1599,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)hook_original(75);
+  fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)hook_original(82);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1487,7 +1621,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoH)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)hook_original(76);
+  fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)hook_original(83);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
@@ -1507,7 +1641,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH, cuMemcpyDtoH, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoH_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)hook_original(77);
+  fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)hook_original(84);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1529,7 +1663,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH_v2, cuMemcpyDtoH_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoH_v2_ptds)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)hook_original(78);
+  fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)hook_original(85);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1551,7 +1685,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)hook_original(79);
+  fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)hook_original(86);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
@@ -1571,7 +1705,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync, cuMemcpyDtoHAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)hook_original(80);
+  fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)hook_original(87);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1593,7 +1727,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2_ptsz)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)hook_original(81);
+  fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)hook_original(88);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1615,7 +1749,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoD)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)hook_original(82);
+  fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)hook_original(89);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
@@ -1635,7 +1769,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD, cuMemcpyDtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoD_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)hook_original(83);
+  fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)hook_original(90);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1657,7 +1791,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD_v2, cuMemcpyDtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoD_v2_ptds)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)hook_original(84);
+  fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)hook_original(91);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1679,7 +1813,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)hook_original(85);
+  fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)hook_original(92);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
@@ -1699,7 +1833,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync, cuMemcpyDtoDAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)hook_original(86);
+  fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)hook_original(93);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1721,7 +1855,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)hook_original(87);
+  fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)hook_original(94);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1743,7 +1877,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoA)(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)hook_original(88);
+  fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)hook_original(95);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -1763,7 +1897,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA, cuMemcpyDtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoA_v2)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)hook_original(89);
+  fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)hook_original(96);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -1783,7 +1917,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA_v2, cuMemcpyDtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)hook_original(90);
+  fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)hook_original(97);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -1803,7 +1937,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA_v2_ptds, cuMemcpyDtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD)(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)hook_original(91);
+  fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)hook_original(98);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -1823,7 +1957,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD, cuMemcpyAtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD_v2)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)hook_original(92);
+  fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)hook_original(99);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -1843,7 +1977,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD_v2, cuMemcpyAtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD_v2_ptds)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)hook_original(93);
+  fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)hook_original(100);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -1863,7 +1997,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD_v2_ptds, cuMemcpyAtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA)(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)hook_original(94);
+  fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)hook_original(101);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -1883,7 +2017,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA, cuMemcpyAtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA_v2)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)hook_original(95);
+  fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)hook_original(102);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -1903,7 +2037,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA_v2, cuMemcpyAtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)hook_original(96);
+  fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)hook_original(103);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -1923,7 +2057,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA_v2_ptds, cuMemcpyAtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount);
 static CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount)
 {
-  fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)hook_original(97);
+  fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)hook_original(104);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
@@ -1943,7 +2077,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA, cuMemcpyHtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)hook_original(98);
+  fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)hook_original(105);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
@@ -1963,7 +2097,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA_v2, cuMemcpyHtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)hook_original(99);
+  fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)hook_original(106);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
@@ -1983,7 +2117,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA_v2_ptds, cuMemcpyHtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)hook_original(100);
+  fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)hook_original(107);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -2003,7 +2137,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync, cuMemcpyHtoAAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)hook_original(101);
+  fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)hook_original(108);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -2023,7 +2157,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2, cuMemcpyHtoAAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2_ptsz)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)hook_original(102);
+  fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)hook_original(109);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -2043,7 +2177,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2_ptsz, cuMemcpyHtoAAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyAtoH)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)hook_original(103);
+  fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)hook_original(110);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
@@ -2063,7 +2197,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH, cuMemcpyAtoH, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoH_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)hook_original(104);
+  fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)hook_original(111);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
@@ -2083,7 +2217,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH_v2, cuMemcpyAtoH_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoH_v2_ptds)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)hook_original(105);
+  fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)hook_original(112);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
@@ -2103,7 +2237,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH_v2_ptds, cuMemcpyAtoH_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)hook_original(106);
+  fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)hook_original(113);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -2123,7 +2257,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync, cuMemcpyAtoHAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)hook_original(107);
+  fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)hook_original(114);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -2143,7 +2277,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2_ptsz)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)hook_original(108);
+  fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)hook_original(115);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -2163,7 +2297,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2_ptsz, cuMemcpyAtoHAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpy2D)(const CUDA_MEMCPY2D_v1 *pCopy);
 static CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-  fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)hook_original(109);
+  fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)hook_original(116);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2183,7 +2317,7 @@ WEIR_EXPORT(w_cuMemcpy2D, cuMemcpy2D, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2D_v2)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)hook_original(110);
+  fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)hook_original(117);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2205,7 +2339,7 @@ WEIR_EXPORT(w_cuMemcpy2D_v2, cuMemcpy2D_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2D_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)hook_original(111);
+  fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)hook_original(118);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2227,7 +2361,7 @@ WEIR_EXPORT(w_cuMemcpy2D_v2_ptds, cuMemcpy2D_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned)(const CUDA_MEMCPY2D_v1 *pCopy);
 static CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-  fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)hook_original(112);
+  fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)hook_original(119);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2247,7 +2381,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned, cuMemcpy2DUnaligned, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)hook_original(113);
+  fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)hook_original(120);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2269,7 +2403,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)hook_original(114);
+  fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)hook_original(121);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2291,7 +2425,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2DUnaligned_v2_ptds, WEIR_NOD
 typedef CUresult (*fn_cuMemcpy2DAsync)(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)hook_original(115);
+  fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)hook_original(122);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2311,7 +2445,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync, cuMemcpy2DAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)hook_original(116);
+  fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)hook_original(123);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2333,7 +2467,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DAsync_v2_ptsz)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)hook_original(117);
+  fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)hook_original(124);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2355,7 +2489,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpy3D)(const CUDA_MEMCPY3D_v1 *pCopy);
 static CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
-  fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)hook_original(118);
+  fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)hook_original(125);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2375,7 +2509,7 @@ WEIR_EXPORT(w_cuMemcpy3D, cuMemcpy3D, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3D_v2)(const CUDA_MEMCPY3D *pCopy);
 static CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
-  fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)hook_original(119);
+  fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)hook_original(126);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2395,7 +2529,7 @@ WEIR_EXPORT(w_cuMemcpy3D_v2, cuMemcpy3D_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3D_v2_ptds)(const CUDA_MEMCPY3D *pCopy);
 static CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
-  fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)hook_original(120);
+  fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)hook_original(127);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2415,7 +2549,7 @@ WEIR_EXPORT(w_cuMemcpy3D_v2_ptds, cuMemcpy3D_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync)(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)hook_original(121);
+  fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)hook_original(128);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2435,7 +2569,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync, cuMemcpy3DAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)hook_original(122);
+  fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)hook_original(129);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2455,7 +2589,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync_v2_ptsz)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)hook_original(123);
+  fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)hook_original(130);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2475,7 +2609,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync_v2_ptsz, cuMemcpy3DAsync_v2_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpyPeer)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-  fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)hook_original(124);
+  fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)hook_original(131);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2497,7 +2631,7 @@ WEIR_EXPORT(w_cuMemcpyPeer, cuMemcpyPeer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeer_ptds)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-  fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)hook_original(125);
+  fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)hook_original(132);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2519,7 +2653,7 @@ WEIR_EXPORT(w_cuMemcpyPeer_ptds, cuMemcpyPeer_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeerAsync)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)hook_original(126);
+  fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)hook_original(133);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2541,7 +2675,7 @@ WEIR_EXPORT(w_cuMemcpyPeerAsync, cuMemcpyPeerAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeerAsync_ptsz)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)hook_original(127);
+  fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)hook_original(134);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2563,7 +2697,7 @@ WEIR_EXPORT(w_cuMemcpyPeerAsync_ptsz, cuMemcpyPeerAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER *pCopy);
 static CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-  fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)hook_original(128);
+  fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)hook_original(135);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2583,7 +2717,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeer, cuMemcpy3DPeer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeer_ptds)(const CUDA_MEMCPY3D_PEER *pCopy);
 static CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-  fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)hook_original(129);
+  fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)hook_original(136);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2603,7 +2737,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeer_ptds, cuMemcpy3DPeer_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)hook_original(130);
+  fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)hook_original(137);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2623,7 +2757,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeerAsync_ptsz)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(131);
+  fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(138);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2643,7 +2777,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeerAsync_ptsz, cuMemcpy3DPeerAsync_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuMemsetD8)(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N);
 static CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
-  fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)hook_original(132);
+  fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)hook_original(139);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 313, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
@@ -2662,7 +2796,7 @@ WEIR_EXPORT(w_cuMemsetD8, cuMemsetD8, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8_v2)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 static CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-  fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)hook_original(133);
+  fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)hook_original(140);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 314, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
@@ -2681,7 +2815,7 @@ WEIR_EXPORT(w_cuMemsetD8_v2, cuMemsetD8_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8_v2_ptds)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 static CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-  fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)hook_original(134);
+  fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)hook_original(141);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
@@ -2700,7 +2834,7 @@ WEIR_EXPORT(w_cuMemsetD8_v2_ptds, cuMemsetD8_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16)(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N);
 static CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
-  fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)hook_original(135);
+  fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)hook_original(142);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 288, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
@@ -2719,7 +2853,7 @@ WEIR_EXPORT(w_cuMemsetD16, cuMemsetD16, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16_v2)(CUdeviceptr dstDevice, unsigned short us, size_t N);
 static CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-  fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)hook_original(136);
+  fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)hook_original(143);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 289, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
@@ -2738,7 +2872,7 @@ WEIR_EXPORT(w_cuMemsetD16_v2, cuMemsetD16_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16_v2_ptds)(CUdeviceptr dstDevice, unsigned short us, size_t N);
 static CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-  fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)hook_original(137);
+  fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)hook_original(144);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
@@ -2757,7 +2891,7 @@ WEIR_EXPORT(w_cuMemsetD16_v2_ptds, cuMemsetD16_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32)(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N);
 static CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
-  fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)hook_original(138);
+  fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)hook_original(145);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 308, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
@@ -2776,7 +2910,7 @@ WEIR_EXPORT(w_cuMemsetD32, cuMemsetD32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32_v2)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 static CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-  fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)hook_original(139);
+  fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)hook_original(146);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 309, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
@@ -2795,7 +2929,7 @@ WEIR_EXPORT(w_cuMemsetD32_v2, cuMemsetD32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32_v2_ptds)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 static CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-  fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)hook_original(140);
+  fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)hook_original(147);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
@@ -2814,7 +2948,7 @@ WEIR_EXPORT(w_cuMemsetD32_v2_ptds, cuMemsetD32_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)hook_original(141);
+  fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)hook_original(148);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 303, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
@@ -2833,7 +2967,7 @@ WEIR_EXPORT(w_cuMemsetD2D8, cuMemsetD2D8, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)hook_original(142);
+  fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)hook_original(149);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 304, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
@@ -2852,7 +2986,7 @@ WEIR_EXPORT(w_cuMemsetD2D8_v2, cuMemsetD2D8_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)hook_original(143);
+  fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)hook_original(150);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
@@ -2871,7 +3005,7 @@ WEIR_EXPORT(w_cuMemsetD2D8_v2_ptds, cuMemsetD2D8_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)hook_original(144);
+  fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)hook_original(151);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 293, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
@@ -2890,7 +3024,7 @@ WEIR_EXPORT(w_cuMemsetD2D16, cuMemsetD2D16, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)hook_original(145);
+  fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)hook_original(152);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 294, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
@@ -2909,7 +3043,7 @@ WEIR_EXPORT(w_cuMemsetD2D16_v2, cuMemsetD2D16_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)hook_original(146);
+  fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)hook_original(153);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
@@ -2928,7 +3062,7 @@ WEIR_EXPORT(w_cuMemsetD2D16_v2_ptds, cuMemsetD2D16_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)hook_original(147);
+  fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)hook_original(154);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 298, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
@@ -2947,7 +3081,7 @@ WEIR_EXPORT(w_cuMemsetD2D32, cuMemsetD2D32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)hook_original(148);
+  fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)hook_original(155);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 299, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
@@ -2966,7 +3100,7 @@ WEIR_EXPORT(w_cuMemsetD2D32_v2, cuMemsetD2D32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)hook_original(149);
+  fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)hook_original(156);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
@@ -2985,7 +3119,7 @@ WEIR_EXPORT(w_cuMemsetD2D32_v2_ptds, cuMemsetD2D32_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8Async)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)hook_original(150);
+  fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)hook_original(157);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
@@ -3004,7 +3138,7 @@ WEIR_EXPORT(w_cuMemsetD8Async, cuMemsetD8Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8Async_ptsz)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)hook_original(151);
+  fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)hook_original(158);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
@@ -3023,7 +3157,7 @@ WEIR_EXPORT(w_cuMemsetD8Async_ptsz, cuMemsetD8Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16Async)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)hook_original(152);
+  fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)hook_original(159);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
@@ -3042,7 +3176,7 @@ WEIR_EXPORT(w_cuMemsetD16Async, cuMemsetD16Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16Async_ptsz)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)hook_original(153);
+  fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)hook_original(160);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
@@ -3061,7 +3195,7 @@ WEIR_EXPORT(w_cuMemsetD16Async_ptsz, cuMemsetD16Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32Async)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)hook_original(154);
+  fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)hook_original(161);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
@@ -3080,7 +3214,7 @@ WEIR_EXPORT(w_cuMemsetD32Async, cuMemsetD32Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32Async_ptsz)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)hook_original(155);
+  fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)hook_original(162);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
@@ -3099,7 +3233,7 @@ WEIR_EXPORT(w_cuMemsetD32Async_ptsz, cuMemsetD32Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)hook_original(156);
+  fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)hook_original(163);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
@@ -3118,7 +3252,7 @@ WEIR_EXPORT(w_cuMemsetD2D8Async, cuMemsetD2D8Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)hook_original(157);
+  fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)hook_original(164);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
@@ -3137,7 +3271,7 @@ WEIR_EXPORT(w_cuMemsetD2D8Async_ptsz, cuMemsetD2D8Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)hook_original(158);
+  fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)hook_original(165);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
@@ -3156,7 +3290,7 @@ WEIR_EXPORT(w_cuMemsetD2D16Async, cuMemsetD2D16Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)hook_original(159);
+  fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)hook_original(166);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
@@ -3175,7 +3309,7 @@ WEIR_EXPORT(w_cuMemsetD2D16Async_ptsz, cuMemsetD2D16Async_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemsetD2D32Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)hook_original(160);
+  fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)hook_original(167);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
@@ -3194,7 +3328,7 @@ WEIR_EXPORT(w_cuMemsetD2D32Async, cuMemsetD2D32Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)hook_original(161);
+  fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)hook_original(168);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
@@ -3213,7 +3347,7 @@ WEIR_EXPORT(w_cuMemsetD2D32Async_ptsz, cuMemsetD2D32Async_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxSynchronize)(void);
 static CUresult w_cuCtxSynchronize(void)
 {
-  fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)hook_original(162);
+  fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)hook_original(169);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3232,7 +3366,7 @@ WEIR_EXPORT(w_cuCtxSynchronize, cuCtxSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSynchronize_v2)(CUcontext ctx);
 static CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
 {
-  fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)hook_original(163);
+  fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)hook_original(170);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
@@ -3251,7 +3385,7 @@ WEIR_EXPORT(w_cuCtxSynchronize_v2, cuCtxSynchronize_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSynchronize)(CUstream hStream);
 static CUresult w_cuStreamSynchronize(CUstream hStream)
 {
-  fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)hook_original(164);
+  fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)hook_original(171);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
@@ -3270,7 +3404,7 @@ WEIR_EXPORT(w_cuStreamSynchronize, cuStreamSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSynchronize_ptsz)(CUstream hStream);
 static CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
 {
-  fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)hook_original(165);
+  fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)hook_original(172);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
@@ -3289,7 +3423,7 @@ WEIR_EXPORT(w_cuStreamSynchronize_ptsz, cuStreamSynchronize_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamQuery)(CUstream hStream);
 static CUresult w_cuStreamQuery(CUstream hStream)
 {
-  fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)hook_original(166);
+  fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)hook_original(173);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
@@ -3308,7 +3442,7 @@ WEIR_EXPORT(w_cuStreamQuery, cuStreamQuery, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamQuery_ptsz)(CUstream hStream);
 static CUresult w_cuStreamQuery_ptsz(CUstream hStream)
 {
-  fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)hook_original(167);
+  fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)hook_original(174);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
@@ -3327,7 +3461,7 @@ WEIR_EXPORT(w_cuStreamQuery_ptsz, cuStreamQuery_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 static CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-  fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)hook_original(168);
+  fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)hook_original(175);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
@@ -3346,7 +3480,7 @@ WEIR_EXPORT(w_cuStreamWaitEvent, cuStreamWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitEvent_ptsz)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 static CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-  fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)hook_original(169);
+  fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)hook_original(176);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
@@ -3365,7 +3499,7 @@ WEIR_EXPORT(w_cuStreamWaitEvent_ptsz, cuStreamWaitEvent_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventSynchronize)(CUevent hEvent);
 static CUresult w_cuEventSynchronize(CUevent hEvent)
 {
-  fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)hook_original(170);
+  fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)hook_original(177);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -3384,7 +3518,7 @@ WEIR_EXPORT(w_cuEventSynchronize, cuEventSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventQuery)(CUevent hEvent);
 static CUresult w_cuEventQuery(CUevent hEvent)
 {
-  fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)hook_original(171);
+  fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)hook_original(178);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -3403,7 +3537,7 @@ WEIR_EXPORT(w_cuEventQuery, cuEventQuery, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)hook_original(172);
+  fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)hook_original(179);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3422,7 +3556,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32, cuStreamWaitValue32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)hook_original(173);
+  fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)hook_original(180);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3441,7 +3575,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_ptsz, cuStreamWaitValue32_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamWaitValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)hook_original(174);
+  fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)hook_original(181);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3460,7 +3594,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_v2, cuStreamWaitValue32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)hook_original(175);
+  fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)hook_original(182);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3479,7 +3613,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_v2_ptsz, cuStreamWaitValue32_v2_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamWaitValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)hook_original(176);
+  fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)hook_original(183);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3498,7 +3632,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64, cuStreamWaitValue64, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)hook_original(177);
+  fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)hook_original(184);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3517,7 +3651,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_ptsz, cuStreamWaitValue64_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamWaitValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)hook_original(178);
+  fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)hook_original(185);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3536,7 +3670,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_v2, cuStreamWaitValue64_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)hook_original(179);
+  fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)hook_original(186);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3555,7 +3689,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_v2_ptsz, cuStreamWaitValue64_v2_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamWriteValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)hook_original(180);
+  fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)hook_original(187);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3574,7 +3708,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32, cuStreamWriteValue32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWriteValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)hook_original(181);
+  fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)hook_original(188);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3593,7 +3727,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_ptsz, cuStreamWriteValue32_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)hook_original(182);
+  fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)hook_original(189);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3612,7 +3746,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_v2, cuStreamWriteValue32_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamWriteValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)hook_original(183);
+  fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)hook_original(190);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3631,7 +3765,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_v2_ptsz, cuStreamWriteValue32_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamWriteValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)hook_original(184);
+  fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)hook_original(191);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3650,7 +3784,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64, cuStreamWriteValue64, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWriteValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)hook_original(185);
+  fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)hook_original(192);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3669,7 +3803,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_ptsz, cuStreamWriteValue64_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamWriteValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)hook_original(186);
+  fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)hook_original(193);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3688,7 +3822,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_v2, cuStreamWriteValue64_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamWriteValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)hook_original(187);
+  fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)hook_original(194);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3707,7 +3841,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_v2_ptsz, cuStreamWriteValue64_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuGreenCtxWaitEvent)(CUgreenCtx hCtx, CUevent hEvent);
 static CUresult w_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-  fn_cuGreenCtxWaitEvent real = (fn_cuGreenCtxWaitEvent)(uintptr_t)hook_original(188);
+  fn_cuGreenCtxWaitEvent real = (fn_cuGreenCtxWaitEvent)(uintptr_t)hook_original(195);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 801, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -3726,7 +3860,7 @@ WEIR_EXPORT(w_cuGreenCtxWaitEvent, cuGreenCtxWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuFlushGPUDirectRDMAWrites)(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
 static WEIR_RARE CUresult w_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
 {
-  fn_cuFlushGPUDirectRDMAWrites real = (fn_cuFlushGPUDirectRDMAWrites)(uintptr_t)hook_original(189);
+  fn_cuFlushGPUDirectRDMAWrites real = (fn_cuFlushGPUDirectRDMAWrites)(uintptr_t)hook_original(196);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 347, 0, WEIR_BANK_DRIVER)) return real(target, scope);
@@ -3745,7 +3879,7 @@ WEIR_EXPORT(w_cuFlushGPUDirectRDMAWrites, cuFlushGPUDirectRDMAWrites, WEIR_NODE_
 typedef CUresult (*fn_cuStreamCreate)(CUstream *phStream, unsigned int Flags);
 static CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
-  fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)hook_original(190);
+  fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)hook_original(197);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
@@ -3764,7 +3898,7 @@ WEIR_EXPORT(w_cuStreamCreate, cuStreamCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamCreateWithPriority)(CUstream *phStream, unsigned int flags, int priority);
 static CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
-  fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)hook_original(191);
+  fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)hook_original(198);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
@@ -3783,7 +3917,7 @@ WEIR_EXPORT(w_cuStreamCreateWithPriority, cuStreamCreateWithPriority, WEIR_NODE_
 typedef CUresult (*fn_cuGreenCtxStreamCreate)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
 static CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
 {
-  fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)hook_original(192);
+  fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)hook_original(199);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3802,7 +3936,7 @@ WEIR_EXPORT(w_cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamDestroy)(CUstream hStream);
 static CUresult w_cuStreamDestroy(CUstream hStream)
 {
-  fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)hook_original(193);
+  fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)hook_original(200);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3821,7 +3955,7 @@ WEIR_EXPORT(w_cuStreamDestroy, cuStreamDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamDestroy_v2)(CUstream hStream);
 static CUresult w_cuStreamDestroy_v2(CUstream hStream)
 {
-  fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)hook_original(194);
+  fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)hook_original(201);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3840,7 +3974,7 @@ WEIR_EXPORT(w_cuStreamDestroy_v2, cuStreamDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-  fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)hook_original(195);
+  fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)hook_original(202);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
@@ -3859,7 +3993,7 @@ WEIR_EXPORT(w_cuStreamAddCallback, cuStreamAddCallback, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAddCallback_ptsz)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-  fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)hook_original(196);
+  fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)hook_original(203);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
@@ -3878,7 +4012,7 @@ WEIR_EXPORT(w_cuStreamAddCallback_ptsz, cuStreamAddCallback_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamSetAttribute)(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param);
 static WEIR_RARE CUresult w_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
 {
-  fn_cuStreamSetAttribute real = (fn_cuStreamSetAttribute)(uintptr_t)hook_original(197);
+  fn_cuStreamSetAttribute real = (fn_cuStreamSetAttribute)(uintptr_t)hook_original(204);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 418, 0, WEIR_BANK_DRIVER)) return real(hStream, attr, param);
@@ -3897,7 +4031,7 @@ WEIR_EXPORT(w_cuStreamSetAttribute, cuStreamSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSetAttribute_ptsz)(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
 static WEIR_RARE CUresult w_cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
-  fn_cuStreamSetAttribute_ptsz real = (fn_cuStreamSetAttribute_ptsz)(uintptr_t)hook_original(198);
+  fn_cuStreamSetAttribute_ptsz real = (fn_cuStreamSetAttribute_ptsz)(uintptr_t)hook_original(205);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 419, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, attr, value);
@@ -3916,7 +4050,7 @@ WEIR_EXPORT(w_cuStreamSetAttribute_ptsz, cuStreamSetAttribute_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamCopyAttributes)(CUstream dstStream, CUstream srcStream);
 static WEIR_RARE CUresult w_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
-  fn_cuStreamCopyAttributes real = (fn_cuStreamCopyAttributes)(uintptr_t)hook_original(199);
+  fn_cuStreamCopyAttributes real = (fn_cuStreamCopyAttributes)(uintptr_t)hook_original(206);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 397, 0, WEIR_BANK_DRIVER)) return real(dstStream, srcStream);
@@ -3935,7 +4069,7 @@ WEIR_EXPORT(w_cuStreamCopyAttributes, cuStreamCopyAttributes, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamCopyAttributes_ptsz)(CUstream dst, CUstream src);
 static WEIR_RARE CUresult w_cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
 {
-  fn_cuStreamCopyAttributes_ptsz real = (fn_cuStreamCopyAttributes_ptsz)(uintptr_t)hook_original(200);
+  fn_cuStreamCopyAttributes_ptsz real = (fn_cuStreamCopyAttributes_ptsz)(uintptr_t)hook_original(207);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 398, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src);
@@ -3954,7 +4088,7 @@ WEIR_EXPORT(w_cuStreamCopyAttributes_ptsz, cuStreamCopyAttributes_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamBeginCapture)(CUstream hStream);
 static CUresult w_cuStreamBeginCapture(CUstream hStream)
 {
-  fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)hook_original(201);
+  fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)hook_original(208);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -3979,7 +4113,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture, cuStreamBeginCapture, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBeginCapture_ptsz)(CUstream hStream);
 static CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
 {
-  fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)hook_original(202);
+  fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)hook_original(209);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4004,7 +4138,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_ptsz, cuStreamBeginCapture_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamBeginCapture_v2)(CUstream hStream, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)hook_original(203);
+  fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)hook_original(210);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4029,7 +4163,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_v2, cuStreamBeginCapture_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBeginCapture_v2_ptsz)(CUstream hStream, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)hook_original(204);
+  fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)hook_original(211);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4054,7 +4188,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)hook_original(205);
+  fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)hook_original(212);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4079,7 +4213,7 @@ WEIR_EXPORT(w_cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, WEIR_NOD
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph_ptsz)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)hook_original(206);
+  fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)hook_original(213);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_begins();
   hook_call call, *c = &call;
@@ -4104,7 +4238,7 @@ WEIR_EXPORT(w_cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCaptureToGraph_ptsz
 typedef CUresult (*fn_cuStreamEndCapture)(CUstream hStream, CUgraph *phGraph);
 static CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
-  fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)hook_original(207);
+  fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)hook_original(214);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_ends();
   hook_call call, *c = &call;
@@ -4129,7 +4263,7 @@ WEIR_EXPORT(w_cuStreamEndCapture, cuStreamEndCapture, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamEndCapture_ptsz)(CUstream hStream, CUgraph *phGraph);
 static CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
-  fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)hook_original(208);
+  fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)hook_original(215);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   bool counted = capture_ends();
   hook_call call, *c = &call;
@@ -4154,7 +4288,7 @@ WEIR_EXPORT(w_cuStreamEndCapture_ptsz, cuStreamEndCapture_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuEventCreate)(CUevent *phEvent, unsigned int Flags);
 static CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
-  fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)hook_original(209);
+  fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)hook_original(216);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
@@ -4173,7 +4307,7 @@ WEIR_EXPORT(w_cuEventCreate, cuEventCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventDestroy)(CUevent hEvent);
 static CUresult w_cuEventDestroy(CUevent hEvent)
 {
-  fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)hook_original(210);
+  fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)hook_original(217);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -4192,7 +4326,7 @@ WEIR_EXPORT(w_cuEventDestroy, cuEventDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventDestroy_v2)(CUevent hEvent);
 static CUresult w_cuEventDestroy_v2(CUevent hEvent)
 {
-  fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)hook_original(211);
+  fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)hook_original(218);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -4211,7 +4345,7 @@ WEIR_EXPORT(w_cuEventDestroy_v2, cuEventDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecord)(CUevent hEvent, CUstream hStream);
 static CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
 {
-  fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)hook_original(212);
+  fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)hook_original(219);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
@@ -4230,7 +4364,7 @@ WEIR_EXPORT(w_cuEventRecord, cuEventRecord, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecord_ptsz)(CUevent hEvent, CUstream hStream);
 static CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
-  fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)hook_original(213);
+  fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)hook_original(220);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
@@ -4249,7 +4383,7 @@ WEIR_EXPORT(w_cuEventRecord_ptsz, cuEventRecord_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags);
 static CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-  fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)hook_original(214);
+  fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)hook_original(221);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
@@ -4268,7 +4402,7 @@ WEIR_EXPORT(w_cuEventRecordWithFlags, cuEventRecordWithFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecordWithFlags_ptsz)(CUevent hEvent, CUstream hStream, unsigned int flags);
 static CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-  fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)hook_original(215);
+  fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)hook_original(222);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
@@ -4287,7 +4421,7 @@ WEIR_EXPORT(w_cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuEventElapsedTime)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 static CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-  fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)hook_original(216);
+  fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)hook_original(223);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
@@ -4306,7 +4440,7 @@ WEIR_EXPORT(w_cuEventElapsedTime, cuEventElapsedTime, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventElapsedTime_v2)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 static CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-  fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)hook_original(217);
+  fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)hook_original(224);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
@@ -4325,7 +4459,7 @@ WEIR_EXPORT(w_cuEventElapsedTime_v2, cuEventElapsedTime_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuIpcGetEventHandle)(CUipcEventHandle *pHandle, CUevent event);
 static CUresult w_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
-  fn_cuIpcGetEventHandle real = (fn_cuIpcGetEventHandle)(uintptr_t)hook_original(218);
+  fn_cuIpcGetEventHandle real = (fn_cuIpcGetEventHandle)(uintptr_t)hook_original(225);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 145, 0, WEIR_BANK_DRIVER)) return real(pHandle, event);
@@ -4344,7 +4478,7 @@ WEIR_EXPORT(w_cuIpcGetEventHandle, cuIpcGetEventHandle, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuIpcOpenEventHandle)(CUevent *phEvent, CUipcEventHandle handle);
 static CUresult w_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
-  fn_cuIpcOpenEventHandle real = (fn_cuIpcOpenEventHandle)(uintptr_t)hook_original(219);
+  fn_cuIpcOpenEventHandle real = (fn_cuIpcOpenEventHandle)(uintptr_t)hook_original(226);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 147, 0, WEIR_BANK_DRIVER)) return real(phEvent, handle);
@@ -4363,7 +4497,7 @@ WEIR_EXPORT(w_cuIpcOpenEventHandle, cuIpcOpenEventHandle, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGreenCtxRecordEvent)(CUgreenCtx hCtx, CUevent hEvent);
 static CUresult w_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-  fn_cuGreenCtxRecordEvent real = (fn_cuGreenCtxRecordEvent)(uintptr_t)hook_original(220);
+  fn_cuGreenCtxRecordEvent real = (fn_cuGreenCtxRecordEvent)(uintptr_t)hook_original(227);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 800, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -4382,7 +4516,7 @@ WEIR_EXPORT(w_cuGreenCtxRecordEvent, cuGreenCtxRecordEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)hook_original(221);
+  fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)hook_original(228);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
@@ -4401,7 +4535,7 @@ WEIR_EXPORT(w_cuLaunchKernel, cuLaunchKernel, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)hook_original(222);
+  fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)hook_original(229);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
@@ -4420,7 +4554,7 @@ WEIR_EXPORT(w_cuLaunchKernel_ptsz, cuLaunchKernel_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 static CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-  fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)hook_original(223);
+  fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)hook_original(230);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
@@ -4439,7 +4573,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, WEIR_NODE_DR
 typedef CUresult (*fn_cuLaunchCooperativeKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 static CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-  fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(224);
+  fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(231);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
@@ -4458,7 +4592,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel_ptsz, WE
 typedef CUresult (*fn_cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)hook_original(225);
+  fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)hook_original(232);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
@@ -4477,7 +4611,7 @@ WEIR_EXPORT(w_cuLaunchKernelEx, cuLaunchKernelEx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernelEx_ptsz)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)hook_original(226);
+  fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)hook_original(233);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
@@ -4496,7 +4630,7 @@ WEIR_EXPORT(w_cuLaunchKernelEx_ptsz, cuLaunchKernelEx_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags);
 static CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags)
 {
-  fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)hook_original(227);
+  fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)hook_original(234);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
@@ -4515,7 +4649,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMul
 typedef CUresult (*fn_cuLaunch)(CUfunction f);
 static CUresult w_cuLaunch(CUfunction f)
 {
-  fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)hook_original(228);
+  fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)hook_original(235);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
@@ -4534,7 +4668,7 @@ WEIR_EXPORT(w_cuLaunch, cuLaunch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchGrid)(CUfunction f, int grid_width, int grid_height);
 static CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
-  fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)hook_original(229);
+  fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)hook_original(236);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
@@ -4553,7 +4687,7 @@ WEIR_EXPORT(w_cuLaunchGrid, cuLaunchGrid, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchGridAsync)(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 static CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
 {
-  fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)hook_original(230);
+  fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)hook_original(237);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
@@ -4572,7 +4706,7 @@ WEIR_EXPORT(w_cuLaunchGridAsync, cuLaunchGridAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData);
 static WEIR_RARE CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
-  fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)hook_original(231);
+  fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)hook_original(238);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
@@ -4591,7 +4725,7 @@ WEIR_EXPORT(w_cuLaunchHostFunc, cuLaunchHostFunc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchHostFunc_ptsz)(CUstream hStream, CUhostFn fn, void *userData);
 static WEIR_RARE CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
-  fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)hook_original(232);
+  fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)hook_original(239);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
@@ -4610,7 +4744,7 @@ WEIR_EXPORT(w_cuLaunchHostFunc_ptsz, cuLaunchHostFunc_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)hook_original(233);
+  fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)hook_original(240);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
@@ -4629,7 +4763,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync, cuMemcpyBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)hook_original(234);
+  fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)hook_original(241);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
@@ -4648,7 +4782,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_ptsz, cuMemcpyBatchAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)hook_original(235);
+  fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)hook_original(242);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
@@ -4667,7 +4801,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)hook_original(236);
+  fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)hook_original(243);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
@@ -4686,7 +4820,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_v2_ptsz, cuMemcpyBatchAsync_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuMemcpy3DBatchAsync)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)hook_original(237);
+  fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)hook_original(244);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
@@ -4705,7 +4839,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)hook_original(238);
+  fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)hook_original(245);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
@@ -4724,7 +4858,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_ptsz, cuMemcpy3DBatchAsync_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)hook_original(239);
+  fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)hook_original(246);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
@@ -4743,7 +4877,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)hook_original(240);
+  fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)hook_original(247);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
@@ -4762,7 +4896,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2_ptsz, cuMemcpy3DBatchAsync_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuMemBatchDecompressAsync)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 static WEIR_RARE CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
-  fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)hook_original(241);
+  fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)hook_original(248);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 200, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
@@ -4781,7 +4915,7 @@ WEIR_EXPORT(w_cuMemBatchDecompressAsync, cuMemBatchDecompressAsync, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemBatchDecompressAsync_ptsz)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 static WEIR_RARE CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
-  fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)hook_original(242);
+  fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)hook_original(249);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 201, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
@@ -4800,7 +4934,7 @@ WEIR_EXPORT(w_cuMemBatchDecompressAsync_ptsz, cuMemBatchDecompressAsync_ptsz, WE
 typedef CUresult (*fn_cuMemMapArrayAsync)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
-  fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)hook_original(243);
+  fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)hook_original(250);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 127, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
@@ -4819,7 +4953,7 @@ WEIR_EXPORT(w_cuMemMapArrayAsync, cuMemMapArrayAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemMapArrayAsync_ptsz)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 static WEIR_RARE CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
-  fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)hook_original(244);
+  fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)hook_original(251);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 128, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
@@ -4838,7 +4972,7 @@ WEIR_EXPORT(w_cuMemMapArrayAsync_ptsz, cuMemMapArrayAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBatchMemOp)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)hook_original(245);
+  fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)hook_original(252);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 348, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4857,7 +4991,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp, cuStreamBatchMemOp, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBatchMemOp_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)hook_original(246);
+  fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)hook_original(253);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 349, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4876,7 +5010,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_ptsz, cuStreamBatchMemOp_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBatchMemOp_v2)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)hook_original(247);
+  fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)hook_original(254);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 350, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4895,7 +5029,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBatchMemOp_v2_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)hook_original(248);
+  fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)hook_original(255);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 351, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4914,7 +5048,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_v2_ptsz, cuStreamBatchMemOp_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)hook_original(249);
+  fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)hook_original(256);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 746, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4933,7 +5067,7 @@ WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync, 
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(250);
+  fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(257);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 747, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4952,7 +5086,7 @@ WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync_ptsz, cuSignalExternalSemaphoresAs
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)hook_original(251);
+  fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)hook_original(258);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 748, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4971,7 +5105,7 @@ WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync, WEIR
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(252);
+  fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(259);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 749, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4990,7 +5124,7 @@ WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync_ptsz, cuWaitExternalSemaphoresAsync_
 typedef CUresult (*fn_cuImportExternalSemaphore)(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc);
 static WEIR_RARE CUresult w_cuImportExternalSemaphore(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc)
 {
-  fn_cuImportExternalSemaphore real = (fn_cuImportExternalSemaphore)(uintptr_t)hook_original(253);
+  fn_cuImportExternalSemaphore real = (fn_cuImportExternalSemaphore)(uintptr_t)hook_original(260);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 745, 0, WEIR_BANK_DRIVER)) return real(extSem_out, semHandleDesc);
@@ -5009,7 +5143,7 @@ WEIR_EXPORT(w_cuImportExternalSemaphore, cuImportExternalSemaphore, WEIR_NODE_DR
 typedef CUresult (*fn_cuDestroyExternalSemaphore)(CUexternalSemaphore extSem);
 static WEIR_RARE CUresult w_cuDestroyExternalSemaphore(CUexternalSemaphore extSem)
 {
-  fn_cuDestroyExternalSemaphore real = (fn_cuDestroyExternalSemaphore)(uintptr_t)hook_original(254);
+  fn_cuDestroyExternalSemaphore real = (fn_cuDestroyExternalSemaphore)(uintptr_t)hook_original(261);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 730, 0, WEIR_BANK_DRIVER)) return real(extSem);
@@ -5028,7 +5162,7 @@ WEIR_EXPORT(w_cuDestroyExternalSemaphore, cuDestroyExternalSemaphore, WEIR_NODE_
 typedef CUresult (*fn_cuGraphicsMapResources)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
-  fn_cuGraphicsMapResources real = (fn_cuGraphicsMapResources)(uintptr_t)hook_original(255);
+  fn_cuGraphicsMapResources real = (fn_cuGraphicsMapResources)(uintptr_t)hook_original(262);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 733, 0, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
@@ -5047,7 +5181,7 @@ WEIR_EXPORT(w_cuGraphicsMapResources, cuGraphicsMapResources, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphicsMapResources_ptsz)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphicsMapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
-  fn_cuGraphicsMapResources_ptsz real = (fn_cuGraphicsMapResources_ptsz)(uintptr_t)hook_original(256);
+  fn_cuGraphicsMapResources_ptsz real = (fn_cuGraphicsMapResources_ptsz)(uintptr_t)hook_original(263);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 734, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
@@ -5066,7 +5200,7 @@ WEIR_EXPORT(w_cuGraphicsMapResources_ptsz, cuGraphicsMapResources_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuGraphicsUnmapResources)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
-  fn_cuGraphicsUnmapResources real = (fn_cuGraphicsUnmapResources)(uintptr_t)hook_original(257);
+  fn_cuGraphicsUnmapResources real = (fn_cuGraphicsUnmapResources)(uintptr_t)hook_original(264);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 741, 0, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
@@ -5085,7 +5219,7 @@ WEIR_EXPORT(w_cuGraphicsUnmapResources, cuGraphicsUnmapResources, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphicsUnmapResources_ptsz)(unsigned int count, CUgraphicsResource *resources, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphicsUnmapResources_ptsz(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
 {
-  fn_cuGraphicsUnmapResources_ptsz real = (fn_cuGraphicsUnmapResources_ptsz)(uintptr_t)hook_original(258);
+  fn_cuGraphicsUnmapResources_ptsz real = (fn_cuGraphicsUnmapResources_ptsz)(uintptr_t)hook_original(265);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 742, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
@@ -5104,7 +5238,7 @@ WEIR_EXPORT(w_cuGraphicsUnmapResources_ptsz, cuGraphicsUnmapResources_ptsz, WEIR
 typedef CUresult (*fn_cuGraphicsResourceGetMappedPointer)(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize, CUgraphicsResource resource);
 static WEIR_RARE CUresult w_cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr, unsigned int *pSize, CUgraphicsResource resource)
 {
-  fn_cuGraphicsResourceGetMappedPointer real = (fn_cuGraphicsResourceGetMappedPointer)(uintptr_t)hook_original(259);
+  fn_cuGraphicsResourceGetMappedPointer real = (fn_cuGraphicsResourceGetMappedPointer)(uintptr_t)hook_original(266);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 736, 0, WEIR_BANK_DRIVER)) return real(pDevPtr, pSize, resource);
@@ -5123,7 +5257,7 @@ WEIR_EXPORT(w_cuGraphicsResourceGetMappedPointer, cuGraphicsResourceGetMappedPoi
 typedef CUresult (*fn_cuGraphicsResourceGetMappedPointer_v2)(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource);
 static WEIR_RARE CUresult w_cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr, size_t *pSize, CUgraphicsResource resource)
 {
-  fn_cuGraphicsResourceGetMappedPointer_v2 real = (fn_cuGraphicsResourceGetMappedPointer_v2)(uintptr_t)hook_original(260);
+  fn_cuGraphicsResourceGetMappedPointer_v2 real = (fn_cuGraphicsResourceGetMappedPointer_v2)(uintptr_t)hook_original(267);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 737, 0, WEIR_BANK_DRIVER)) return real(pDevPtr, pSize, resource);
@@ -5142,7 +5276,7 @@ WEIR_EXPORT(w_cuGraphicsResourceGetMappedPointer_v2, cuGraphicsResourceGetMapped
 typedef CUresult (*fn_cuGraphicsResourceGetMappedMipmappedArray)(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource);
 static WEIR_RARE CUresult w_cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray, CUgraphicsResource resource)
 {
-  fn_cuGraphicsResourceGetMappedMipmappedArray real = (fn_cuGraphicsResourceGetMappedMipmappedArray)(uintptr_t)hook_original(261);
+  fn_cuGraphicsResourceGetMappedMipmappedArray real = (fn_cuGraphicsResourceGetMappedMipmappedArray)(uintptr_t)hook_original(268);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 735, 0, WEIR_BANK_DRIVER)) return real(pMipmappedArray, resource);
@@ -5161,7 +5295,7 @@ WEIR_EXPORT(w_cuGraphicsResourceGetMappedMipmappedArray, cuGraphicsResourceGetMa
 typedef CUresult (*fn_cuGraphicsSubResourceGetMappedArray)(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel);
 static WEIR_RARE CUresult w_cuGraphicsSubResourceGetMappedArray(CUarray *pArray, CUgraphicsResource resource, unsigned int arrayIndex, unsigned int mipLevel)
 {
-  fn_cuGraphicsSubResourceGetMappedArray real = (fn_cuGraphicsSubResourceGetMappedArray)(uintptr_t)hook_original(262);
+  fn_cuGraphicsSubResourceGetMappedArray real = (fn_cuGraphicsSubResourceGetMappedArray)(uintptr_t)hook_original(269);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 740, 0, WEIR_BANK_DRIVER)) return real(pArray, resource, arrayIndex, mipLevel);
@@ -5180,7 +5314,7 @@ WEIR_EXPORT(w_cuGraphicsSubResourceGetMappedArray, cuGraphicsSubResourceGetMappe
 typedef CUresult (*fn_cuGraphicsResourceSetMapFlags)(CUgraphicsResource resource, unsigned int flags);
 static WEIR_RARE CUresult w_cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags)
 {
-  fn_cuGraphicsResourceSetMapFlags real = (fn_cuGraphicsResourceSetMapFlags)(uintptr_t)hook_original(263);
+  fn_cuGraphicsResourceSetMapFlags real = (fn_cuGraphicsResourceSetMapFlags)(uintptr_t)hook_original(270);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 738, 0, WEIR_BANK_DRIVER)) return real(resource, flags);
@@ -5199,7 +5333,7 @@ WEIR_EXPORT(w_cuGraphicsResourceSetMapFlags, cuGraphicsResourceSetMapFlags, WEIR
 typedef CUresult (*fn_cuGraphicsResourceSetMapFlags_v2)(CUgraphicsResource resource, unsigned int flags);
 static WEIR_RARE CUresult w_cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource, unsigned int flags)
 {
-  fn_cuGraphicsResourceSetMapFlags_v2 real = (fn_cuGraphicsResourceSetMapFlags_v2)(uintptr_t)hook_original(264);
+  fn_cuGraphicsResourceSetMapFlags_v2 real = (fn_cuGraphicsResourceSetMapFlags_v2)(uintptr_t)hook_original(271);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 739, 0, WEIR_BANK_DRIVER)) return real(resource, flags);
@@ -5218,7 +5352,7 @@ WEIR_EXPORT(w_cuGraphicsResourceSetMapFlags_v2, cuGraphicsResourceSetMapFlags_v2
 typedef CUresult (*fn_cuGraphicsUnregisterResource)(CUgraphicsResource resource);
 static WEIR_RARE CUresult w_cuGraphicsUnregisterResource(CUgraphicsResource resource)
 {
-  fn_cuGraphicsUnregisterResource real = (fn_cuGraphicsUnregisterResource)(uintptr_t)hook_original(265);
+  fn_cuGraphicsUnregisterResource real = (fn_cuGraphicsUnregisterResource)(uintptr_t)hook_original(272);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 743, 0, WEIR_BANK_DRIVER)) return real(resource);
@@ -5237,7 +5371,7 @@ WEIR_EXPORT(w_cuGraphicsUnregisterResource, cuGraphicsUnregisterResource, WEIR_N
 typedef CUresult (*fn_cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
-  fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)hook_original(266);
+  fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)hook_original(273);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 614, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
@@ -5256,7 +5390,7 @@ WEIR_EXPORT(w_cuGraphLaunch, cuGraphLaunch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphLaunch_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-  fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)hook_original(267);
+  fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)hook_original(274);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 615, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
@@ -5275,7 +5409,7 @@ WEIR_EXPORT(w_cuGraphLaunch_ptsz, cuGraphLaunch_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddKernelNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)hook_original(268);
+  fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)hook_original(275);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 555, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -5294,7 +5428,7 @@ WEIR_EXPORT(w_cuGraphAddKernelNode, cuGraphAddKernelNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddKernelNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)hook_original(269);
+  fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)hook_original(276);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 556, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -5313,7 +5447,7 @@ WEIR_EXPORT(w_cuGraphAddKernelNode_v2, cuGraphAddKernelNode_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphAddMemcpyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 static WEIR_RARE CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-  fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)hook_original(270);
+  fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)hook_original(277);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 559, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
@@ -5332,7 +5466,7 @@ WEIR_EXPORT(w_cuGraphAddMemcpyNode, cuGraphAddMemcpyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemsetNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 static WEIR_RARE CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-  fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)hook_original(271);
+  fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)hook_original(278);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 560, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
@@ -5351,7 +5485,7 @@ WEIR_EXPORT(w_cuGraphAddMemsetNode, cuGraphAddMemsetNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddBatchMemOpNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)hook_original(272);
+  fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)hook_original(279);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 545, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -5370,7 +5504,7 @@ WEIR_EXPORT(w_cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphAddChildGraphNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph);
 static WEIR_RARE CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
-  fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)hook_original(273);
+  fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)hook_original(280);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 546, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
@@ -5389,7 +5523,7 @@ WEIR_EXPORT(w_cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphAddNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)hook_original(274);
+  fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)hook_original(281);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 561, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -5408,7 +5542,7 @@ WEIR_EXPORT(w_cuGraphAddNode, cuGraphAddNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)hook_original(275);
+  fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)hook_original(282);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 562, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
@@ -5427,7 +5561,7 @@ WEIR_EXPORT(w_cuGraphAddNode_v2, cuGraphAddNode_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphKernelNodeSetParams)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static WEIR_RARE CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)hook_original(276);
+  fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)hook_original(283);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 612, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -5446,7 +5580,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphKernelNodeSetParams_v2)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)hook_original(277);
+  fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)hook_original(284);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 613, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -5465,7 +5599,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetParams_v2, cuGraphKernelNodeSetParams_v2, WEIR
 typedef CUresult (*fn_cuGraphMemcpyNodeSetParams)(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
 static WEIR_RARE CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
-  fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)hook_original(278);
+  fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)hook_original(285);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 619, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -5484,7 +5618,7 @@ WEIR_EXPORT(w_cuGraphMemcpyNodeSetParams, cuGraphMemcpyNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphMemsetNodeSetParams)(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)hook_original(279);
+  fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)hook_original(286);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 621, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -5503,7 +5637,7 @@ WEIR_EXPORT(w_cuGraphMemsetNodeSetParams, cuGraphMemsetNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphBatchMemOpNodeSetParams)(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)hook_original(280);
+  fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)hook_original(287);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 564, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -5522,7 +5656,7 @@ WEIR_EXPORT(w_cuGraphBatchMemOpNodeSetParams, cuGraphBatchMemOpNodeSetParams, WE
 typedef CUresult (*fn_cuGraphNodeSetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 static WEIR_RARE CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)hook_original(281);
+  fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)hook_original(288);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 630, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -5541,7 +5675,7 @@ WEIR_EXPORT(w_cuGraphNodeSetParams, cuGraphNodeSetParams, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)hook_original(282);
+  fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)hook_original(289);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 585, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -5560,7 +5694,7 @@ WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams_v2)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)hook_original(283);
+  fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)hook_original(290);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 586, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -5579,7 +5713,7 @@ WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams_
 typedef CUresult (*fn_cuGraphExecMemcpyNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 static WEIR_RARE CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-  fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)hook_original(284);
+  fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)hook_original(291);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 587, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, copyParams, ctx);
@@ -5598,7 +5732,7 @@ WEIR_EXPORT(w_cuGraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecMemsetNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 static WEIR_RARE CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-  fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)hook_original(285);
+  fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)hook_original(292);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 588, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, memsetParams, ctx);
@@ -5617,7 +5751,7 @@ WEIR_EXPORT(w_cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecBatchMemOpNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)hook_original(286);
+  fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)hook_original(293);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 576, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -5636,7 +5770,7 @@ WEIR_EXPORT(w_cuGraphExecBatchMemOpNodeSetParams, cuGraphExecBatchMemOpNodeSetPa
 typedef CUresult (*fn_cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
 static WEIR_RARE CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 {
-  fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)hook_original(287);
+  fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)hook_original(294);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 577, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, childGraph);
@@ -5655,7 +5789,7 @@ WEIR_EXPORT(w_cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetPa
 typedef CUresult (*fn_cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)hook_original(288);
+  fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)hook_original(295);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 589, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -5674,7 +5808,7 @@ WEIR_EXPORT(w_cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphExecUpdate)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out);
 static WEIR_RARE CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
-  fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)hook_original(289);
+  fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)hook_original(296);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 590, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
@@ -5693,7 +5827,7 @@ WEIR_EXPORT(w_cuGraphExecUpdate, cuGraphExecUpdate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
 static WEIR_RARE CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
-  fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)hook_original(290);
+  fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)hook_original(297);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 591, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, resultInfo);
@@ -5712,7 +5846,7 @@ WEIR_EXPORT(w_cuGraphExecUpdate_v2, cuGraphExecUpdate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiate)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 static WEIR_RARE CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-  fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)hook_original(291);
+  fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)hook_original(298);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 602, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
@@ -5731,7 +5865,7 @@ WEIR_EXPORT(w_cuGraphInstantiate, cuGraphInstantiate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiate_v2)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 static WEIR_RARE CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-  fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)hook_original(292);
+  fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)hook_original(299);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 603, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
@@ -5750,7 +5884,7 @@ WEIR_EXPORT(w_cuGraphInstantiate_v2, cuGraphInstantiate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiateWithFlags)(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
 static WEIR_RARE CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
-  fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)hook_original(293);
+  fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)hook_original(300);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 604, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, flags);
@@ -5769,7 +5903,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, WEIR_NOD
 typedef CUresult (*fn_cuGraphInstantiateWithParams)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 static WEIR_RARE CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-  fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)hook_original(294);
+  fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)hook_original(301);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 605, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
@@ -5788,7 +5922,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, WEIR_N
 typedef CUresult (*fn_cuGraphInstantiateWithParams_ptsz)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 static WEIR_RARE CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-  fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)hook_original(295);
+  fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)hook_original(302);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 606, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
@@ -5807,7 +5941,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams_pt
 typedef CUresult (*fn_cuGraphCreate)(CUgraph *phGraph, unsigned int flags);
 static WEIR_RARE CUresult w_cuGraphCreate(CUgraph *phGraph, unsigned int flags)
 {
-  fn_cuGraphCreate real = (fn_cuGraphCreate)(uintptr_t)hook_original(296);
+  fn_cuGraphCreate real = (fn_cuGraphCreate)(uintptr_t)hook_original(303);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 568, 0, WEIR_BANK_DRIVER)) return real(phGraph, flags);
@@ -5826,7 +5960,7 @@ WEIR_EXPORT(w_cuGraphCreate, cuGraphCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphClone)(CUgraph *phGraphClone, CUgraph originalGraph);
 static WEIR_RARE CUresult w_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
-  fn_cuGraphClone real = (fn_cuGraphClone)(uintptr_t)hook_original(297);
+  fn_cuGraphClone real = (fn_cuGraphClone)(uintptr_t)hook_original(304);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 566, 0, WEIR_BANK_DRIVER)) return real(phGraphClone, originalGraph);
@@ -5845,7 +5979,7 @@ WEIR_EXPORT(w_cuGraphClone, cuGraphClone, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphDestroy)(CUgraph hGraph);
 static WEIR_RARE CUresult w_cuGraphDestroy(CUgraph hGraph)
 {
-  fn_cuGraphDestroy real = (fn_cuGraphDestroy)(uintptr_t)hook_original(298);
+  fn_cuGraphDestroy real = (fn_cuGraphDestroy)(uintptr_t)hook_original(305);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 570, 0, WEIR_BANK_DRIVER)) return real(hGraph);
@@ -5864,7 +5998,7 @@ WEIR_EXPORT(w_cuGraphDestroy, cuGraphDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphDestroyNode)(CUgraphNode hNode);
 static WEIR_RARE CUresult w_cuGraphDestroyNode(CUgraphNode hNode)
 {
-  fn_cuGraphDestroyNode real = (fn_cuGraphDestroyNode)(uintptr_t)hook_original(299);
+  fn_cuGraphDestroyNode real = (fn_cuGraphDestroyNode)(uintptr_t)hook_original(306);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 571, 0, WEIR_BANK_DRIVER)) return real(hNode);
@@ -5883,7 +6017,7 @@ WEIR_EXPORT(w_cuGraphDestroyNode, cuGraphDestroyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecDestroy)(CUgraphExec hGraphExec);
 static WEIR_RARE CUresult w_cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
-  fn_cuGraphExecDestroy real = (fn_cuGraphExecDestroy)(uintptr_t)hook_original(300);
+  fn_cuGraphExecDestroy real = (fn_cuGraphExecDestroy)(uintptr_t)hook_original(307);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 578, 0, WEIR_BANK_DRIVER)) return real(hGraphExec);
@@ -5902,7 +6036,7 @@ WEIR_EXPORT(w_cuGraphExecDestroy, cuGraphExecDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphUpload)(CUgraphExec hGraph, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
 {
-  fn_cuGraphUpload real = (fn_cuGraphUpload)(uintptr_t)hook_original(301);
+  fn_cuGraphUpload real = (fn_cuGraphUpload)(uintptr_t)hook_original(308);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 635, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
@@ -5921,7 +6055,7 @@ WEIR_EXPORT(w_cuGraphUpload, cuGraphUpload, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphUpload_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
 static WEIR_RARE CUresult w_cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-  fn_cuGraphUpload_ptsz real = (fn_cuGraphUpload_ptsz)(uintptr_t)hook_original(302);
+  fn_cuGraphUpload_ptsz real = (fn_cuGraphUpload_ptsz)(uintptr_t)hook_original(309);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 636, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
@@ -5940,7 +6074,7 @@ WEIR_EXPORT(w_cuGraphUpload_ptsz, cuGraphUpload_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddEmptyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies);
 static WEIR_RARE CUresult w_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies)
 {
-  fn_cuGraphAddEmptyNode real = (fn_cuGraphAddEmptyNode)(uintptr_t)hook_original(303);
+  fn_cuGraphAddEmptyNode real = (fn_cuGraphAddEmptyNode)(uintptr_t)hook_original(310);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 549, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies);
@@ -5959,7 +6093,7 @@ WEIR_EXPORT(w_cuGraphAddEmptyNode, cuGraphAddEmptyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddEventRecordNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 static WEIR_RARE CUresult w_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-  fn_cuGraphAddEventRecordNode real = (fn_cuGraphAddEventRecordNode)(uintptr_t)hook_original(304);
+  fn_cuGraphAddEventRecordNode real = (fn_cuGraphAddEventRecordNode)(uintptr_t)hook_original(311);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 550, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, event);
@@ -5978,7 +6112,7 @@ WEIR_EXPORT(w_cuGraphAddEventRecordNode, cuGraphAddEventRecordNode, WEIR_NODE_DR
 typedef CUresult (*fn_cuGraphAddEventWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 static WEIR_RARE CUresult w_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-  fn_cuGraphAddEventWaitNode real = (fn_cuGraphAddEventWaitNode)(uintptr_t)hook_original(305);
+  fn_cuGraphAddEventWaitNode real = (fn_cuGraphAddEventWaitNode)(uintptr_t)hook_original(312);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 551, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, event);
@@ -5997,7 +6131,7 @@ WEIR_EXPORT(w_cuGraphAddEventWaitNode, cuGraphAddEventWaitNode, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphAddExternalSemaphoresSignalNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresSignalNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddExternalSemaphoresSignalNode real = (fn_cuGraphAddExternalSemaphoresSignalNode)(uintptr_t)hook_original(306);
+  fn_cuGraphAddExternalSemaphoresSignalNode real = (fn_cuGraphAddExternalSemaphoresSignalNode)(uintptr_t)hook_original(313);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 552, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6016,7 +6150,7 @@ WEIR_EXPORT(w_cuGraphAddExternalSemaphoresSignalNode, cuGraphAddExternalSemaphor
 typedef CUresult (*fn_cuGraphAddExternalSemaphoresWaitNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddExternalSemaphoresWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddExternalSemaphoresWaitNode real = (fn_cuGraphAddExternalSemaphoresWaitNode)(uintptr_t)hook_original(307);
+  fn_cuGraphAddExternalSemaphoresWaitNode real = (fn_cuGraphAddExternalSemaphoresWaitNode)(uintptr_t)hook_original(314);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 553, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6035,7 +6169,7 @@ WEIR_EXPORT(w_cuGraphAddExternalSemaphoresWaitNode, cuGraphAddExternalSemaphores
 typedef CUresult (*fn_cuGraphAddHostNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddHostNode real = (fn_cuGraphAddHostNode)(uintptr_t)hook_original(308);
+  fn_cuGraphAddHostNode real = (fn_cuGraphAddHostNode)(uintptr_t)hook_original(315);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 554, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6054,7 +6188,7 @@ WEIR_EXPORT(w_cuGraphAddHostNode, cuGraphAddHostNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemAllocNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddMemAllocNode real = (fn_cuGraphAddMemAllocNode)(uintptr_t)hook_original(309);
+  fn_cuGraphAddMemAllocNode real = (fn_cuGraphAddMemAllocNode)(uintptr_t)hook_original(316);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 557, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -6073,7 +6207,7 @@ WEIR_EXPORT(w_cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemFreeNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr);
 static WEIR_RARE CUresult w_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUdeviceptr dptr)
 {
-  fn_cuGraphAddMemFreeNode real = (fn_cuGraphAddMemFreeNode)(uintptr_t)hook_original(310);
+  fn_cuGraphAddMemFreeNode real = (fn_cuGraphAddMemFreeNode)(uintptr_t)hook_original(317);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 558, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, dptr);
@@ -6092,7 +6226,7 @@ WEIR_EXPORT(w_cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddDependencies)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies);
 static WEIR_RARE CUresult w_cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
 {
-  fn_cuGraphAddDependencies real = (fn_cuGraphAddDependencies)(uintptr_t)hook_original(311);
+  fn_cuGraphAddDependencies real = (fn_cuGraphAddDependencies)(uintptr_t)hook_original(318);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 547, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, numDependencies);
@@ -6111,7 +6245,7 @@ WEIR_EXPORT(w_cuGraphAddDependencies, cuGraphAddDependencies, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddDependencies_v2)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
 static WEIR_RARE CUresult w_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-  fn_cuGraphAddDependencies_v2 real = (fn_cuGraphAddDependencies_v2)(uintptr_t)hook_original(312);
+  fn_cuGraphAddDependencies_v2 real = (fn_cuGraphAddDependencies_v2)(uintptr_t)hook_original(319);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 548, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, edgeData, numDependencies);
@@ -6130,7 +6264,7 @@ WEIR_EXPORT(w_cuGraphAddDependencies_v2, cuGraphAddDependencies_v2, WEIR_NODE_DR
 typedef CUresult (*fn_cuGraphRemoveDependencies)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies);
 static WEIR_RARE CUresult w_cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies)
 {
-  fn_cuGraphRemoveDependencies real = (fn_cuGraphRemoveDependencies)(uintptr_t)hook_original(313);
+  fn_cuGraphRemoveDependencies real = (fn_cuGraphRemoveDependencies)(uintptr_t)hook_original(320);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 632, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, numDependencies);
@@ -6149,7 +6283,7 @@ WEIR_EXPORT(w_cuGraphRemoveDependencies, cuGraphRemoveDependencies, WEIR_NODE_DR
 typedef CUresult (*fn_cuGraphRemoveDependencies_v2)(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies);
 static WEIR_RARE CUresult w_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-  fn_cuGraphRemoveDependencies_v2 real = (fn_cuGraphRemoveDependencies_v2)(uintptr_t)hook_original(314);
+  fn_cuGraphRemoveDependencies_v2 real = (fn_cuGraphRemoveDependencies_v2)(uintptr_t)hook_original(321);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 633, 0, WEIR_BANK_DRIVER)) return real(hGraph, from, to, edgeData, numDependencies);
@@ -6168,7 +6302,7 @@ WEIR_EXPORT(w_cuGraphRemoveDependencies_v2, cuGraphRemoveDependencies_v2, WEIR_N
 typedef CUresult (*fn_cuGraphEventRecordNodeSetEvent)(CUgraphNode hNode, CUevent event);
 static WEIR_RARE CUresult w_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphEventRecordNodeSetEvent real = (fn_cuGraphEventRecordNodeSetEvent)(uintptr_t)hook_original(315);
+  fn_cuGraphEventRecordNodeSetEvent real = (fn_cuGraphEventRecordNodeSetEvent)(uintptr_t)hook_original(322);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 573, 0, WEIR_BANK_DRIVER)) return real(hNode, event);
@@ -6187,7 +6321,7 @@ WEIR_EXPORT(w_cuGraphEventRecordNodeSetEvent, cuGraphEventRecordNodeSetEvent, WE
 typedef CUresult (*fn_cuGraphEventWaitNodeSetEvent)(CUgraphNode hNode, CUevent event);
 static WEIR_RARE CUresult w_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphEventWaitNodeSetEvent real = (fn_cuGraphEventWaitNodeSetEvent)(uintptr_t)hook_original(316);
+  fn_cuGraphEventWaitNodeSetEvent real = (fn_cuGraphEventWaitNodeSetEvent)(uintptr_t)hook_original(323);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 575, 0, WEIR_BANK_DRIVER)) return real(hNode, event);
@@ -6206,7 +6340,7 @@ WEIR_EXPORT(w_cuGraphEventWaitNodeSetEvent, cuGraphEventWaitNodeSetEvent, WEIR_N
 typedef CUresult (*fn_cuGraphExternalSemaphoresSignalNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExternalSemaphoresSignalNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(317);
+  fn_cuGraphExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(324);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 593, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -6225,7 +6359,7 @@ WEIR_EXPORT(w_cuGraphExternalSemaphoresSignalNodeSetParams, cuGraphExternalSemap
 typedef CUresult (*fn_cuGraphExternalSemaphoresWaitNodeSetParams)(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExternalSemaphoresWaitNodeSetParams(CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(318);
+  fn_cuGraphExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(325);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 595, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -6244,7 +6378,7 @@ WEIR_EXPORT(w_cuGraphExternalSemaphoresWaitNodeSetParams, cuGraphExternalSemapho
 typedef CUresult (*fn_cuGraphHostNodeSetParams)(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphHostNodeSetParams real = (fn_cuGraphHostNodeSetParams)(uintptr_t)hook_original(319);
+  fn_cuGraphHostNodeSetParams real = (fn_cuGraphHostNodeSetParams)(uintptr_t)hook_original(326);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 601, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -6263,7 +6397,7 @@ WEIR_EXPORT(w_cuGraphHostNodeSetParams, cuGraphHostNodeSetParams, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphKernelNodeCopyAttributes)(CUgraphNode dst, CUgraphNode src);
 static WEIR_RARE CUresult w_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
-  fn_cuGraphKernelNodeCopyAttributes real = (fn_cuGraphKernelNodeCopyAttributes)(uintptr_t)hook_original(320);
+  fn_cuGraphKernelNodeCopyAttributes real = (fn_cuGraphKernelNodeCopyAttributes)(uintptr_t)hook_original(327);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 607, 0, WEIR_BANK_DRIVER)) return real(dst, src);
@@ -6282,7 +6416,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes, 
 typedef CUresult (*fn_cuGraphKernelNodeSetAttribute)(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value);
 static WEIR_RARE CUresult w_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value)
 {
-  fn_cuGraphKernelNodeSetAttribute real = (fn_cuGraphKernelNodeSetAttribute)(uintptr_t)hook_original(321);
+  fn_cuGraphKernelNodeSetAttribute real = (fn_cuGraphKernelNodeSetAttribute)(uintptr_t)hook_original(328);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 611, 0, WEIR_BANK_DRIVER)) return real(hNode, attr, value);
@@ -6301,7 +6435,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, WEIR
 typedef CUresult (*fn_cuGraphNodeSetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled);
 static WEIR_RARE CUresult w_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
 {
-  fn_cuGraphNodeSetEnabled real = (fn_cuGraphNodeSetEnabled)(uintptr_t)hook_original(322);
+  fn_cuGraphNodeSetEnabled real = (fn_cuGraphNodeSetEnabled)(uintptr_t)hook_original(329);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 629, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, isEnabled);
@@ -6320,7 +6454,7 @@ WEIR_EXPORT(w_cuGraphNodeSetEnabled, cuGraphNodeSetEnabled, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecEventRecordNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 static WEIR_RARE CUresult w_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphExecEventRecordNodeSetEvent real = (fn_cuGraphExecEventRecordNodeSetEvent)(uintptr_t)hook_original(323);
+  fn_cuGraphExecEventRecordNodeSetEvent real = (fn_cuGraphExecEventRecordNodeSetEvent)(uintptr_t)hook_original(330);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 579, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, event);
@@ -6339,7 +6473,7 @@ WEIR_EXPORT(w_cuGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetE
 typedef CUresult (*fn_cuGraphExecEventWaitNodeSetEvent)(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event);
 static WEIR_RARE CUresult w_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
 {
-  fn_cuGraphExecEventWaitNodeSetEvent real = (fn_cuGraphExecEventWaitNodeSetEvent)(uintptr_t)hook_original(324);
+  fn_cuGraphExecEventWaitNodeSetEvent real = (fn_cuGraphExecEventWaitNodeSetEvent)(uintptr_t)hook_original(331);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 580, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, event);
@@ -6358,7 +6492,7 @@ WEIR_EXPORT(w_cuGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent
 typedef CUresult (*fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(325);
+  fn_cuGraphExecExternalSemaphoresSignalNodeSetParams real = (fn_cuGraphExecExternalSemaphoresSignalNodeSetParams)(uintptr_t)hook_original(332);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 581, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -6377,7 +6511,7 @@ WEIR_EXPORT(w_cuGraphExecExternalSemaphoresSignalNodeSetParams, cuGraphExecExter
 typedef CUresult (*fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(326);
+  fn_cuGraphExecExternalSemaphoresWaitNodeSetParams real = (fn_cuGraphExecExternalSemaphoresWaitNodeSetParams)(uintptr_t)hook_original(333);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 582, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -6396,7 +6530,7 @@ WEIR_EXPORT(w_cuGraphExecExternalSemaphoresWaitNodeSetParams, cuGraphExecExterna
 typedef CUresult (*fn_cuGraphExecHostNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams);
 static WEIR_RARE CUresult w_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecHostNodeSetParams real = (fn_cuGraphExecHostNodeSetParams)(uintptr_t)hook_original(327);
+  fn_cuGraphExecHostNodeSetParams real = (fn_cuGraphExecHostNodeSetParams)(uintptr_t)hook_original(334);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 584, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -6415,7 +6549,7 @@ WEIR_EXPORT(w_cuGraphExecHostNodeSetParams, cuGraphExecHostNodeSetParams, WEIR_N
 typedef CUresult (*fn_cuGraphConditionalHandleCreate)(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags);
 static WEIR_RARE CUresult w_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue, unsigned int flags)
 {
-  fn_cuGraphConditionalHandleCreate real = (fn_cuGraphConditionalHandleCreate)(uintptr_t)hook_original(328);
+  fn_cuGraphConditionalHandleCreate real = (fn_cuGraphConditionalHandleCreate)(uintptr_t)hook_original(335);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 567, 0, WEIR_BANK_DRIVER)) return real(pHandle_out, hGraph, ctx, defaultLaunchValue, flags);
@@ -6434,7 +6568,7 @@ WEIR_EXPORT(w_cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate, WE
 typedef CUresult (*fn_cuGraphRetainUserObject)(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
 static WEIR_RARE CUresult w_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
 {
-  fn_cuGraphRetainUserObject real = (fn_cuGraphRetainUserObject)(uintptr_t)hook_original(329);
+  fn_cuGraphRetainUserObject real = (fn_cuGraphRetainUserObject)(uintptr_t)hook_original(336);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 634, 0, WEIR_BANK_DRIVER)) return real(graph, object, count, flags);
@@ -6453,7 +6587,7 @@ WEIR_EXPORT(w_cuGraphRetainUserObject, cuGraphRetainUserObject, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphReleaseUserObject)(CUgraph graph, CUuserObject object, unsigned int count);
 static WEIR_RARE CUresult w_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
 {
-  fn_cuGraphReleaseUserObject real = (fn_cuGraphReleaseUserObject)(uintptr_t)hook_original(330);
+  fn_cuGraphReleaseUserObject real = (fn_cuGraphReleaseUserObject)(uintptr_t)hook_original(337);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 631, 0, WEIR_BANK_DRIVER)) return real(graph, object, count);
@@ -6472,7 +6606,7 @@ WEIR_EXPORT(w_cuGraphReleaseUserObject, cuGraphReleaseUserObject, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuUserObjectCreate)(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags);
 static WEIR_RARE CUresult w_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags)
 {
-  fn_cuUserObjectCreate real = (fn_cuUserObjectCreate)(uintptr_t)hook_original(331);
+  fn_cuUserObjectCreate real = (fn_cuUserObjectCreate)(uintptr_t)hook_original(338);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 658, 0, WEIR_BANK_DRIVER)) return real(object_out, ptr, destroy, initialRefcount, flags);
@@ -6491,7 +6625,7 @@ WEIR_EXPORT(w_cuUserObjectCreate, cuUserObjectCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuUserObjectRetain)(CUuserObject object, unsigned int count);
 static WEIR_RARE CUresult w_cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
-  fn_cuUserObjectRetain real = (fn_cuUserObjectRetain)(uintptr_t)hook_original(332);
+  fn_cuUserObjectRetain real = (fn_cuUserObjectRetain)(uintptr_t)hook_original(339);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 660, 0, WEIR_BANK_DRIVER)) return real(object, count);
@@ -6510,7 +6644,7 @@ WEIR_EXPORT(w_cuUserObjectRetain, cuUserObjectRetain, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuUserObjectRelease)(CUuserObject object, unsigned int count);
 static WEIR_RARE CUresult w_cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
-  fn_cuUserObjectRelease real = (fn_cuUserObjectRelease)(uintptr_t)hook_original(333);
+  fn_cuUserObjectRelease real = (fn_cuUserObjectRelease)(uintptr_t)hook_original(340);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 659, 0, WEIR_BANK_DRIVER)) return real(object, count);
@@ -6529,7 +6663,7 @@ WEIR_EXPORT(w_cuUserObjectRelease, cuUserObjectRelease, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies real = (fn_cuStreamUpdateCaptureDependencies)(uintptr_t)hook_original(334);
+  fn_cuStreamUpdateCaptureDependencies real = (fn_cuStreamUpdateCaptureDependencies)(uintptr_t)hook_original(341);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 653, 0, WEIR_BANK_DRIVER)) return real(hStream, dependencies, numDependencies, flags);
@@ -6548,7 +6682,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependenci
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_ptsz)(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies_ptsz real = (fn_cuStreamUpdateCaptureDependencies_ptsz)(uintptr_t)hook_original(335);
+  fn_cuStreamUpdateCaptureDependencies_ptsz real = (fn_cuStreamUpdateCaptureDependencies_ptsz)(uintptr_t)hook_original(342);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 654, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, dependencies, numDependencies, flags);
@@ -6567,7 +6701,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_ptsz, cuStreamUpdateCaptureDepen
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_v2)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies_v2 real = (fn_cuStreamUpdateCaptureDependencies_v2)(uintptr_t)hook_original(336);
+  fn_cuStreamUpdateCaptureDependencies_v2 real = (fn_cuStreamUpdateCaptureDependencies_v2)(uintptr_t)hook_original(343);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 655, 0, WEIR_BANK_DRIVER)) return real(hStream, dependencies, dependencyData, numDependencies, flags);
@@ -6586,7 +6720,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDepende
 typedef CUresult (*fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
 static WEIR_RARE CUresult w_cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
-  fn_cuStreamUpdateCaptureDependencies_v2_ptsz real = (fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(uintptr_t)hook_original(337);
+  fn_cuStreamUpdateCaptureDependencies_v2_ptsz real = (fn_cuStreamUpdateCaptureDependencies_v2_ptsz)(uintptr_t)hook_original(344);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 656, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, dependencies, dependencyData, numDependencies, flags);
@@ -6605,7 +6739,7 @@ WEIR_EXPORT(w_cuStreamUpdateCaptureDependencies_v2_ptsz, cuStreamUpdateCaptureDe
 typedef CUresult (*fn_cuDeviceGraphMemTrim)(CUdevice device);
 static WEIR_RARE CUresult w_cuDeviceGraphMemTrim(CUdevice device)
 {
-  fn_cuDeviceGraphMemTrim real = (fn_cuDeviceGraphMemTrim)(uintptr_t)hook_original(338);
+  fn_cuDeviceGraphMemTrim real = (fn_cuDeviceGraphMemTrim)(uintptr_t)hook_original(345);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 543, 0, WEIR_BANK_DRIVER)) return real(device);
@@ -6624,7 +6758,7 @@ WEIR_EXPORT(w_cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDeviceSetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attr, void *value);
 static WEIR_RARE CUresult w_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {
-  fn_cuDeviceSetGraphMemAttribute real = (fn_cuDeviceSetGraphMemAttribute)(uintptr_t)hook_original(339);
+  fn_cuDeviceSetGraphMemAttribute real = (fn_cuDeviceSetGraphMemAttribute)(uintptr_t)hook_original(346);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 544, 0, WEIR_BANK_DRIVER)) return real(device, attr, value);
@@ -6643,7 +6777,7 @@ WEIR_EXPORT(w_cuDeviceSetGraphMemAttribute, cuDeviceSetGraphMemAttribute, WEIR_N
 typedef CUresult (*fn_cuModuleGetFunction)(CUfunction *hfunc, CUmodule hmod, const char *name);
 static WEIR_RARE CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
-  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)hook_original(340);
+  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)hook_original(347);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
@@ -6662,7 +6796,7 @@ WEIR_EXPORT(w_cuModuleGetFunction, cuModuleGetFunction, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryGetKernel)(CUkernel *pKernel, CUlibrary library, const char *name);
 static WEIR_RARE CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
-  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)hook_original(341);
+  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)hook_original(348);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
@@ -6681,7 +6815,7 @@ WEIR_EXPORT(w_cuLibraryGetKernel, cuLibraryGetKernel, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryEnumerateKernels)(CUkernel *kernels, unsigned int numKernels, CUlibrary lib);
 static WEIR_RARE CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
-  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)hook_original(342);
+  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)hook_original(349);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
@@ -6700,7 +6834,7 @@ WEIR_EXPORT(w_cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, WEIR_NODE_DR
 typedef CUresult (*fn_cuKernelGetFunction)(CUfunction *pFunc, CUkernel kernel);
 static WEIR_RARE CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
-  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)hook_original(343);
+  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)hook_original(350);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
@@ -6719,7 +6853,7 @@ WEIR_EXPORT(w_cuKernelGetFunction, cuKernelGetFunction, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkCreate)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 static WEIR_RARE CUresult w_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
-  fn_cuLinkCreate real = (fn_cuLinkCreate)(uintptr_t)hook_original(344);
+  fn_cuLinkCreate real = (fn_cuLinkCreate)(uintptr_t)hook_original(351);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 922, 0, WEIR_BANK_DRIVER)) return real(numOptions, options, optionValues, stateOut);
@@ -6738,7 +6872,7 @@ WEIR_EXPORT(w_cuLinkCreate, cuLinkCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkCreate_v2)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 static WEIR_RARE CUresult w_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
-  fn_cuLinkCreate_v2 real = (fn_cuLinkCreate_v2)(uintptr_t)hook_original(345);
+  fn_cuLinkCreate_v2 real = (fn_cuLinkCreate_v2)(uintptr_t)hook_original(352);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 923, 0, WEIR_BANK_DRIVER)) return real(numOptions, options, optionValues, stateOut);
@@ -6757,7 +6891,7 @@ WEIR_EXPORT(w_cuLinkCreate_v2, cuLinkCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddData)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
 static WEIR_RARE CUresult w_cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddData real = (fn_cuLinkAddData)(uintptr_t)hook_original(346);
+  fn_cuLinkAddData real = (fn_cuLinkAddData)(uintptr_t)hook_original(353);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 917, 0, WEIR_BANK_DRIVER)) return real(state, type, data, size, name, numOptions, options, optionValues);
@@ -6776,7 +6910,7 @@ WEIR_EXPORT(w_cuLinkAddData, cuLinkAddData, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddData_v2)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
 static WEIR_RARE CUresult w_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddData_v2 real = (fn_cuLinkAddData_v2)(uintptr_t)hook_original(347);
+  fn_cuLinkAddData_v2 real = (fn_cuLinkAddData_v2)(uintptr_t)hook_original(354);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 918, 0, WEIR_BANK_DRIVER)) return real(state, type, data, size, name, numOptions, options, optionValues);
@@ -6795,7 +6929,7 @@ WEIR_EXPORT(w_cuLinkAddData_v2, cuLinkAddData_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddFile)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
 static WEIR_RARE CUresult w_cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddFile real = (fn_cuLinkAddFile)(uintptr_t)hook_original(348);
+  fn_cuLinkAddFile real = (fn_cuLinkAddFile)(uintptr_t)hook_original(355);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 919, 0, WEIR_BANK_DRIVER)) return real(state, type, path, numOptions, options, optionValues);
@@ -6814,7 +6948,7 @@ WEIR_EXPORT(w_cuLinkAddFile, cuLinkAddFile, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddFile_v2)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
 static WEIR_RARE CUresult w_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddFile_v2 real = (fn_cuLinkAddFile_v2)(uintptr_t)hook_original(349);
+  fn_cuLinkAddFile_v2 real = (fn_cuLinkAddFile_v2)(uintptr_t)hook_original(356);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 920, 0, WEIR_BANK_DRIVER)) return real(state, type, path, numOptions, options, optionValues);
@@ -6833,7 +6967,7 @@ WEIR_EXPORT(w_cuLinkAddFile_v2, cuLinkAddFile_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkComplete)(CUlinkState state, void **cubinOut, size_t *sizeOut);
 static WEIR_RARE CUresult w_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
-  fn_cuLinkComplete real = (fn_cuLinkComplete)(uintptr_t)hook_original(350);
+  fn_cuLinkComplete real = (fn_cuLinkComplete)(uintptr_t)hook_original(357);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 921, 0, WEIR_BANK_DRIVER)) return real(state, cubinOut, sizeOut);
@@ -6852,7 +6986,7 @@ WEIR_EXPORT(w_cuLinkComplete, cuLinkComplete, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkDestroy)(CUlinkState state);
 static WEIR_RARE CUresult w_cuLinkDestroy(CUlinkState state)
 {
-  fn_cuLinkDestroy real = (fn_cuLinkDestroy)(uintptr_t)hook_original(351);
+  fn_cuLinkDestroy real = (fn_cuLinkDestroy)(uintptr_t)hook_original(358);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 924, 0, WEIR_BANK_DRIVER)) return real(state);
@@ -6871,7 +7005,7 @@ WEIR_EXPORT(w_cuLinkDestroy, cuLinkDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCheckpointProcessLock)(int pid, CUcheckpointLockArgs *args);
 static WEIR_RARE CUresult w_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
-  fn_cuCheckpointProcessLock real = (fn_cuCheckpointProcessLock)(uintptr_t)hook_original(352);
+  fn_cuCheckpointProcessLock real = (fn_cuCheckpointProcessLock)(uintptr_t)hook_original(359);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1000, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -6890,7 +7024,7 @@ WEIR_EXPORT(w_cuCheckpointProcessLock, cuCheckpointProcessLock, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCheckpointProcessCheckpoint)(int pid, CUcheckpointCheckpointArgs *args);
 static WEIR_RARE CUresult w_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
-  fn_cuCheckpointProcessCheckpoint real = (fn_cuCheckpointProcessCheckpoint)(uintptr_t)hook_original(353);
+  fn_cuCheckpointProcessCheckpoint real = (fn_cuCheckpointProcessCheckpoint)(uintptr_t)hook_original(360);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 997, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -6909,7 +7043,7 @@ WEIR_EXPORT(w_cuCheckpointProcessCheckpoint, cuCheckpointProcessCheckpoint, WEIR
 typedef CUresult (*fn_cuCheckpointProcessRestore)(int pid, CUcheckpointRestoreArgs *args);
 static WEIR_RARE CUresult w_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
-  fn_cuCheckpointProcessRestore real = (fn_cuCheckpointProcessRestore)(uintptr_t)hook_original(354);
+  fn_cuCheckpointProcessRestore real = (fn_cuCheckpointProcessRestore)(uintptr_t)hook_original(361);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1001, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -6928,7 +7062,7 @@ WEIR_EXPORT(w_cuCheckpointProcessRestore, cuCheckpointProcessRestore, WEIR_NODE_
 typedef CUresult (*fn_cuCheckpointProcessUnlock)(int pid, CUcheckpointUnlockArgs *args);
 static WEIR_RARE CUresult w_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
-  fn_cuCheckpointProcessUnlock real = (fn_cuCheckpointProcessUnlock)(uintptr_t)hook_original(355);
+  fn_cuCheckpointProcessUnlock real = (fn_cuCheckpointProcessUnlock)(uintptr_t)hook_original(362);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1002, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -6947,7 +7081,7 @@ WEIR_EXPORT(w_cuCheckpointProcessUnlock, cuCheckpointProcessUnlock, WEIR_NODE_DR
 typedef CUresult (*fn_cuProfilerStart)(void);
 static WEIR_RARE CUresult w_cuProfilerStart(void)
 {
-  fn_cuProfilerStart real = (fn_cuProfilerStart)(uintptr_t)hook_original(356);
+  fn_cuProfilerStart real = (fn_cuProfilerStart)(uintptr_t)hook_original(363);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1095, 0, WEIR_BANK_DRIVER)) return real();
@@ -6966,7 +7100,7 @@ WEIR_EXPORT(w_cuProfilerStart, cuProfilerStart, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuProfilerStop)(void);
 static WEIR_RARE CUresult w_cuProfilerStop(void)
 {
-  fn_cuProfilerStop real = (fn_cuProfilerStop)(uintptr_t)hook_original(357);
+  fn_cuProfilerStop real = (fn_cuProfilerStop)(uintptr_t)hook_original(364);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1096, 0, WEIR_BANK_DRIVER)) return real();
@@ -6985,7 +7119,7 @@ WEIR_EXPORT(w_cuProfilerStop, cuProfilerStop, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuInit)(unsigned int Flags);
 static WEIR_RARE CUresult w_cuInit(unsigned int Flags)
 {
-  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(358);
+  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(365);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7010,7 +7144,7 @@ WEIR_EXPORT(w_cuInit, cuInit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(359);
+  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(366);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7030,7 +7164,7 @@ WEIR_EXPORT(w_cuCtxCreate, cuCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v2)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(360);
+  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(367);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7050,7 +7184,7 @@ WEIR_EXPORT(w_cuCtxCreate_v2, cuCtxCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(361);
+  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(368);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7070,7 +7204,7 @@ WEIR_EXPORT(w_cuCtxCreate_v3, cuCtxCreate_v3, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v4)(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(362);
+  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(369);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7090,7 +7224,7 @@ WEIR_EXPORT(w_cuCtxCreate_v4, cuCtxCreate_v4, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxAttach)(CUcontext *pctx, unsigned int flags);
 static WEIR_RARE CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
-  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(363);
+  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(370);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7110,7 +7244,7 @@ WEIR_EXPORT(w_cuCtxAttach, cuCtxAttach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDetach)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxDetach(CUcontext ctx)
 {
-  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(364);
+  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(371);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7130,7 +7264,7 @@ WEIR_EXPORT(w_cuCtxDetach, cuCtxDetach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxDestroy(CUcontext ctx)
 {
-  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(365);
+  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(372);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7150,7 +7284,7 @@ WEIR_EXPORT(w_cuCtxDestroy, cuCtxDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy_v2)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxDestroy_v2(CUcontext ctx)
 {
-  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(366);
+  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(373);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7170,7 +7304,7 @@ WEIR_EXPORT(w_cuCtxDestroy_v2, cuCtxDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxPushCurrent(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(367);
+  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(374);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7190,7 +7324,7 @@ WEIR_EXPORT(w_cuCtxPushCurrent, cuCtxPushCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent_v2)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(368);
+  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(375);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7210,7 +7344,7 @@ WEIR_EXPORT(w_cuCtxPushCurrent_v2, cuCtxPushCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent)(CUcontext *pctx);
 static WEIR_RARE CUresult w_cuCtxPopCurrent(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(369);
+  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(376);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7230,7 +7364,7 @@ WEIR_EXPORT(w_cuCtxPopCurrent, cuCtxPopCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent_v2)(CUcontext *pctx);
 static WEIR_RARE CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(370);
+  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(377);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7250,7 +7384,7 @@ WEIR_EXPORT(w_cuCtxPopCurrent_v2, cuCtxPopCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCurrent)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxSetCurrent(CUcontext ctx)
 {
-  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(371);
+  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(378);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7270,7 +7404,7 @@ WEIR_EXPORT(w_cuCtxSetCurrent, cuCtxSetCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetFlags)(unsigned int flags);
 static WEIR_RARE CUresult w_cuCtxSetFlags(unsigned int flags)
 {
-  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(372);
+  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(379);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7290,7 +7424,7 @@ WEIR_EXPORT(w_cuCtxSetFlags, cuCtxSetFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetLimit)(CUlimit limit, size_t value);
 static WEIR_RARE CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
 {
-  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(373);
+  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(380);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7310,7 +7444,7 @@ WEIR_EXPORT(w_cuCtxSetLimit, cuCtxSetLimit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCacheConfig)(CUfunc_cache config);
 static WEIR_RARE CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
 {
-  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(374);
+  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(381);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7330,7 +7464,7 @@ WEIR_EXPORT(w_cuCtxSetCacheConfig, cuCtxSetCacheConfig, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetSharedMemConfig)(CUsharedconfig config);
 static WEIR_RARE CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
-  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(375);
+  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(382);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7350,7 +7484,7 @@ WEIR_EXPORT(w_cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxResetPersistingL2Cache)(void);
 static WEIR_RARE CUresult w_cuCtxResetPersistingL2Cache(void)
 {
-  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(376);
+  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(383);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7370,7 +7504,7 @@ WEIR_EXPORT(w_cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, WEIR_NOD
 typedef CUresult (*fn_cuCtxFromGreenCtx)(CUcontext *pContext, CUgreenCtx hCtx);
 static WEIR_RARE CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
-  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(377);
+  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(384);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7390,7 +7524,7 @@ WEIR_EXPORT(w_cuCtxFromGreenCtx, cuCtxFromGreenCtx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGreenCtxCreate)(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
 static WEIR_RARE CUresult w_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
 {
-  fn_cuGreenCtxCreate real = (fn_cuGreenCtxCreate)(uintptr_t)hook_original(378);
+  fn_cuGreenCtxCreate real = (fn_cuGreenCtxCreate)(uintptr_t)hook_original(385);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7410,7 +7544,7 @@ WEIR_EXPORT(w_cuGreenCtxCreate, cuGreenCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGreenCtxDestroy)(CUgreenCtx hCtx);
 static WEIR_RARE CUresult w_cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
-  fn_cuGreenCtxDestroy real = (fn_cuGreenCtxDestroy)(uintptr_t)hook_original(379);
+  fn_cuGreenCtxDestroy real = (fn_cuGreenCtxDestroy)(uintptr_t)hook_original(386);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7430,7 +7564,7 @@ WEIR_EXPORT(w_cuGreenCtxDestroy, cuGreenCtxDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxEnablePeerAccess)(CUcontext peerContext, unsigned int Flags);
 static WEIR_RARE CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(380);
+  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(387);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7450,7 +7584,7 @@ WEIR_EXPORT(w_cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDisablePeerAccess)(CUcontext peerContext);
 static WEIR_RARE CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(381);
+  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(388);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7470,7 +7604,7 @@ WEIR_EXPORT(w_cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(382);
+  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(389);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -7489,7 +7623,7 @@ WEIR_EXPORT(w_cuCtxRecordEvent, cuCtxRecordEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxWaitEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(383);
+  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(390);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -7508,7 +7642,7 @@ WEIR_EXPORT(w_cuCtxWaitEvent, cuCtxWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDevicePrimaryCtxRetain)(CUcontext *pctx, CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(384);
+  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(391);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7528,7 +7662,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(385);
+  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(392);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7548,7 +7682,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, WEIR_NODE_DR
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease_v2)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(386);
+  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(393);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7568,7 +7702,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, WEIR_N
 typedef CUresult (*fn_cuDevicePrimaryCtxReset)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(387);
+  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(394);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7588,7 +7722,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuDevicePrimaryCtxReset_v2)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(388);
+  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(395);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7608,7 +7742,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags)(CUdevice dev, unsigned int flags);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(389);
+  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(396);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7628,7 +7762,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags_v2)(CUdevice dev, unsigned int flags);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(390);
+  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(397);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7648,7 +7782,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags_v2, WEIR
 typedef CUresult (*fn_cuGetProcAddress)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
 static CUresult w_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(391);
+  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(398);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return handle_cuGetProcAddress(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags);
 }
@@ -7658,7 +7792,7 @@ WEIR_EXPORT(w_cuGetProcAddress, cuGetProcAddress, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGetProcAddress_v2)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 static CUresult w_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
-  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(392);
+  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(399);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return handle_cuGetProcAddress_v2(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags, symbolStatus);
 }
@@ -7668,7 +7802,7 @@ WEIR_EXPORT(w_cuGetProcAddress_v2, cuGetProcAddress_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetInfo_v2)(size_t *free, size_t *total);
 static CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(393);
+  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(400);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetInfo_v2(real, free, total) : real(free, total);
 }
@@ -7678,7 +7812,7 @@ WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetAddressRange_v2)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 static CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
-  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(394);
+  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(401);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
 }
@@ -7688,7 +7822,7 @@ WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(395);
+  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(402);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
 }
@@ -7698,7 +7832,7 @@ WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(396);
+  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(403);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
 }
@@ -7708,7 +7842,7 @@ WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(397);
+  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(404);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
 }
@@ -7718,7 +7852,7 @@ WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 static CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(398);
+  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(405);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
 }
@@ -7728,7 +7862,7 @@ WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR
 typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 static CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(399);
+  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(406);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
 }
@@ -7751,11 +7885,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(400, WEIR_BANK_RT11, devPtr, size); }
+static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(407, WEIR_BANK_RT11, devPtr, size); }
 WEIR_EXPORT(w11_cudaMalloc, cudaMalloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(538, WEIR_BANK_RT12, devPtr, size); }
+static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(551, WEIR_BANK_RT12, devPtr, size); }
 WEIR_EXPORT(w12_cudaMalloc, cudaMalloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(686, WEIR_BANK_RT13, devPtr, size); }
+static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(705, WEIR_BANK_RT13, devPtr, size); }
 WEIR_EXPORT(w13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc, __typeof__(&cudaMalloc)), "cudaMalloc");
 
@@ -7775,11 +7909,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(401, WEIR_BANK_RT11, devPtr, pitch, width, height); }
+static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(408, WEIR_BANK_RT11, devPtr, pitch, width, height); }
 WEIR_EXPORT(w11_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(539, WEIR_BANK_RT12, devPtr, pitch, width, height); }
+static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(552, WEIR_BANK_RT12, devPtr, pitch, width, height); }
 WEIR_EXPORT(w12_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(687, WEIR_BANK_RT13, devPtr, pitch, width, height); }
+static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(706, WEIR_BANK_RT13, devPtr, pitch, width, height); }
 WEIR_EXPORT(w13_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocPitch, __typeof__(&cudaMallocPitch)), "cudaMallocPitch");
 
@@ -7799,11 +7933,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(402, WEIR_BANK_RT11, pitchedDevPtr, extent); }
+static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(409, WEIR_BANK_RT11, pitchedDevPtr, extent); }
 WEIR_EXPORT(w11_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(540, WEIR_BANK_RT12, pitchedDevPtr, extent); }
+static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(553, WEIR_BANK_RT12, pitchedDevPtr, extent); }
 WEIR_EXPORT(w12_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(688, WEIR_BANK_RT13, pitchedDevPtr, extent); }
+static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(707, WEIR_BANK_RT13, pitchedDevPtr, extent); }
 WEIR_EXPORT(w13_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3D, __typeof__(&cudaMalloc3D)), "cudaMalloc3D");
 
@@ -7823,11 +7957,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(403, WEIR_BANK_RT11, devPtr, size, flags); }
+static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(410, WEIR_BANK_RT11, devPtr, size, flags); }
 WEIR_EXPORT(w11_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(541, WEIR_BANK_RT12, devPtr, size, flags); }
+static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(554, WEIR_BANK_RT12, devPtr, size, flags); }
 WEIR_EXPORT(w12_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(689, WEIR_BANK_RT13, devPtr, size, flags); }
+static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(708, WEIR_BANK_RT13, devPtr, size, flags); }
 WEIR_EXPORT(w13_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocManaged, __typeof__(&cudaMallocManaged)), "cudaMallocManaged");
 
@@ -7847,11 +7981,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(404, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(411, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(542, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(555, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(690, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(709, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync, __typeof__(&cudaMallocAsync)), "cudaMallocAsync");
 
@@ -7871,11 +8005,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(405, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(412, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(543, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(556, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(691, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(710, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync_ptsz, __typeof__(&cudaMallocAsync_ptsz)), "cudaMallocAsync_ptsz");
 
@@ -7895,11 +8029,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(406, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(413, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(544, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(557, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(692, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(711, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync, __typeof__(&cudaMallocFromPoolAsync)), "cudaMallocFromPoolAsync");
 
@@ -7919,11 +8053,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(407, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(414, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(545, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(558, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(693, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(712, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync_ptsz, __typeof__(&cudaMallocFromPoolAsync_ptsz)), "cudaMallocFromPoolAsync_ptsz");
 
@@ -7944,11 +8078,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(408, WEIR_BANK_RT11, devPtr); }
+static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(415, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaFree, cudaFree, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(546, WEIR_BANK_RT12, devPtr); }
+static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(559, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaFree, cudaFree, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(694, WEIR_BANK_RT13, devPtr); }
+static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(713, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaFree, cudaFree, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFree, __typeof__(&cudaFree)), "cudaFree");
 
@@ -7969,11 +8103,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(409, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(416, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(547, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(560, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(695, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(714, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync, __typeof__(&cudaFreeAsync)), "cudaFreeAsync");
 
@@ -7994,11 +8128,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(410, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(417, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(548, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(561, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(696, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(715, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync_ptsz, __typeof__(&cudaFreeAsync_ptsz)), "cudaFreeAsync_ptsz");
 
@@ -8018,11 +8152,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolTrimTo(uint3
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(411, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(418, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w11_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(549, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(562, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w12_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(697, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(716, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w13_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolTrimTo, __typeof__(&cudaMemPoolTrimTo)), "cudaMemPoolTrimTo");
 
@@ -8043,11 +8177,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolDestroy(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(412, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
+static WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(419, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w11_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(550, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
+static WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(563, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w12_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(698, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
+static WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(717, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w13_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolDestroy, __typeof__(&cudaMemPoolDestroy)), "cudaMemPoolDestroy");
 
@@ -8067,11 +8201,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceSetMemPool(ui
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(413, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
+static WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(420, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w11_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(551, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
+static WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(564, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w12_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(699, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
+static WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(718, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w13_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSetMemPool, __typeof__(&cudaDeviceSetMemPool)), "cudaDeviceSetMemPool");
 
@@ -8091,11 +8225,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(414, WEIR_BANK_RT11, array, desc, width, height, flags); }
+static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(421, WEIR_BANK_RT11, array, desc, width, height, flags); }
 WEIR_EXPORT(w11_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(552, WEIR_BANK_RT12, array, desc, width, height, flags); }
+static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(565, WEIR_BANK_RT12, array, desc, width, height, flags); }
 WEIR_EXPORT(w12_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(701, WEIR_BANK_RT13, array, desc, width, height, flags); }
+static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(720, WEIR_BANK_RT13, array, desc, width, height, flags); }
 WEIR_EXPORT(w13_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocArray, __typeof__(&cudaMallocArray)), "cudaMallocArray");
 
@@ -8115,11 +8249,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(415, WEIR_BANK_RT11, array, desc, extent, flags); }
+static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(422, WEIR_BANK_RT11, array, desc, extent, flags); }
 WEIR_EXPORT(w11_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(553, WEIR_BANK_RT12, array, desc, extent, flags); }
+static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(566, WEIR_BANK_RT12, array, desc, extent, flags); }
 WEIR_EXPORT(w12_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(702, WEIR_BANK_RT13, array, desc, extent, flags); }
+static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(721, WEIR_BANK_RT13, array, desc, extent, flags); }
 WEIR_EXPORT(w13_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3DArray, __typeof__(&cudaMalloc3DArray)), "cudaMalloc3DArray");
 
@@ -8139,11 +8273,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(416, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(423, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w11_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(554, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(567, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w12_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(703, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(722, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w13_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocMipmappedArray, __typeof__(&cudaMallocMipmappedArray)), "cudaMallocMipmappedArray");
 
@@ -8164,11 +8298,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(417, WEIR_BANK_RT11, array); }
+static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(424, WEIR_BANK_RT11, array); }
 WEIR_EXPORT(w11_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(555, WEIR_BANK_RT12, array); }
+static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(568, WEIR_BANK_RT12, array); }
 WEIR_EXPORT(w12_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(704, WEIR_BANK_RT13, array); }
+static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(723, WEIR_BANK_RT13, array); }
 WEIR_EXPORT(w13_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeArray, __typeof__(&cudaFreeArray)), "cudaFreeArray");
 
@@ -8189,13 +8323,158 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(418, WEIR_BANK_RT11, mipmappedArray); }
+static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(425, WEIR_BANK_RT11, mipmappedArray); }
 WEIR_EXPORT(w11_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(556, WEIR_BANK_RT12, mipmappedArray); }
+static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(569, WEIR_BANK_RT12, mipmappedArray); }
 WEIR_EXPORT(w12_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(705, WEIR_BANK_RT13, mipmappedArray); }
+static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(724, WEIR_BANK_RT13, mipmappedArray); }
 WEIR_EXPORT(w13_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeMipmappedArray, __typeof__(&cudaFreeMipmappedArray)), "cudaFreeMipmappedArray");
+
+typedef cudaError_t (*fn_cudaIpcOpenMemHandle)(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags);
+static inline __attribute__((always_inline)) cudaError_t k_cudaIpcOpenMemHandle(uint32_t row, int bank, void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags)
+{
+  fn_cudaIpcOpenMemHandle real = (fn_cudaIpcOpenMemHandle)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 143, WEIR_EVF_RUNTIME, bank)) return real(devPtr, handle, flags);
+  call_forward(c);
+  cudaError_t r = real(devPtr, handle, flags);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, handle, flags))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_ipc_open(c, WEIR_OUT(devPtr));
+  call_leave(c);
+  return r;
+}
+static cudaError_t w11_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(426, WEIR_BANK_RT11, devPtr, handle, flags); }
+WEIR_EXPORT(w11_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT11);
+static cudaError_t w12_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(570, WEIR_BANK_RT12, devPtr, handle, flags); }
+WEIR_EXPORT(w12_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT12);
+static cudaError_t w13_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(725, WEIR_BANK_RT13, devPtr, handle, flags); }
+WEIR_EXPORT(w13_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaIpcOpenMemHandle, __typeof__(&cudaIpcOpenMemHandle)), "cudaIpcOpenMemHandle");
+
+typedef cudaError_t (*fn_cudaIpcCloseMemHandle)(void *devPtr);
+static inline __attribute__((always_inline)) cudaError_t k_cudaIpcCloseMemHandle(uint32_t row, int bank, void *devPtr)
+{
+  fn_cudaIpcCloseMemHandle real = (fn_cudaIpcCloseMemHandle)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 139, WEIR_EVF_RUNTIME, bank)) return real(devPtr);
+  extract_ipc_close_before(c, W(devPtr));
+  call_forward(c);
+  cudaError_t r = real(devPtr);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_ipc_close(c, W(devPtr));
+  call_leave(c);
+  return r;
+}
+static cudaError_t w11_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(427, WEIR_BANK_RT11, devPtr); }
+WEIR_EXPORT(w11_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT11);
+static cudaError_t w12_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(571, WEIR_BANK_RT12, devPtr); }
+WEIR_EXPORT(w12_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT12);
+static cudaError_t w13_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(726, WEIR_BANK_RT13, devPtr); }
+WEIR_EXPORT(w13_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaIpcCloseMemHandle, __typeof__(&cudaIpcCloseMemHandle)), "cudaIpcCloseMemHandle");
+
+typedef cudaError_t (*fn_cudaMemPoolImportPointer)(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData);
+static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolImportPointer(uint32_t row, int bank, void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData)
+{
+  fn_cudaMemPoolImportPointer real = (fn_cudaMemPoolImportPointer)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 89, WEIR_EVF_RUNTIME, bank)) return real(ptr, memPool, exportData);
+  call_forward(c);
+  cudaError_t r = real(ptr, memPool, exportData);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ptr, memPool, exportData))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_import(c, WEIR_OUT(ptr), W(0), W(memPool));
+  call_leave(c);
+  return r;
+}
+static cudaError_t w11_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(428, WEIR_BANK_RT11, ptr, memPool, exportData); }
+WEIR_EXPORT(w11_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT11);
+static cudaError_t w12_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(572, WEIR_BANK_RT12, ptr, memPool, exportData); }
+WEIR_EXPORT(w12_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT12);
+static cudaError_t w13_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(727, WEIR_BANK_RT13, ptr, memPool, exportData); }
+WEIR_EXPORT(w13_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaMemPoolImportPointer, __typeof__(&cudaMemPoolImportPointer)), "cudaMemPoolImportPointer");
+
+typedef cudaError_t (*fn_cudaExternalMemoryGetMappedBuffer)(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc);
+static inline __attribute__((always_inline)) cudaError_t k_cudaExternalMemoryGetMappedBuffer(uint32_t row, int bank, void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc)
+{
+  fn_cudaExternalMemoryGetMappedBuffer real = (fn_cudaExternalMemoryGetMappedBuffer)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 708, WEIR_EVF_RUNTIME, bank)) return real(devPtr, extMem, bufferDesc);
+  call_forward(c);
+  cudaError_t r = real(devPtr, extMem, bufferDesc);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(devPtr, extMem, bufferDesc))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_import(c, WEIR_OUT(devPtr), (bufferDesc ? W(bufferDesc->size) : 0), W(0));
+  call_leave(c);
+  return r;
+}
+static cudaError_t w11_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(429, WEIR_BANK_RT11, devPtr, extMem, bufferDesc); }
+WEIR_EXPORT(w11_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT11);
+static cudaError_t w12_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(573, WEIR_BANK_RT12, devPtr, extMem, bufferDesc); }
+WEIR_EXPORT(w12_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT12);
+static cudaError_t w13_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(728, WEIR_BANK_RT13, devPtr, extMem, bufferDesc); }
+WEIR_EXPORT(w13_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaExternalMemoryGetMappedBuffer, __typeof__(&cudaExternalMemoryGetMappedBuffer)), "cudaExternalMemoryGetMappedBuffer");
+
+typedef cudaError_t (*fn_cudaImportExternalMemory)(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc);
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaImportExternalMemory(uint32_t row, int bank, const void *site, cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc)
+{
+  fn_cudaImportExternalMemory real = (fn_cudaImportExternalMemory)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter_from(c, 723, WEIR_EVF_RUNTIME, bank, site)) return real(extMem_out, memHandleDesc);
+  call_forward(c);
+  cudaError_t r = real(extMem_out, memHandleDesc);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(extMem_out, memHandleDesc))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, WEIR_OUT(extMem_out), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+static WEIR_RARE cudaError_t w11_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(430, WEIR_BANK_RT11, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_EXPORT(w11_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT11);
+static WEIR_RARE cudaError_t w12_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(574, WEIR_BANK_RT12, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_EXPORT(w12_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT12);
+static WEIR_RARE cudaError_t w13_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(729, WEIR_BANK_RT13, __builtin_return_address(0), extMem_out, memHandleDesc); }
+WEIR_EXPORT(w13_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaImportExternalMemory, __typeof__(&cudaImportExternalMemory)), "cudaImportExternalMemory");
+
+typedef cudaError_t (*fn_cudaDestroyExternalMemory)(cudaExternalMemory_t extMem);
+static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDestroyExternalMemory(uint32_t row, int bank, const void *site, cudaExternalMemory_t extMem)
+{
+  fn_cudaDestroyExternalMemory real = (fn_cudaDestroyExternalMemory)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter_from(c, 706, WEIR_EVF_RUNTIME, bank, site)) return real(extMem);
+  call_forward(c);
+  cudaError_t r = real(extMem);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(extMem))) reroute_retry_succeeded(bank);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(extMem), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+static WEIR_RARE cudaError_t w11_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(431, WEIR_BANK_RT11, __builtin_return_address(0), extMem); }
+WEIR_EXPORT(w11_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT11);
+static WEIR_RARE cudaError_t w12_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(575, WEIR_BANK_RT12, __builtin_return_address(0), extMem); }
+WEIR_EXPORT(w12_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT12);
+static WEIR_RARE cudaError_t w13_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(730, WEIR_BANK_RT13, __builtin_return_address(0), extMem); }
+WEIR_EXPORT(w13_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaDestroyExternalMemory, __typeof__(&cudaDestroyExternalMemory)), "cudaDestroyExternalMemory");
 
 typedef cudaError_t (*fn_cudaMallocHost)(void **ptr, size_t size);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32_t row, int bank, void **ptr, size_t size)
@@ -8213,11 +8492,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(419, WEIR_BANK_RT11, ptr, size); }
+static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(432, WEIR_BANK_RT11, ptr, size); }
 WEIR_EXPORT(w11_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(557, WEIR_BANK_RT12, ptr, size); }
+static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(576, WEIR_BANK_RT12, ptr, size); }
 WEIR_EXPORT(w12_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(706, WEIR_BANK_RT13, ptr, size); }
+static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(731, WEIR_BANK_RT13, ptr, size); }
 WEIR_EXPORT(w13_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocHost, __typeof__(&cudaMallocHost)), "cudaMallocHost");
 
@@ -8237,11 +8516,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(420, WEIR_BANK_RT11, pHost, size, flags); }
+static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(433, WEIR_BANK_RT11, pHost, size, flags); }
 WEIR_EXPORT(w11_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(558, WEIR_BANK_RT12, pHost, size, flags); }
+static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(577, WEIR_BANK_RT12, pHost, size, flags); }
 WEIR_EXPORT(w12_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(707, WEIR_BANK_RT13, pHost, size, flags); }
+static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(732, WEIR_BANK_RT13, pHost, size, flags); }
 WEIR_EXPORT(w13_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostAlloc, __typeof__(&cudaHostAlloc)), "cudaHostAlloc");
 
@@ -8262,11 +8541,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(421, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(434, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(559, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(578, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(708, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(733, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeHost, __typeof__(&cudaFreeHost)), "cudaFreeHost");
 
@@ -8286,11 +8565,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(422, WEIR_BANK_RT11, ptr, size, flags); }
+static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(435, WEIR_BANK_RT11, ptr, size, flags); }
 WEIR_EXPORT(w11_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(560, WEIR_BANK_RT12, ptr, size, flags); }
+static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(579, WEIR_BANK_RT12, ptr, size, flags); }
 WEIR_EXPORT(w12_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(709, WEIR_BANK_RT13, ptr, size, flags); }
+static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(734, WEIR_BANK_RT13, ptr, size, flags); }
 WEIR_EXPORT(w13_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostRegister, __typeof__(&cudaHostRegister)), "cudaHostRegister");
 
@@ -8311,11 +8590,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(423, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(436, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(561, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(580, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(710, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(735, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostUnregister, __typeof__(&cudaHostUnregister)), "cudaHostUnregister");
 
@@ -8335,9 +8614,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_11
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(424, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(437, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(562, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(581, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
@@ -8356,9 +8635,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(425, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(438, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(563, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(582, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_1112)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
@@ -8377,9 +8656,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_1112(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(426, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
+static WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(439, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w11_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(566, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
+static WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(585, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w12_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
@@ -8398,11 +8677,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(427, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(440, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(568, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(587, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(714, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(739, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync, __typeof__(&cudaStreamAttachMemAsync)), "cudaStreamAttachMemAsync");
 
@@ -8422,11 +8701,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(428, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(441, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(569, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(588, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(715, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(740, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync_ptsz, __typeof__(&cudaStreamAttachMemAsync_ptsz)), "cudaStreamAttachMemAsync_ptsz");
 
@@ -8449,11 +8728,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(429, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(442, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(570, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(589, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(716, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(741, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy, __typeof__(&cudaMemcpy)), "cudaMemcpy");
 
@@ -8476,11 +8755,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(430, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(443, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(571, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(590, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(717, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(742, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy_ptds, __typeof__(&cudaMemcpy_ptds)), "cudaMemcpy_ptds");
 
@@ -8503,11 +8782,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(431, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(444, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(572, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(591, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(718, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(743, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync, __typeof__(&cudaMemcpyAsync)), "cudaMemcpyAsync");
 
@@ -8530,11 +8809,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(432, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(445, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(573, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(592, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(719, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(744, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync_ptsz, __typeof__(&cudaMemcpyAsync_ptsz)), "cudaMemcpyAsync_ptsz");
 
@@ -8557,11 +8836,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(433, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(446, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(574, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(593, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(720, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(745, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D, __typeof__(&cudaMemcpy2D)), "cudaMemcpy2D");
 
@@ -8584,11 +8863,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(434, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(447, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(575, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(594, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(721, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(746, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D_ptds, __typeof__(&cudaMemcpy2D_ptds)), "cudaMemcpy2D_ptds");
 
@@ -8611,11 +8890,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(435, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(448, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(576, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(595, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(722, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(747, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync, __typeof__(&cudaMemcpy2DAsync)), "cudaMemcpy2DAsync");
 
@@ -8638,11 +8917,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(436, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(449, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(577, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(596, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(723, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(748, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync_ptsz, __typeof__(&cudaMemcpy2DAsync_ptsz)), "cudaMemcpy2DAsync_ptsz");
 
@@ -8663,11 +8942,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(437, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(450, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(578, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(597, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(724, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(749, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray, __typeof__(&cudaMemcpyToArray)), "cudaMemcpyToArray");
 
@@ -8688,11 +8967,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(438, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(451, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(579, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(598, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(725, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(750, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray_ptds, __typeof__(&cudaMemcpyToArray_ptds)), "cudaMemcpyToArray_ptds");
 
@@ -8713,11 +8992,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(439, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(452, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(580, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(599, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(726, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(751, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync, __typeof__(&cudaMemcpyToArrayAsync)), "cudaMemcpyToArrayAsync");
 
@@ -8738,11 +9017,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(440, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(453, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(581, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(600, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(727, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(752, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync_ptsz, __typeof__(&cudaMemcpyToArrayAsync_ptsz)), "cudaMemcpyToArrayAsync_ptsz");
 
@@ -8763,11 +9042,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(441, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(454, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(582, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(601, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(728, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(753, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray, __typeof__(&cudaMemcpyFromArray)), "cudaMemcpyFromArray");
 
@@ -8788,11 +9067,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(442, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(455, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(583, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(602, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(729, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(754, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray_ptds, __typeof__(&cudaMemcpyFromArray_ptds)), "cudaMemcpyFromArray_ptds");
 
@@ -8813,11 +9092,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(443, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(456, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(584, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(603, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(730, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(755, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync, __typeof__(&cudaMemcpyFromArrayAsync)), "cudaMemcpyFromArrayAsync");
 
@@ -8838,11 +9117,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(444, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(457, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(585, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(604, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(731, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(756, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync_ptsz, __typeof__(&cudaMemcpyFromArrayAsync_ptsz)), "cudaMemcpyFromArrayAsync_ptsz");
 
@@ -8863,11 +9142,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(445, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(458, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(586, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(605, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(732, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(757, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray, __typeof__(&cudaMemcpyArrayToArray)), "cudaMemcpyArrayToArray");
 
@@ -8888,11 +9167,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(446, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(459, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(587, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(606, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(733, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(758, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray_ptds, __typeof__(&cudaMemcpyArrayToArray_ptds)), "cudaMemcpyArrayToArray_ptds");
 
@@ -8913,11 +9192,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(447, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(460, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(588, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(607, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(734, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(759, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray, __typeof__(&cudaMemcpy2DToArray)), "cudaMemcpy2DToArray");
 
@@ -8938,11 +9217,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(448, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(461, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(589, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(608, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(735, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(760, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray_ptds, __typeof__(&cudaMemcpy2DToArray_ptds)), "cudaMemcpy2DToArray_ptds");
 
@@ -8963,11 +9242,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(449, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(462, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(590, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(609, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(736, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(761, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync, __typeof__(&cudaMemcpy2DToArrayAsync)), "cudaMemcpy2DToArrayAsync");
 
@@ -8988,11 +9267,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(450, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(463, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(591, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(610, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(737, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(762, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync_ptsz, __typeof__(&cudaMemcpy2DToArrayAsync_ptsz)), "cudaMemcpy2DToArrayAsync_ptsz");
 
@@ -9013,11 +9292,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(451, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(464, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(592, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(611, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(738, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(763, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray, __typeof__(&cudaMemcpy2DFromArray)), "cudaMemcpy2DFromArray");
 
@@ -9038,11 +9317,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(452, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(465, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(593, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(612, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(739, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(764, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray_ptds, __typeof__(&cudaMemcpy2DFromArray_ptds)), "cudaMemcpy2DFromArray_ptds");
 
@@ -9063,11 +9342,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(453, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(466, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(594, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(613, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(740, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(765, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync, __typeof__(&cudaMemcpy2DFromArrayAsync)), "cudaMemcpy2DFromArrayAsync");
 
@@ -9088,11 +9367,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(454, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(467, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(595, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(614, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(741, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(766, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync_ptsz, __typeof__(&cudaMemcpy2DFromArrayAsync_ptsz)), "cudaMemcpy2DFromArrayAsync_ptsz");
 
@@ -9113,11 +9392,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(455, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(468, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(596, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(615, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(742, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(767, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray, __typeof__(&cudaMemcpy2DArrayToArray)), "cudaMemcpy2DArrayToArray");
 
@@ -9138,11 +9417,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(456, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(469, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(597, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(616, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(743, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(768, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray_ptds, __typeof__(&cudaMemcpy2DArrayToArray_ptds)), "cudaMemcpy2DArrayToArray_ptds");
 
@@ -9163,11 +9442,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(457, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(470, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(598, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(617, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(744, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(769, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol, __typeof__(&cudaMemcpyToSymbol)), "cudaMemcpyToSymbol");
 
@@ -9188,11 +9467,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(458, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(471, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(599, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(618, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(745, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(770, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol_ptds, __typeof__(&cudaMemcpyToSymbol_ptds)), "cudaMemcpyToSymbol_ptds");
 
@@ -9213,11 +9492,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(459, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(472, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(600, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(619, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(746, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(771, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync, __typeof__(&cudaMemcpyToSymbolAsync)), "cudaMemcpyToSymbolAsync");
 
@@ -9238,11 +9517,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(460, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(473, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(601, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(620, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(747, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(772, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync_ptsz, __typeof__(&cudaMemcpyToSymbolAsync_ptsz)), "cudaMemcpyToSymbolAsync_ptsz");
 
@@ -9263,11 +9542,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(461, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(474, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(602, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(621, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(748, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(773, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol, __typeof__(&cudaMemcpyFromSymbol)), "cudaMemcpyFromSymbol");
 
@@ -9288,11 +9567,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(462, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(475, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(603, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(622, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(749, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(774, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol_ptds, __typeof__(&cudaMemcpyFromSymbol_ptds)), "cudaMemcpyFromSymbol_ptds");
 
@@ -9313,11 +9592,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(463, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(476, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(604, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(623, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(750, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(775, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync, __typeof__(&cudaMemcpyFromSymbolAsync)), "cudaMemcpyFromSymbolAsync");
 
@@ -9338,11 +9617,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(464, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(477, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(605, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(624, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(751, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(776, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync_ptsz, __typeof__(&cudaMemcpyFromSymbolAsync_ptsz)), "cudaMemcpyFromSymbolAsync_ptsz");
 
@@ -9363,11 +9642,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(465, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(478, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(606, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(625, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(752, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(777, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D, __typeof__(&cudaMemcpy3D)), "cudaMemcpy3D");
 
@@ -9388,11 +9667,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(466, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(479, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(607, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(626, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(753, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(778, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D_ptds, __typeof__(&cudaMemcpy3D_ptds)), "cudaMemcpy3D_ptds");
 
@@ -9413,11 +9692,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(467, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(480, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(608, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(627, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(754, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(779, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync, __typeof__(&cudaMemcpy3DAsync)), "cudaMemcpy3DAsync");
 
@@ -9438,11 +9717,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(468, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(481, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(609, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(628, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(755, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(780, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync_ptsz, __typeof__(&cudaMemcpy3DAsync_ptsz)), "cudaMemcpy3DAsync_ptsz");
 
@@ -9465,11 +9744,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(469, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(482, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w11_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(610, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(629, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w12_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(756, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(781, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w13_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeer, __typeof__(&cudaMemcpyPeer)), "cudaMemcpyPeer");
 
@@ -9492,11 +9771,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(470, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(483, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w11_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(611, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(630, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w12_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(757, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(782, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w13_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeerAsync, __typeof__(&cudaMemcpyPeerAsync)), "cudaMemcpyPeerAsync");
 
@@ -9517,11 +9796,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(471, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(484, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(612, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(631, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(758, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(783, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer, __typeof__(&cudaMemcpy3DPeer)), "cudaMemcpy3DPeer");
 
@@ -9542,11 +9821,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(472, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(485, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(613, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(632, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(759, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(784, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer_ptds, __typeof__(&cudaMemcpy3DPeer_ptds)), "cudaMemcpy3DPeer_ptds");
 
@@ -9567,11 +9846,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(473, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(486, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(614, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(633, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(760, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(785, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync, __typeof__(&cudaMemcpy3DPeerAsync)), "cudaMemcpy3DPeerAsync");
 
@@ -9592,11 +9871,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(474, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(487, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(615, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(634, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(761, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(786, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync_ptsz, __typeof__(&cudaMemcpy3DPeerAsync_ptsz)), "cudaMemcpy3DPeerAsync_ptsz");
 
@@ -9616,11 +9895,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(475, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(488, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset, cudaMemset, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(616, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(635, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset, cudaMemset, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(762, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(787, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset, cudaMemset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset, __typeof__(&cudaMemset)), "cudaMemset");
 
@@ -9640,11 +9919,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(476, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(489, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(617, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(636, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(763, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(788, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset_ptds, __typeof__(&cudaMemset_ptds)), "cudaMemset_ptds");
 
@@ -9664,11 +9943,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(477, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(490, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(618, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(637, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(764, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(789, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync, __typeof__(&cudaMemsetAsync)), "cudaMemsetAsync");
 
@@ -9688,11 +9967,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(478, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(491, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(619, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(638, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(765, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(790, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync_ptsz, __typeof__(&cudaMemsetAsync_ptsz)), "cudaMemsetAsync_ptsz");
 
@@ -9712,11 +9991,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(479, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(492, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(620, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(639, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(766, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(791, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D, __typeof__(&cudaMemset2D)), "cudaMemset2D");
 
@@ -9736,11 +10015,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(480, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(493, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(621, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(640, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(767, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(792, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D_ptds, __typeof__(&cudaMemset2D_ptds)), "cudaMemset2D_ptds");
 
@@ -9760,11 +10039,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(481, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(494, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(622, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(641, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(768, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(793, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync, __typeof__(&cudaMemset2DAsync)), "cudaMemset2DAsync");
 
@@ -9784,11 +10063,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(482, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(495, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(623, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(642, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(769, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(794, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync_ptsz, __typeof__(&cudaMemset2DAsync_ptsz)), "cudaMemset2DAsync_ptsz");
 
@@ -9808,11 +10087,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(483, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(496, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(624, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(643, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(770, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(795, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D, __typeof__(&cudaMemset3D)), "cudaMemset3D");
 
@@ -9832,11 +10111,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(484, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(497, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(625, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(644, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(771, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(796, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D_ptds, __typeof__(&cudaMemset3D_ptds)), "cudaMemset3D_ptds");
 
@@ -9856,11 +10135,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(485, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(498, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(626, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(645, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(772, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(797, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync, __typeof__(&cudaMemset3DAsync)), "cudaMemset3DAsync");
 
@@ -9880,11 +10159,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(486, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(499, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(627, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(646, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(773, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(798, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync_ptsz, __typeof__(&cudaMemset3DAsync_ptsz)), "cudaMemset3DAsync_ptsz");
 
@@ -9904,11 +10183,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(487, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(500, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(628, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(647, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(774, WEIR_BANK_RT13); }
+static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(799, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSynchronize, __typeof__(&cudaDeviceSynchronize)), "cudaDeviceSynchronize");
 
@@ -9928,9 +10207,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(488, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(501, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(629, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(648, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamSynchronize)(cudaStream_t stream);
@@ -9949,11 +10228,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(489, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(502, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(630, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(649, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(775, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(800, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize, __typeof__(&cudaStreamSynchronize)), "cudaStreamSynchronize");
 
@@ -9973,11 +10252,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(490, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(503, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(631, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(650, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(776, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(801, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize_ptsz, __typeof__(&cudaStreamSynchronize_ptsz)), "cudaStreamSynchronize_ptsz");
 
@@ -9997,11 +10276,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(491, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(504, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(632, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(651, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(777, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(802, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery, __typeof__(&cudaStreamQuery)), "cudaStreamQuery");
 
@@ -10021,11 +10300,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(492, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(505, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(633, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(652, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(778, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(803, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery_ptsz, __typeof__(&cudaStreamQuery_ptsz)), "cudaStreamQuery_ptsz");
 
@@ -10045,11 +10324,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(493, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(506, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(634, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(653, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(779, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(804, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent, __typeof__(&cudaStreamWaitEvent)), "cudaStreamWaitEvent");
 
@@ -10069,11 +10348,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(494, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(507, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(635, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(654, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(780, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(805, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent_ptsz, __typeof__(&cudaStreamWaitEvent_ptsz)), "cudaStreamWaitEvent_ptsz");
 
@@ -10093,11 +10372,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(495, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(508, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(636, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(655, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(781, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(806, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventSynchronize, __typeof__(&cudaEventSynchronize)), "cudaEventSynchronize");
 
@@ -10117,11 +10396,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(496, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(509, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(637, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(656, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(782, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(807, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventQuery, __typeof__(&cudaEventQuery)), "cudaEventQuery");
 
@@ -10141,11 +10420,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(497, WEIR_BANK_RT11, pStream); }
+static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(510, WEIR_BANK_RT11, pStream); }
 WEIR_EXPORT(w11_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(638, WEIR_BANK_RT12, pStream); }
+static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(657, WEIR_BANK_RT12, pStream); }
 WEIR_EXPORT(w12_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(783, WEIR_BANK_RT13, pStream); }
+static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(808, WEIR_BANK_RT13, pStream); }
 WEIR_EXPORT(w13_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreate, __typeof__(&cudaStreamCreate)), "cudaStreamCreate");
 
@@ -10165,11 +10444,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(498, WEIR_BANK_RT11, pStream, flags); }
+static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(511, WEIR_BANK_RT11, pStream, flags); }
 WEIR_EXPORT(w11_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(639, WEIR_BANK_RT12, pStream, flags); }
+static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(658, WEIR_BANK_RT12, pStream, flags); }
 WEIR_EXPORT(w12_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(784, WEIR_BANK_RT13, pStream, flags); }
+static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(809, WEIR_BANK_RT13, pStream, flags); }
 WEIR_EXPORT(w13_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithFlags, __typeof__(&cudaStreamCreateWithFlags)), "cudaStreamCreateWithFlags");
 
@@ -10189,11 +10468,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(499, WEIR_BANK_RT11, pStream, flags, priority); }
+static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(512, WEIR_BANK_RT11, pStream, flags, priority); }
 WEIR_EXPORT(w11_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(640, WEIR_BANK_RT12, pStream, flags, priority); }
+static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(659, WEIR_BANK_RT12, pStream, flags, priority); }
 WEIR_EXPORT(w12_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(785, WEIR_BANK_RT13, pStream, flags, priority); }
+static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(810, WEIR_BANK_RT13, pStream, flags, priority); }
 WEIR_EXPORT(w13_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithPriority, __typeof__(&cudaStreamCreateWithPriority)), "cudaStreamCreateWithPriority");
 
@@ -10213,11 +10492,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(500, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(513, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(641, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(660, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(786, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(811, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamDestroy, __typeof__(&cudaStreamDestroy)), "cudaStreamDestroy");
 
@@ -10237,11 +10516,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback(u
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(501, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(514, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(642, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(661, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(787, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(812, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback, __typeof__(&cudaStreamAddCallback)), "cudaStreamAddCallback");
 
@@ -10261,11 +10540,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback_p
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(502, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(515, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(643, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(662, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(788, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(813, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback_ptsz, __typeof__(&cudaStreamAddCallback_ptsz)), "cudaStreamAddCallback_ptsz");
 
@@ -10291,11 +10570,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(503, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(516, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(644, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(663, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(789, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(814, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture, __typeof__(&cudaStreamBeginCapture)), "cudaStreamBeginCapture");
 
@@ -10321,11 +10600,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(504, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(517, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(645, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(664, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(790, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(815, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture_ptsz, __typeof__(&cudaStreamBeginCapture_ptsz)), "cudaStreamBeginCapture_ptsz");
 
@@ -10351,11 +10630,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(505, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(518, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(646, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(665, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(791, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(816, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph, __typeof__(&cudaStreamBeginCaptureToGraph)), "cudaStreamBeginCaptureToGraph");
 
@@ -10381,11 +10660,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(506, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(519, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(647, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(666, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(792, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(817, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph_ptsz, __typeof__(&cudaStreamBeginCaptureToGraph_ptsz)), "cudaStreamBeginCaptureToGraph_ptsz");
 
@@ -10411,11 +10690,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(507, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(520, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(648, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(667, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(793, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(818, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture, __typeof__(&cudaStreamEndCapture)), "cudaStreamEndCapture");
 
@@ -10441,11 +10720,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(508, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(521, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(649, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(668, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(794, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(819, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture_ptsz, __typeof__(&cudaStreamEndCapture_ptsz)), "cudaStreamEndCapture_ptsz");
 
@@ -10465,11 +10744,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(509, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(522, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(650, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(669, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(795, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(820, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreate, __typeof__(&cudaEventCreate)), "cudaEventCreate");
 
@@ -10489,11 +10768,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(510, WEIR_BANK_RT11, event, flags); }
+static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(523, WEIR_BANK_RT11, event, flags); }
 WEIR_EXPORT(w11_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(651, WEIR_BANK_RT12, event, flags); }
+static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(670, WEIR_BANK_RT12, event, flags); }
 WEIR_EXPORT(w12_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(796, WEIR_BANK_RT13, event, flags); }
+static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(821, WEIR_BANK_RT13, event, flags); }
 WEIR_EXPORT(w13_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreateWithFlags, __typeof__(&cudaEventCreateWithFlags)), "cudaEventCreateWithFlags");
 
@@ -10513,11 +10792,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(511, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(524, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(652, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(671, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(797, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(822, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventDestroy, __typeof__(&cudaEventDestroy)), "cudaEventDestroy");
 
@@ -10537,11 +10816,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(512, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(525, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(653, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(672, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(798, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(823, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord, __typeof__(&cudaEventRecord)), "cudaEventRecord");
 
@@ -10561,11 +10840,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(513, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(526, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(654, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(673, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(799, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(824, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord_ptsz, __typeof__(&cudaEventRecord_ptsz)), "cudaEventRecord_ptsz");
 
@@ -10585,11 +10864,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(514, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(527, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(655, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(674, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(800, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(825, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags, __typeof__(&cudaEventRecordWithFlags)), "cudaEventRecordWithFlags");
 
@@ -10609,11 +10888,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(515, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(528, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(656, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(675, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(801, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(826, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags_ptsz, __typeof__(&cudaEventRecordWithFlags_ptsz)), "cudaEventRecordWithFlags_ptsz");
 
@@ -10633,11 +10912,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(516, WEIR_BANK_RT11, ms, start, end); }
+static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(529, WEIR_BANK_RT11, ms, start, end); }
 WEIR_EXPORT(w11_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(657, WEIR_BANK_RT12, ms, start, end); }
+static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(676, WEIR_BANK_RT12, ms, start, end); }
 WEIR_EXPORT(w12_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(802, WEIR_BANK_RT13, ms, start, end); }
+static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(827, WEIR_BANK_RT13, ms, start, end); }
 WEIR_EXPORT(w13_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventElapsedTime, __typeof__(&cudaEventElapsedTime)), "cudaEventElapsedTime");
 
@@ -10657,11 +10936,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(517, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(530, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(658, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(677, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(803, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(828, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel, __typeof__(&cudaLaunchKernel)), "cudaLaunchKernel");
 
@@ -10681,11 +10960,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(518, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(531, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(659, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(678, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(804, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(829, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel_ptsz, __typeof__(&cudaLaunchKernel_ptsz)), "cudaLaunchKernel_ptsz");
 
@@ -10705,11 +10984,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(519, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(532, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(660, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(679, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(805, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(830, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel, __typeof__(&cudaLaunchCooperativeKernel)), "cudaLaunchCooperativeKernel");
 
@@ -10729,11 +11008,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(520, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(533, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(661, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(680, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(806, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(831, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel_ptsz, __typeof__(&cudaLaunchCooperativeKernel_ptsz)), "cudaLaunchCooperativeKernel_ptsz");
 
@@ -10753,11 +11032,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(521, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(534, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(662, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(681, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(807, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(832, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC, __typeof__(&cudaLaunchKernelExC)), "cudaLaunchKernelExC");
 
@@ -10777,11 +11056,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(522, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(535, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(663, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(682, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(808, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(833, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC_ptsz, __typeof__(&cudaLaunchKernelExC_ptsz)), "cudaLaunchKernelExC_ptsz");
 
@@ -10801,11 +11080,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(523, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(536, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(666, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(685, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(811, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(836, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc, __typeof__(&cudaLaunchHostFunc)), "cudaLaunchHostFunc");
 
@@ -10825,11 +11104,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc_ptsz
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(524, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(537, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(667, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(686, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(812, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(837, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc_ptsz, __typeof__(&cudaLaunchHostFunc_ptsz)), "cudaLaunchHostFunc_ptsz");
 
@@ -10840,11 +11119,11 @@ static inline __attribute__((always_inline)) void k___cudaRegisterFunction(uint3
   if (__builtin_expect(!real, 0)) return;
   handle___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
 }
-static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(525, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(538, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w11___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT11);
-static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(669, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(688, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w12___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT12);
-static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(814, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(839, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w13___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr);
@@ -10854,11 +11133,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetFuncBySymbol(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
 }
-static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(526, WEIR_BANK_RT11, functionPtr, symbolPtr); }
+static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(539, WEIR_BANK_RT11, functionPtr, symbolPtr); }
 WEIR_EXPORT(w11_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(672, WEIR_BANK_RT12, functionPtr, symbolPtr); }
+static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(691, WEIR_BANK_RT12, functionPtr, symbolPtr); }
 WEIR_EXPORT(w12_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(817, WEIR_BANK_RT13, functionPtr, symbolPtr); }
+static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(842, WEIR_BANK_RT13, functionPtr, symbolPtr); }
 WEIR_EXPORT(w13_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetFuncBySymbol, __typeof__(&cudaGetFuncBySymbol)), "cudaGetFuncBySymbol");
 
@@ -10879,11 +11158,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDevice(uint32_t 
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(527, WEIR_BANK_RT11, __builtin_return_address(0), device); }
+static WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(540, WEIR_BANK_RT11, __builtin_return_address(0), device); }
 WEIR_EXPORT(w11_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(673, WEIR_BANK_RT12, __builtin_return_address(0), device); }
+static WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(692, WEIR_BANK_RT12, __builtin_return_address(0), device); }
 WEIR_EXPORT(w12_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(818, WEIR_BANK_RT13, __builtin_return_address(0), device); }
+static WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(843, WEIR_BANK_RT13, __builtin_return_address(0), device); }
 WEIR_EXPORT(w13_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDevice, __typeof__(&cudaSetDevice)), "cudaSetDevice");
 
@@ -10904,11 +11183,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDeviceFlags(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(528, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
+static WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(541, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w11_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(674, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
+static WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(693, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w12_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(819, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
+static WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(844, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w13_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDeviceFlags, __typeof__(&cudaSetDeviceFlags)), "cudaSetDeviceFlags");
 
@@ -10929,11 +11208,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetValidDevices(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(529, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
+static WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(542, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w11_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(675, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
+static WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(694, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w12_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(820, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
+static WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(845, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w13_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetValidDevices, __typeof__(&cudaSetValidDevices)), "cudaSetValidDevices");
 
@@ -10954,11 +11233,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaInitDevice(uint32_t
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(530, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(543, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w11_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(676, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(695, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w12_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(821, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(846, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w13_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaInitDevice, __typeof__(&cudaInitDevice)), "cudaInitDevice");
 
@@ -10979,11 +11258,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaCtxResetPersistingL
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(531, WEIR_BANK_RT11, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(544, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(677, WEIR_BANK_RT12, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(696, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(822, WEIR_BANK_RT13, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(847, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaCtxResetPersistingL2Cache, __typeof__(&cudaCtxResetPersistingL2Cache)), "cudaCtxResetPersistingL2Cache");
 
@@ -11004,11 +11283,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAcc
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(532, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
+static WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(545, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w11_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(678, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
+static WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(697, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w12_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(823, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
+static WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(848, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w13_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceEnablePeerAccess, __typeof__(&cudaDeviceEnablePeerAccess)), "cudaDeviceEnablePeerAccess");
 
@@ -11029,11 +11308,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceDisablePeerAc
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(533, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
+static WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(546, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w11_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(679, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
+static WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(698, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w12_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(824, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
+static WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(849, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w13_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceDisablePeerAccess, __typeof__(&cudaDeviceDisablePeerAccess)), "cudaDeviceDisablePeerAccess");
 
@@ -11055,11 +11334,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceReset(uint32_
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(534, WEIR_BANK_RT11, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(547, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(680, WEIR_BANK_RT12, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(699, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(825, WEIR_BANK_RT13, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(850, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceReset, __typeof__(&cudaDeviceReset)), "cudaDeviceReset");
 
@@ -11081,9 +11360,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaThreadExit_1112(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(535, WEIR_BANK_RT11, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(548, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(681, WEIR_BANK_RT12, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(700, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -11093,11 +11372,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(536, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(549, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(682, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(701, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(826, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(851, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint_ptsz)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -11107,11 +11386,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(537, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(550, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(683, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(702, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(827, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(852, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -11130,7 +11409,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(564, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(583, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_ptsz_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -11149,7 +11428,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(565, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(584, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_v2_12)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
@@ -11168,7 +11447,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_v2_12(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(567, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
+static WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(586, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w12_cudaMemAdvise_v2, cudaMemAdvise_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -11187,9 +11466,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   call_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(664, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(683, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(809, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(834, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_ptsz_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -11208,9 +11487,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(665, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(684, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(810, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(835, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaLibraryGetKernel_1213)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
@@ -11229,9 +11508,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLibraryGetKernel_12
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(668, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
+static WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(687, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w12_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(813, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
+static WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(838, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w13_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLibraryGetKernel, __typeof__(&cudaLibraryGetKernel)), "cudaLibraryGetKernel");
 
@@ -11242,9 +11521,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaGetKernel_1213(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle___cudaGetKernel(bank, false, real, kernel, stub);
 }
-static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(670, WEIR_BANK_RT12, kernel, stub); }
+static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(689, WEIR_BANK_RT12, kernel, stub); }
 WEIR_EXPORT(w12___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(815, WEIR_BANK_RT13, kernel, stub); }
+static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(840, WEIR_BANK_RT13, kernel, stub); }
 WEIR_EXPORT(w13___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetKernel_1213)(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
@@ -11254,9 +11533,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetKernel_1213(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
 }
-static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(671, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
+static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(690, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w12_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(816, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
+static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(841, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w13_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetKernel, __typeof__(&cudaGetKernel)), "cudaGetKernel");
 
@@ -11267,9 +11546,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(684, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(703, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(828, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(853, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion, __typeof__(&cudaGetDriverEntryPointByVersion)), "cudaGetDriverEntryPointByVersion");
 
@@ -11280,9 +11559,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(685, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(704, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(829, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(854, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(&cudaGetDriverEntryPointByVersion_ptsz)), "cudaGetDriverEntryPointByVersion_ptsz");
 
@@ -11302,7 +11581,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemSetMemPool_13(ui
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(700, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
+static WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(719, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
 WEIR_EXPORT(w13_cudaMemSetMemPool, cudaMemSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemSetMemPool, __typeof__(&cudaMemSetMemPool)), "cudaMemSetMemPool");
 
@@ -11322,7 +11601,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_13
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(711, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(736, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync, __typeof__(&cudaMemPrefetchAsync)), "cudaMemPrefetchAsync");
 
@@ -11342,7 +11621,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(712, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(737, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync_ptsz, __typeof__(&cudaMemPrefetchAsync_ptsz)), "cudaMemPrefetchAsync_ptsz");
 
@@ -11362,7 +11641,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_13(uint32
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(713, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
+static WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(738, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
@@ -11413,804 +11692,829 @@ const hook_row hook_rows[] = {
   {"cuMemAddressFree", FN(w_cuMemAddressFree), &hook_originals[42], 117, 0},
   {"cuMemSetAccess", FN(w_cuMemSetAccess), &hook_originals[43], 131, 0},
   {"cuMemExportToShareableHandle", FN(w_cuMemExportToShareableHandle), &hook_originals[44], 120, 0},
-  {"cuMemAllocHost", FN(w_cuMemAllocHost), &hook_originals[45], 30, 0},
-  {"cuMemAllocHost_v2", FN(w_cuMemAllocHost_v2), &hook_originals[46], 31, 0},
-  {"cuMemHostAlloc", FN(w_cuMemHostAlloc), &hook_originals[47], 33, 0},
-  {"cuMemFreeHost", FN(w_cuMemFreeHost), &hook_originals[48], 32, 0},
-  {"cuMemHostRegister", FN(w_cuMemHostRegister), &hook_originals[49], 37, 0},
-  {"cuMemHostRegister_v2", FN(w_cuMemHostRegister_v2), &hook_originals[50], 38, 0},
-  {"cuMemHostUnregister", FN(w_cuMemHostUnregister), &hook_originals[51], 39, 0},
-  {"cuMemPrefetchAsync", FN(w_cuMemPrefetchAsync), &hook_originals[52], 61, 0},
-  {"cuMemPrefetchAsync_ptsz", FN(w_cuMemPrefetchAsync_ptsz), &hook_originals[53], 62, 0},
-  {"cuMemPrefetchAsync_v2", FN(w_cuMemPrefetchAsync_v2), &hook_originals[54], 63, 0},
-  {"cuMemPrefetchAsync_v2_ptsz", FN(w_cuMemPrefetchAsync_v2_ptsz), &hook_originals[55], 64, 0},
-  {"cuMemAdvise", FN(w_cuMemAdvise), &hook_originals[56], 54, 0},
-  {"cuMemAdvise_v2", FN(w_cuMemAdvise_v2), &hook_originals[57], 55, 0},
-  {"cuStreamAttachMemAsync", FN(w_cuStreamAttachMemAsync), &hook_originals[58], 69, 0},
-  {"cuStreamAttachMemAsync_ptsz", FN(w_cuStreamAttachMemAsync_ptsz), &hook_originals[59], 70, 0},
-  {"cuMemPrefetchBatchAsync", FN(w_cuMemPrefetchBatchAsync), &hook_originals[60], 65, 0},
-  {"cuMemPrefetchBatchAsync_ptsz", FN(w_cuMemPrefetchBatchAsync_ptsz), &hook_originals[61], 66, 0},
-  {"cuMemDiscardBatchAsync", FN(w_cuMemDiscardBatchAsync), &hook_originals[62], 59, 0},
-  {"cuMemDiscardBatchAsync_ptsz", FN(w_cuMemDiscardBatchAsync_ptsz), &hook_originals[63], 60, 0},
-  {"cuMemDiscardAndPrefetchBatchAsync", FN(w_cuMemDiscardAndPrefetchBatchAsync), &hook_originals[64], 57, 0},
-  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", FN(w_cuMemDiscardAndPrefetchBatchAsync_ptsz), &hook_originals[65], 58, 0},
-  {"cuMemcpy", FN(w_cuMemcpy), &hook_originals[66], 202, 0},
-  {"cuMemcpy_ptds", FN(w_cuMemcpy_ptds), &hook_originals[67], 203, 0},
-  {"cuMemcpyAsync", FN(w_cuMemcpyAsync), &hook_originals[68], 227, 0},
-  {"cuMemcpyAsync_ptsz", FN(w_cuMemcpyAsync_ptsz), &hook_originals[69], 228, 0},
-  {"cuMemcpyHtoD", FN(w_cuMemcpyHtoD), &hook_originals[70], 266, 0},
-  {"cuMemcpyHtoD_v2", FN(w_cuMemcpyHtoD_v2), &hook_originals[71], 267, 0},
-  {"cuMemcpyHtoD_v2_ptds", FN(w_cuMemcpyHtoD_v2_ptds), &hook_originals[72], 268, 0},
-  {"cuMemcpyHtoDAsync", FN(w_cuMemcpyHtoDAsync), &hook_originals[73], 269, 0},
-  {"cuMemcpyHtoDAsync_v2", FN(w_cuMemcpyHtoDAsync_v2), &hook_originals[74], 270, 0},
-  {"cuMemcpyHtoDAsync_v2_ptsz", FN(w_cuMemcpyHtoDAsync_v2_ptsz), &hook_originals[75], 271, 0},
-  {"cuMemcpyDtoH", FN(w_cuMemcpyDtoH), &hook_originals[76], 254, 0},
-  {"cuMemcpyDtoH_v2", FN(w_cuMemcpyDtoH_v2), &hook_originals[77], 255, 0},
-  {"cuMemcpyDtoH_v2_ptds", FN(w_cuMemcpyDtoH_v2_ptds), &hook_originals[78], 256, 0},
-  {"cuMemcpyDtoHAsync", FN(w_cuMemcpyDtoHAsync), &hook_originals[79], 257, 0},
-  {"cuMemcpyDtoHAsync_v2", FN(w_cuMemcpyDtoHAsync_v2), &hook_originals[80], 258, 0},
-  {"cuMemcpyDtoHAsync_v2_ptsz", FN(w_cuMemcpyDtoHAsync_v2_ptsz), &hook_originals[81], 259, 0},
-  {"cuMemcpyDtoD", FN(w_cuMemcpyDtoD), &hook_originals[82], 248, 0},
-  {"cuMemcpyDtoD_v2", FN(w_cuMemcpyDtoD_v2), &hook_originals[83], 249, 0},
-  {"cuMemcpyDtoD_v2_ptds", FN(w_cuMemcpyDtoD_v2_ptds), &hook_originals[84], 250, 0},
-  {"cuMemcpyDtoDAsync", FN(w_cuMemcpyDtoDAsync), &hook_originals[85], 251, 0},
-  {"cuMemcpyDtoDAsync_v2", FN(w_cuMemcpyDtoDAsync_v2), &hook_originals[86], 252, 0},
-  {"cuMemcpyDtoDAsync_v2_ptsz", FN(w_cuMemcpyDtoDAsync_v2_ptsz), &hook_originals[87], 253, 0},
-  {"cuMemcpyDtoA", FN(w_cuMemcpyDtoA), &hook_originals[88], 245, 0},
-  {"cuMemcpyDtoA_v2", FN(w_cuMemcpyDtoA_v2), &hook_originals[89], 246, 0},
-  {"cuMemcpyDtoA_v2_ptds", FN(w_cuMemcpyDtoA_v2_ptds), &hook_originals[90], 247, 0},
-  {"cuMemcpyAtoD", FN(w_cuMemcpyAtoD), &hook_originals[91], 232, 0},
-  {"cuMemcpyAtoD_v2", FN(w_cuMemcpyAtoD_v2), &hook_originals[92], 233, 0},
-  {"cuMemcpyAtoD_v2_ptds", FN(w_cuMemcpyAtoD_v2_ptds), &hook_originals[93], 234, 0},
-  {"cuMemcpyAtoA", FN(w_cuMemcpyAtoA), &hook_originals[94], 229, 0},
-  {"cuMemcpyAtoA_v2", FN(w_cuMemcpyAtoA_v2), &hook_originals[95], 230, 0},
-  {"cuMemcpyAtoA_v2_ptds", FN(w_cuMemcpyAtoA_v2_ptds), &hook_originals[96], 231, 0},
-  {"cuMemcpyHtoA", FN(w_cuMemcpyHtoA), &hook_originals[97], 260, 0},
-  {"cuMemcpyHtoA_v2", FN(w_cuMemcpyHtoA_v2), &hook_originals[98], 261, 0},
-  {"cuMemcpyHtoA_v2_ptds", FN(w_cuMemcpyHtoA_v2_ptds), &hook_originals[99], 262, 0},
-  {"cuMemcpyHtoAAsync", FN(w_cuMemcpyHtoAAsync), &hook_originals[100], 263, 0},
-  {"cuMemcpyHtoAAsync_v2", FN(w_cuMemcpyHtoAAsync_v2), &hook_originals[101], 264, 0},
-  {"cuMemcpyHtoAAsync_v2_ptsz", FN(w_cuMemcpyHtoAAsync_v2_ptsz), &hook_originals[102], 265, 0},
-  {"cuMemcpyAtoH", FN(w_cuMemcpyAtoH), &hook_originals[103], 235, 0},
-  {"cuMemcpyAtoH_v2", FN(w_cuMemcpyAtoH_v2), &hook_originals[104], 236, 0},
-  {"cuMemcpyAtoH_v2_ptds", FN(w_cuMemcpyAtoH_v2_ptds), &hook_originals[105], 237, 0},
-  {"cuMemcpyAtoHAsync", FN(w_cuMemcpyAtoHAsync), &hook_originals[106], 238, 0},
-  {"cuMemcpyAtoHAsync_v2", FN(w_cuMemcpyAtoHAsync_v2), &hook_originals[107], 239, 0},
-  {"cuMemcpyAtoHAsync_v2_ptsz", FN(w_cuMemcpyAtoHAsync_v2_ptsz), &hook_originals[108], 240, 0},
-  {"cuMemcpy2D", FN(w_cuMemcpy2D), &hook_originals[109], 204, 0},
-  {"cuMemcpy2D_v2", FN(w_cuMemcpy2D_v2), &hook_originals[110], 205, 0},
-  {"cuMemcpy2D_v2_ptds", FN(w_cuMemcpy2D_v2_ptds), &hook_originals[111], 206, 0},
-  {"cuMemcpy2DUnaligned", FN(w_cuMemcpy2DUnaligned), &hook_originals[112], 210, 0},
-  {"cuMemcpy2DUnaligned_v2", FN(w_cuMemcpy2DUnaligned_v2), &hook_originals[113], 211, 0},
-  {"cuMemcpy2DUnaligned_v2_ptds", FN(w_cuMemcpy2DUnaligned_v2_ptds), &hook_originals[114], 212, 0},
-  {"cuMemcpy2DAsync", FN(w_cuMemcpy2DAsync), &hook_originals[115], 207, 0},
-  {"cuMemcpy2DAsync_v2", FN(w_cuMemcpy2DAsync_v2), &hook_originals[116], 208, 0},
-  {"cuMemcpy2DAsync_v2_ptsz", FN(w_cuMemcpy2DAsync_v2_ptsz), &hook_originals[117], 209, 0},
-  {"cuMemcpy3D", FN(w_cuMemcpy3D), &hook_originals[118], 213, 0},
-  {"cuMemcpy3D_v2", FN(w_cuMemcpy3D_v2), &hook_originals[119], 214, 0},
-  {"cuMemcpy3D_v2_ptds", FN(w_cuMemcpy3D_v2_ptds), &hook_originals[120], 215, 0},
-  {"cuMemcpy3DAsync", FN(w_cuMemcpy3DAsync), &hook_originals[121], 216, 0},
-  {"cuMemcpy3DAsync_v2", FN(w_cuMemcpy3DAsync_v2), &hook_originals[122], 217, 0},
-  {"cuMemcpy3DAsync_v2_ptsz", FN(w_cuMemcpy3DAsync_v2_ptsz), &hook_originals[123], 218, 0},
-  {"cuMemcpyPeer", FN(w_cuMemcpyPeer), &hook_originals[124], 272, 0},
-  {"cuMemcpyPeer_ptds", FN(w_cuMemcpyPeer_ptds), &hook_originals[125], 273, 0},
-  {"cuMemcpyPeerAsync", FN(w_cuMemcpyPeerAsync), &hook_originals[126], 274, 0},
-  {"cuMemcpyPeerAsync_ptsz", FN(w_cuMemcpyPeerAsync_ptsz), &hook_originals[127], 275, 0},
-  {"cuMemcpy3DPeer", FN(w_cuMemcpy3DPeer), &hook_originals[128], 223, 0},
-  {"cuMemcpy3DPeer_ptds", FN(w_cuMemcpy3DPeer_ptds), &hook_originals[129], 224, 0},
-  {"cuMemcpy3DPeerAsync", FN(w_cuMemcpy3DPeerAsync), &hook_originals[130], 225, 0},
-  {"cuMemcpy3DPeerAsync_ptsz", FN(w_cuMemcpy3DPeerAsync_ptsz), &hook_originals[131], 226, 0},
-  {"cuMemsetD8", FN(w_cuMemsetD8), &hook_originals[132], 313, 0},
-  {"cuMemsetD8_v2", FN(w_cuMemsetD8_v2), &hook_originals[133], 314, 0},
-  {"cuMemsetD8_v2_ptds", FN(w_cuMemsetD8_v2_ptds), &hook_originals[134], 315, 0},
-  {"cuMemsetD16", FN(w_cuMemsetD16), &hook_originals[135], 288, 0},
-  {"cuMemsetD16_v2", FN(w_cuMemsetD16_v2), &hook_originals[136], 289, 0},
-  {"cuMemsetD16_v2_ptds", FN(w_cuMemsetD16_v2_ptds), &hook_originals[137], 290, 0},
-  {"cuMemsetD32", FN(w_cuMemsetD32), &hook_originals[138], 308, 0},
-  {"cuMemsetD32_v2", FN(w_cuMemsetD32_v2), &hook_originals[139], 309, 0},
-  {"cuMemsetD32_v2_ptds", FN(w_cuMemsetD32_v2_ptds), &hook_originals[140], 310, 0},
-  {"cuMemsetD2D8", FN(w_cuMemsetD2D8), &hook_originals[141], 303, 0},
-  {"cuMemsetD2D8_v2", FN(w_cuMemsetD2D8_v2), &hook_originals[142], 304, 0},
-  {"cuMemsetD2D8_v2_ptds", FN(w_cuMemsetD2D8_v2_ptds), &hook_originals[143], 305, 0},
-  {"cuMemsetD2D16", FN(w_cuMemsetD2D16), &hook_originals[144], 293, 0},
-  {"cuMemsetD2D16_v2", FN(w_cuMemsetD2D16_v2), &hook_originals[145], 294, 0},
-  {"cuMemsetD2D16_v2_ptds", FN(w_cuMemsetD2D16_v2_ptds), &hook_originals[146], 295, 0},
-  {"cuMemsetD2D32", FN(w_cuMemsetD2D32), &hook_originals[147], 298, 0},
-  {"cuMemsetD2D32_v2", FN(w_cuMemsetD2D32_v2), &hook_originals[148], 299, 0},
-  {"cuMemsetD2D32_v2_ptds", FN(w_cuMemsetD2D32_v2_ptds), &hook_originals[149], 300, 0},
-  {"cuMemsetD8Async", FN(w_cuMemsetD8Async), &hook_originals[150], 316, 0},
-  {"cuMemsetD8Async_ptsz", FN(w_cuMemsetD8Async_ptsz), &hook_originals[151], 317, 0},
-  {"cuMemsetD16Async", FN(w_cuMemsetD16Async), &hook_originals[152], 291, 0},
-  {"cuMemsetD16Async_ptsz", FN(w_cuMemsetD16Async_ptsz), &hook_originals[153], 292, 0},
-  {"cuMemsetD32Async", FN(w_cuMemsetD32Async), &hook_originals[154], 311, 0},
-  {"cuMemsetD32Async_ptsz", FN(w_cuMemsetD32Async_ptsz), &hook_originals[155], 312, 0},
-  {"cuMemsetD2D8Async", FN(w_cuMemsetD2D8Async), &hook_originals[156], 306, 0},
-  {"cuMemsetD2D8Async_ptsz", FN(w_cuMemsetD2D8Async_ptsz), &hook_originals[157], 307, 0},
-  {"cuMemsetD2D16Async", FN(w_cuMemsetD2D16Async), &hook_originals[158], 296, 0},
-  {"cuMemsetD2D16Async_ptsz", FN(w_cuMemsetD2D16Async_ptsz), &hook_originals[159], 297, 0},
-  {"cuMemsetD2D32Async", FN(w_cuMemsetD2D32Async), &hook_originals[160], 301, 0},
-  {"cuMemsetD2D32Async_ptsz", FN(w_cuMemsetD2D32Async_ptsz), &hook_originals[161], 302, 0},
-  {"cuCtxSynchronize", FN(w_cuCtxSynchronize), &hook_originals[162], 342, 0},
-  {"cuCtxSynchronize_v2", FN(w_cuCtxSynchronize_v2), &hook_originals[163], 343, 0},
-  {"cuStreamSynchronize", FN(w_cuStreamSynchronize), &hook_originals[164], 354, 0},
-  {"cuStreamSynchronize_ptsz", FN(w_cuStreamSynchronize_ptsz), &hook_originals[165], 355, 0},
-  {"cuStreamQuery", FN(w_cuStreamQuery), &hook_originals[166], 352, 0},
-  {"cuStreamQuery_ptsz", FN(w_cuStreamQuery_ptsz), &hook_originals[167], 353, 0},
-  {"cuStreamWaitEvent", FN(w_cuStreamWaitEvent), &hook_originals[168], 356, 0},
-  {"cuStreamWaitEvent_ptsz", FN(w_cuStreamWaitEvent_ptsz), &hook_originals[169], 357, 0},
-  {"cuEventSynchronize", FN(w_cuEventSynchronize), &hook_originals[170], 346, 0},
-  {"cuEventQuery", FN(w_cuEventQuery), &hook_originals[171], 345, 0},
-  {"cuStreamWaitValue32", FN(w_cuStreamWaitValue32), &hook_originals[172], 358, 0},
-  {"cuStreamWaitValue32_ptsz", FN(w_cuStreamWaitValue32_ptsz), &hook_originals[173], 359, 0},
-  {"cuStreamWaitValue32_v2", FN(w_cuStreamWaitValue32_v2), &hook_originals[174], 360, 0},
-  {"cuStreamWaitValue32_v2_ptsz", FN(w_cuStreamWaitValue32_v2_ptsz), &hook_originals[175], 361, 0},
-  {"cuStreamWaitValue64", FN(w_cuStreamWaitValue64), &hook_originals[176], 362, 0},
-  {"cuStreamWaitValue64_ptsz", FN(w_cuStreamWaitValue64_ptsz), &hook_originals[177], 363, 0},
-  {"cuStreamWaitValue64_v2", FN(w_cuStreamWaitValue64_v2), &hook_originals[178], 364, 0},
-  {"cuStreamWaitValue64_v2_ptsz", FN(w_cuStreamWaitValue64_v2_ptsz), &hook_originals[179], 365, 0},
-  {"cuStreamWriteValue32", FN(w_cuStreamWriteValue32), &hook_originals[180], 366, 0},
-  {"cuStreamWriteValue32_ptsz", FN(w_cuStreamWriteValue32_ptsz), &hook_originals[181], 367, 0},
-  {"cuStreamWriteValue32_v2", FN(w_cuStreamWriteValue32_v2), &hook_originals[182], 368, 0},
-  {"cuStreamWriteValue32_v2_ptsz", FN(w_cuStreamWriteValue32_v2_ptsz), &hook_originals[183], 369, 0},
-  {"cuStreamWriteValue64", FN(w_cuStreamWriteValue64), &hook_originals[184], 370, 0},
-  {"cuStreamWriteValue64_ptsz", FN(w_cuStreamWriteValue64_ptsz), &hook_originals[185], 371, 0},
-  {"cuStreamWriteValue64_v2", FN(w_cuStreamWriteValue64_v2), &hook_originals[186], 372, 0},
-  {"cuStreamWriteValue64_v2_ptsz", FN(w_cuStreamWriteValue64_v2_ptsz), &hook_originals[187], 373, 0},
-  {"cuGreenCtxWaitEvent", FN(w_cuGreenCtxWaitEvent), &hook_originals[188], 801, 0},
-  {"cuFlushGPUDirectRDMAWrites", FN(w_cuFlushGPUDirectRDMAWrites), &hook_originals[189], 347, 0},
-  {"cuStreamCreate", FN(w_cuStreamCreate), &hook_originals[190], 399, 0},
-  {"cuStreamCreateWithPriority", FN(w_cuStreamCreateWithPriority), &hook_originals[191], 400, 0},
-  {"cuGreenCtxStreamCreate", FN(w_cuGreenCtxStreamCreate), &hook_originals[192], 394, 0},
-  {"cuStreamDestroy", FN(w_cuStreamDestroy), &hook_originals[193], 401, 0},
-  {"cuStreamDestroy_v2", FN(w_cuStreamDestroy_v2), &hook_originals[194], 402, 0},
-  {"cuStreamAddCallback", FN(w_cuStreamAddCallback), &hook_originals[195], 395, 0},
-  {"cuStreamAddCallback_ptsz", FN(w_cuStreamAddCallback_ptsz), &hook_originals[196], 396, 0},
-  {"cuStreamSetAttribute", FN(w_cuStreamSetAttribute), &hook_originals[197], 418, 0},
-  {"cuStreamSetAttribute_ptsz", FN(w_cuStreamSetAttribute_ptsz), &hook_originals[198], 419, 0},
-  {"cuStreamCopyAttributes", FN(w_cuStreamCopyAttributes), &hook_originals[199], 397, 0},
-  {"cuStreamCopyAttributes_ptsz", FN(w_cuStreamCopyAttributes_ptsz), &hook_originals[200], 398, 0},
-  {"cuStreamBeginCapture", FN(w_cuStreamBeginCapture), &hook_originals[201], 637, 0},
-  {"cuStreamBeginCapture_ptsz", FN(w_cuStreamBeginCapture_ptsz), &hook_originals[202], 638, 0},
-  {"cuStreamBeginCapture_v2", FN(w_cuStreamBeginCapture_v2), &hook_originals[203], 639, 0},
-  {"cuStreamBeginCapture_v2_ptsz", FN(w_cuStreamBeginCapture_v2_ptsz), &hook_originals[204], 640, 0},
-  {"cuStreamBeginCaptureToGraph", FN(w_cuStreamBeginCaptureToGraph), &hook_originals[205], 641, 0},
-  {"cuStreamBeginCaptureToGraph_ptsz", FN(w_cuStreamBeginCaptureToGraph_ptsz), &hook_originals[206], 642, 0},
-  {"cuStreamEndCapture", FN(w_cuStreamEndCapture), &hook_originals[207], 643, 0},
-  {"cuStreamEndCapture_ptsz", FN(w_cuStreamEndCapture_ptsz), &hook_originals[208], 644, 0},
-  {"cuEventCreate", FN(w_cuEventCreate), &hook_originals[209], 429, 0},
-  {"cuEventDestroy", FN(w_cuEventDestroy), &hook_originals[210], 430, 0},
-  {"cuEventDestroy_v2", FN(w_cuEventDestroy_v2), &hook_originals[211], 431, 0},
-  {"cuEventRecord", FN(w_cuEventRecord), &hook_originals[212], 434, 0},
-  {"cuEventRecord_ptsz", FN(w_cuEventRecord_ptsz), &hook_originals[213], 435, 0},
-  {"cuEventRecordWithFlags", FN(w_cuEventRecordWithFlags), &hook_originals[214], 436, 0},
-  {"cuEventRecordWithFlags_ptsz", FN(w_cuEventRecordWithFlags_ptsz), &hook_originals[215], 437, 0},
-  {"cuEventElapsedTime", FN(w_cuEventElapsedTime), &hook_originals[216], 432, 0},
-  {"cuEventElapsedTime_v2", FN(w_cuEventElapsedTime_v2), &hook_originals[217], 433, 0},
-  {"cuIpcGetEventHandle", FN(w_cuIpcGetEventHandle), &hook_originals[218], 145, 0},
-  {"cuIpcOpenEventHandle", FN(w_cuIpcOpenEventHandle), &hook_originals[219], 147, 0},
-  {"cuGreenCtxRecordEvent", FN(w_cuGreenCtxRecordEvent), &hook_originals[220], 800, 0},
-  {"cuLaunchKernel", FN(w_cuLaunchKernel), &hook_originals[221], 692, 0},
-  {"cuLaunchKernel_ptsz", FN(w_cuLaunchKernel_ptsz), &hook_originals[222], 693, 0},
-  {"cuLaunchCooperativeKernel", FN(w_cuLaunchCooperativeKernel), &hook_originals[223], 685, 0},
-  {"cuLaunchCooperativeKernel_ptsz", FN(w_cuLaunchCooperativeKernel_ptsz), &hook_originals[224], 686, 0},
-  {"cuLaunchKernelEx", FN(w_cuLaunchKernelEx), &hook_originals[225], 694, 0},
-  {"cuLaunchKernelEx_ptsz", FN(w_cuLaunchKernelEx_ptsz), &hook_originals[226], 695, 0},
-  {"cuLaunchCooperativeKernelMultiDevice", FN(w_cuLaunchCooperativeKernelMultiDevice), &hook_originals[227], 687, 0},
-  {"cuLaunch", FN(w_cuLaunch), &hook_originals[228], 684, 0},
-  {"cuLaunchGrid", FN(w_cuLaunchGrid), &hook_originals[229], 688, 0},
-  {"cuLaunchGridAsync", FN(w_cuLaunchGridAsync), &hook_originals[230], 689, 0},
-  {"cuLaunchHostFunc", FN(w_cuLaunchHostFunc), &hook_originals[231], 690, 0},
-  {"cuLaunchHostFunc_ptsz", FN(w_cuLaunchHostFunc_ptsz), &hook_originals[232], 691, 0},
-  {"cuMemcpyBatchAsync", FN(w_cuMemcpyBatchAsync), &hook_originals[233], 241, 0},
-  {"cuMemcpyBatchAsync_ptsz", FN(w_cuMemcpyBatchAsync_ptsz), &hook_originals[234], 242, 0},
-  {"cuMemcpyBatchAsync_v2", FN(w_cuMemcpyBatchAsync_v2), &hook_originals[235], 243, 0},
-  {"cuMemcpyBatchAsync_v2_ptsz", FN(w_cuMemcpyBatchAsync_v2_ptsz), &hook_originals[236], 244, 0},
-  {"cuMemcpy3DBatchAsync", FN(w_cuMemcpy3DBatchAsync), &hook_originals[237], 219, 0},
-  {"cuMemcpy3DBatchAsync_ptsz", FN(w_cuMemcpy3DBatchAsync_ptsz), &hook_originals[238], 220, 0},
-  {"cuMemcpy3DBatchAsync_v2", FN(w_cuMemcpy3DBatchAsync_v2), &hook_originals[239], 221, 0},
-  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(w_cuMemcpy3DBatchAsync_v2_ptsz), &hook_originals[240], 222, 0},
-  {"cuMemBatchDecompressAsync", FN(w_cuMemBatchDecompressAsync), &hook_originals[241], 200, 0},
-  {"cuMemBatchDecompressAsync_ptsz", FN(w_cuMemBatchDecompressAsync_ptsz), &hook_originals[242], 201, 0},
-  {"cuMemMapArrayAsync", FN(w_cuMemMapArrayAsync), &hook_originals[243], 127, 0},
-  {"cuMemMapArrayAsync_ptsz", FN(w_cuMemMapArrayAsync_ptsz), &hook_originals[244], 128, 0},
-  {"cuStreamBatchMemOp", FN(w_cuStreamBatchMemOp), &hook_originals[245], 348, 0},
-  {"cuStreamBatchMemOp_ptsz", FN(w_cuStreamBatchMemOp_ptsz), &hook_originals[246], 349, 0},
-  {"cuStreamBatchMemOp_v2", FN(w_cuStreamBatchMemOp_v2), &hook_originals[247], 350, 0},
-  {"cuStreamBatchMemOp_v2_ptsz", FN(w_cuStreamBatchMemOp_v2_ptsz), &hook_originals[248], 351, 0},
-  {"cuSignalExternalSemaphoresAsync", FN(w_cuSignalExternalSemaphoresAsync), &hook_originals[249], 746, 0},
-  {"cuSignalExternalSemaphoresAsync_ptsz", FN(w_cuSignalExternalSemaphoresAsync_ptsz), &hook_originals[250], 747, 0},
-  {"cuWaitExternalSemaphoresAsync", FN(w_cuWaitExternalSemaphoresAsync), &hook_originals[251], 748, 0},
-  {"cuWaitExternalSemaphoresAsync_ptsz", FN(w_cuWaitExternalSemaphoresAsync_ptsz), &hook_originals[252], 749, 0},
-  {"cuImportExternalSemaphore", FN(w_cuImportExternalSemaphore), &hook_originals[253], 745, 0},
-  {"cuDestroyExternalSemaphore", FN(w_cuDestroyExternalSemaphore), &hook_originals[254], 730, 0},
-  {"cuGraphicsMapResources", FN(w_cuGraphicsMapResources), &hook_originals[255], 733, 0},
-  {"cuGraphicsMapResources_ptsz", FN(w_cuGraphicsMapResources_ptsz), &hook_originals[256], 734, 0},
-  {"cuGraphicsUnmapResources", FN(w_cuGraphicsUnmapResources), &hook_originals[257], 741, 0},
-  {"cuGraphicsUnmapResources_ptsz", FN(w_cuGraphicsUnmapResources_ptsz), &hook_originals[258], 742, 0},
-  {"cuGraphicsResourceGetMappedPointer", FN(w_cuGraphicsResourceGetMappedPointer), &hook_originals[259], 736, 0},
-  {"cuGraphicsResourceGetMappedPointer_v2", FN(w_cuGraphicsResourceGetMappedPointer_v2), &hook_originals[260], 737, 0},
-  {"cuGraphicsResourceGetMappedMipmappedArray", FN(w_cuGraphicsResourceGetMappedMipmappedArray), &hook_originals[261], 735, 0},
-  {"cuGraphicsSubResourceGetMappedArray", FN(w_cuGraphicsSubResourceGetMappedArray), &hook_originals[262], 740, 0},
-  {"cuGraphicsResourceSetMapFlags", FN(w_cuGraphicsResourceSetMapFlags), &hook_originals[263], 738, 0},
-  {"cuGraphicsResourceSetMapFlags_v2", FN(w_cuGraphicsResourceSetMapFlags_v2), &hook_originals[264], 739, 0},
-  {"cuGraphicsUnregisterResource", FN(w_cuGraphicsUnregisterResource), &hook_originals[265], 743, 0},
-  {"cuGraphLaunch", FN(w_cuGraphLaunch), &hook_originals[266], 614, 0},
-  {"cuGraphLaunch_ptsz", FN(w_cuGraphLaunch_ptsz), &hook_originals[267], 615, 0},
-  {"cuGraphAddKernelNode", FN(w_cuGraphAddKernelNode), &hook_originals[268], 555, 0},
-  {"cuGraphAddKernelNode_v2", FN(w_cuGraphAddKernelNode_v2), &hook_originals[269], 556, 0},
-  {"cuGraphAddMemcpyNode", FN(w_cuGraphAddMemcpyNode), &hook_originals[270], 559, 0},
-  {"cuGraphAddMemsetNode", FN(w_cuGraphAddMemsetNode), &hook_originals[271], 560, 0},
-  {"cuGraphAddBatchMemOpNode", FN(w_cuGraphAddBatchMemOpNode), &hook_originals[272], 545, 0},
-  {"cuGraphAddChildGraphNode", FN(w_cuGraphAddChildGraphNode), &hook_originals[273], 546, 0},
-  {"cuGraphAddNode", FN(w_cuGraphAddNode), &hook_originals[274], 561, 0},
-  {"cuGraphAddNode_v2", FN(w_cuGraphAddNode_v2), &hook_originals[275], 562, 0},
-  {"cuGraphKernelNodeSetParams", FN(w_cuGraphKernelNodeSetParams), &hook_originals[276], 612, 0},
-  {"cuGraphKernelNodeSetParams_v2", FN(w_cuGraphKernelNodeSetParams_v2), &hook_originals[277], 613, 0},
-  {"cuGraphMemcpyNodeSetParams", FN(w_cuGraphMemcpyNodeSetParams), &hook_originals[278], 619, 0},
-  {"cuGraphMemsetNodeSetParams", FN(w_cuGraphMemsetNodeSetParams), &hook_originals[279], 621, 0},
-  {"cuGraphBatchMemOpNodeSetParams", FN(w_cuGraphBatchMemOpNodeSetParams), &hook_originals[280], 564, 0},
-  {"cuGraphNodeSetParams", FN(w_cuGraphNodeSetParams), &hook_originals[281], 630, 0},
-  {"cuGraphExecKernelNodeSetParams", FN(w_cuGraphExecKernelNodeSetParams), &hook_originals[282], 585, 0},
-  {"cuGraphExecKernelNodeSetParams_v2", FN(w_cuGraphExecKernelNodeSetParams_v2), &hook_originals[283], 586, 0},
-  {"cuGraphExecMemcpyNodeSetParams", FN(w_cuGraphExecMemcpyNodeSetParams), &hook_originals[284], 587, 0},
-  {"cuGraphExecMemsetNodeSetParams", FN(w_cuGraphExecMemsetNodeSetParams), &hook_originals[285], 588, 0},
-  {"cuGraphExecBatchMemOpNodeSetParams", FN(w_cuGraphExecBatchMemOpNodeSetParams), &hook_originals[286], 576, 0},
-  {"cuGraphExecChildGraphNodeSetParams", FN(w_cuGraphExecChildGraphNodeSetParams), &hook_originals[287], 577, 0},
-  {"cuGraphExecNodeSetParams", FN(w_cuGraphExecNodeSetParams), &hook_originals[288], 589, 0},
-  {"cuGraphExecUpdate", FN(w_cuGraphExecUpdate), &hook_originals[289], 590, 0},
-  {"cuGraphExecUpdate_v2", FN(w_cuGraphExecUpdate_v2), &hook_originals[290], 591, 0},
-  {"cuGraphInstantiate", FN(w_cuGraphInstantiate), &hook_originals[291], 602, 0},
-  {"cuGraphInstantiate_v2", FN(w_cuGraphInstantiate_v2), &hook_originals[292], 603, 0},
-  {"cuGraphInstantiateWithFlags", FN(w_cuGraphInstantiateWithFlags), &hook_originals[293], 604, 0},
-  {"cuGraphInstantiateWithParams", FN(w_cuGraphInstantiateWithParams), &hook_originals[294], 605, 0},
-  {"cuGraphInstantiateWithParams_ptsz", FN(w_cuGraphInstantiateWithParams_ptsz), &hook_originals[295], 606, 0},
-  {"cuGraphCreate", FN(w_cuGraphCreate), &hook_originals[296], 568, 0},
-  {"cuGraphClone", FN(w_cuGraphClone), &hook_originals[297], 566, 0},
-  {"cuGraphDestroy", FN(w_cuGraphDestroy), &hook_originals[298], 570, 0},
-  {"cuGraphDestroyNode", FN(w_cuGraphDestroyNode), &hook_originals[299], 571, 0},
-  {"cuGraphExecDestroy", FN(w_cuGraphExecDestroy), &hook_originals[300], 578, 0},
-  {"cuGraphUpload", FN(w_cuGraphUpload), &hook_originals[301], 635, 0},
-  {"cuGraphUpload_ptsz", FN(w_cuGraphUpload_ptsz), &hook_originals[302], 636, 0},
-  {"cuGraphAddEmptyNode", FN(w_cuGraphAddEmptyNode), &hook_originals[303], 549, 0},
-  {"cuGraphAddEventRecordNode", FN(w_cuGraphAddEventRecordNode), &hook_originals[304], 550, 0},
-  {"cuGraphAddEventWaitNode", FN(w_cuGraphAddEventWaitNode), &hook_originals[305], 551, 0},
-  {"cuGraphAddExternalSemaphoresSignalNode", FN(w_cuGraphAddExternalSemaphoresSignalNode), &hook_originals[306], 552, 0},
-  {"cuGraphAddExternalSemaphoresWaitNode", FN(w_cuGraphAddExternalSemaphoresWaitNode), &hook_originals[307], 553, 0},
-  {"cuGraphAddHostNode", FN(w_cuGraphAddHostNode), &hook_originals[308], 554, 0},
-  {"cuGraphAddMemAllocNode", FN(w_cuGraphAddMemAllocNode), &hook_originals[309], 557, 0},
-  {"cuGraphAddMemFreeNode", FN(w_cuGraphAddMemFreeNode), &hook_originals[310], 558, 0},
-  {"cuGraphAddDependencies", FN(w_cuGraphAddDependencies), &hook_originals[311], 547, 0},
-  {"cuGraphAddDependencies_v2", FN(w_cuGraphAddDependencies_v2), &hook_originals[312], 548, 0},
-  {"cuGraphRemoveDependencies", FN(w_cuGraphRemoveDependencies), &hook_originals[313], 632, 0},
-  {"cuGraphRemoveDependencies_v2", FN(w_cuGraphRemoveDependencies_v2), &hook_originals[314], 633, 0},
-  {"cuGraphEventRecordNodeSetEvent", FN(w_cuGraphEventRecordNodeSetEvent), &hook_originals[315], 573, 0},
-  {"cuGraphEventWaitNodeSetEvent", FN(w_cuGraphEventWaitNodeSetEvent), &hook_originals[316], 575, 0},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExternalSemaphoresSignalNodeSetParams), &hook_originals[317], 593, 0},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExternalSemaphoresWaitNodeSetParams), &hook_originals[318], 595, 0},
-  {"cuGraphHostNodeSetParams", FN(w_cuGraphHostNodeSetParams), &hook_originals[319], 601, 0},
-  {"cuGraphKernelNodeCopyAttributes", FN(w_cuGraphKernelNodeCopyAttributes), &hook_originals[320], 607, 0},
-  {"cuGraphKernelNodeSetAttribute", FN(w_cuGraphKernelNodeSetAttribute), &hook_originals[321], 611, 0},
-  {"cuGraphNodeSetEnabled", FN(w_cuGraphNodeSetEnabled), &hook_originals[322], 629, 0},
-  {"cuGraphExecEventRecordNodeSetEvent", FN(w_cuGraphExecEventRecordNodeSetEvent), &hook_originals[323], 579, 0},
-  {"cuGraphExecEventWaitNodeSetEvent", FN(w_cuGraphExecEventWaitNodeSetEvent), &hook_originals[324], 580, 0},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExecExternalSemaphoresSignalNodeSetParams), &hook_originals[325], 581, 0},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExecExternalSemaphoresWaitNodeSetParams), &hook_originals[326], 582, 0},
-  {"cuGraphExecHostNodeSetParams", FN(w_cuGraphExecHostNodeSetParams), &hook_originals[327], 584, 0},
-  {"cuGraphConditionalHandleCreate", FN(w_cuGraphConditionalHandleCreate), &hook_originals[328], 567, 0},
-  {"cuGraphRetainUserObject", FN(w_cuGraphRetainUserObject), &hook_originals[329], 634, 0},
-  {"cuGraphReleaseUserObject", FN(w_cuGraphReleaseUserObject), &hook_originals[330], 631, 0},
-  {"cuUserObjectCreate", FN(w_cuUserObjectCreate), &hook_originals[331], 658, 0},
-  {"cuUserObjectRetain", FN(w_cuUserObjectRetain), &hook_originals[332], 660, 0},
-  {"cuUserObjectRelease", FN(w_cuUserObjectRelease), &hook_originals[333], 659, 0},
-  {"cuStreamUpdateCaptureDependencies", FN(w_cuStreamUpdateCaptureDependencies), &hook_originals[334], 653, 0},
-  {"cuStreamUpdateCaptureDependencies_ptsz", FN(w_cuStreamUpdateCaptureDependencies_ptsz), &hook_originals[335], 654, 0},
-  {"cuStreamUpdateCaptureDependencies_v2", FN(w_cuStreamUpdateCaptureDependencies_v2), &hook_originals[336], 655, 0},
-  {"cuStreamUpdateCaptureDependencies_v2_ptsz", FN(w_cuStreamUpdateCaptureDependencies_v2_ptsz), &hook_originals[337], 656, 0},
-  {"cuDeviceGraphMemTrim", FN(w_cuDeviceGraphMemTrim), &hook_originals[338], 543, 0},
-  {"cuDeviceSetGraphMemAttribute", FN(w_cuDeviceSetGraphMemAttribute), &hook_originals[339], 544, 0},
-  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &hook_originals[340], 926, 0},
-  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &hook_originals[341], 909, 0},
-  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &hook_originals[342], 907, 0},
-  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &hook_originals[343], 901, 0},
-  {"cuLinkCreate", FN(w_cuLinkCreate), &hook_originals[344], 922, 0},
-  {"cuLinkCreate_v2", FN(w_cuLinkCreate_v2), &hook_originals[345], 923, 0},
-  {"cuLinkAddData", FN(w_cuLinkAddData), &hook_originals[346], 917, 0},
-  {"cuLinkAddData_v2", FN(w_cuLinkAddData_v2), &hook_originals[347], 918, 0},
-  {"cuLinkAddFile", FN(w_cuLinkAddFile), &hook_originals[348], 919, 0},
-  {"cuLinkAddFile_v2", FN(w_cuLinkAddFile_v2), &hook_originals[349], 920, 0},
-  {"cuLinkComplete", FN(w_cuLinkComplete), &hook_originals[350], 921, 0},
-  {"cuLinkDestroy", FN(w_cuLinkDestroy), &hook_originals[351], 924, 0},
-  {"cuCheckpointProcessLock", FN(w_cuCheckpointProcessLock), &hook_originals[352], 1000, 0},
-  {"cuCheckpointProcessCheckpoint", FN(w_cuCheckpointProcessCheckpoint), &hook_originals[353], 997, 0},
-  {"cuCheckpointProcessRestore", FN(w_cuCheckpointProcessRestore), &hook_originals[354], 1001, 0},
-  {"cuCheckpointProcessUnlock", FN(w_cuCheckpointProcessUnlock), &hook_originals[355], 1002, 0},
-  {"cuProfilerStart", FN(w_cuProfilerStart), &hook_originals[356], 1095, 0},
-  {"cuProfilerStop", FN(w_cuProfilerStop), &hook_originals[357], 1096, 0},
-  {"cuInit", FN(w_cuInit), &hook_originals[358], 802, 0},
-  {"cuCtxCreate", FN(w_cuCtxCreate), &hook_originals[359], 758, 0},
-  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &hook_originals[360], 759, 0},
-  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &hook_originals[361], 760, 0},
-  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &hook_originals[362], 761, 0},
-  {"cuCtxAttach", FN(w_cuCtxAttach), &hook_originals[363], 757, 0},
-  {"cuCtxDetach", FN(w_cuCtxDetach), &hook_originals[364], 764, 0},
-  {"cuCtxDestroy", FN(w_cuCtxDestroy), &hook_originals[365], 762, 0},
-  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &hook_originals[366], 763, 0},
-  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &hook_originals[367], 780, 0},
-  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &hook_originals[368], 781, 0},
-  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &hook_originals[369], 778, 0},
-  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &hook_originals[370], 779, 0},
-  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &hook_originals[371], 784, 0},
-  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &hook_originals[372], 785, 0},
-  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &hook_originals[373], 786, 0},
-  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &hook_originals[374], 783, 0},
-  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &hook_originals[375], 787, 0},
-  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &hook_originals[376], 782, 0},
-  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &hook_originals[377], 765, 0},
-  {"cuGreenCtxCreate", FN(w_cuGreenCtxCreate), &hook_originals[378], 796, 0},
-  {"cuGreenCtxDestroy", FN(w_cuGreenCtxDestroy), &hook_originals[379], 797, 0},
-  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &hook_originals[380], 702, 0},
-  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &hook_originals[381], 701, 0},
-  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &hook_originals[382], 341, 0},
-  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &hook_originals[383], 344, 0},
-  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &hook_originals[384], 793, 0},
-  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &hook_originals[385], 789, 0},
-  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &hook_originals[386], 790, 0},
-  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &hook_originals[387], 791, 0},
-  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &hook_originals[388], 792, 0},
-  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &hook_originals[389], 794, 0},
-  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[390], 795, 0},
-  {"cuGetProcAddress", FN(w_cuGetProcAddress), &hook_originals[391], 809, 0},
-  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &hook_originals[392], 810, 0},
-  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &hook_originals[393], 327, 0},
-  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &hook_originals[394], 325, 0},
-  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &hook_originals[395], 328, 0},
-  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &hook_originals[396], 329, 0},
-  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &hook_originals[397], 330, 0},
-  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &hook_originals[398], 124, 0},
-  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &hook_originals[399], 146, 0},
-  {"cudaMalloc", FN(w11_cudaMalloc), &hook_originals[400], 4, 1},
-  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &hook_originals[401], 9, 1},
-  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &hook_originals[402], 5, 1},
-  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &hook_originals[403], 40, 1},
-  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &hook_originals[404], 76, 1},
-  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &hook_originals[405], 77, 1},
-  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &hook_originals[406], 78, 1},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[407], 79, 1},
-  {"cudaFree", FN(w11_cudaFree), &hook_originals[408], 1, 1},
-  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &hook_originals[409], 74, 1},
-  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &hook_originals[410], 75, 1},
-  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &hook_originals[411], 92, 1},
-  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &hook_originals[412], 83, 1},
-  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &hook_originals[413], 73, 1},
-  {"cudaMallocArray", FN(w11_cudaMallocArray), &hook_originals[414], 7, 1},
-  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &hook_originals[415], 6, 1},
-  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &hook_originals[416], 8, 1},
-  {"cudaFreeArray", FN(w11_cudaFreeArray), &hook_originals[417], 2, 1},
-  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &hook_originals[418], 3, 1},
-  {"cudaMallocHost", FN(w11_cudaMallocHost), &hook_originals[419], 29, 1},
-  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &hook_originals[420], 24, 1},
-  {"cudaFreeHost", FN(w11_cudaFreeHost), &hook_originals[421], 23, 1},
-  {"cudaHostRegister", FN(w11_cudaHostRegister), &hook_originals[422], 27, 1},
-  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &hook_originals[423], 28, 1},
-  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &hook_originals[424], 46, 1},
-  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &hook_originals[425], 47, 1},
-  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &hook_originals[426], 41, 1},
-  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &hook_originals[427], 52, 1},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[428], 53, 1},
-  {"cudaMemcpy", FN(w11_cudaMemcpy), &hook_originals[429], 150, 1},
-  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &hook_originals[430], 151, 1},
-  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &hook_originals[431], 178, 1},
-  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &hook_originals[432], 179, 1},
-  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &hook_originals[433], 152, 1},
-  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &hook_originals[434], 153, 1},
-  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &hook_originals[435], 156, 1},
-  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &hook_originals[436], 157, 1},
-  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &hook_originals[437], 192, 1},
-  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &hook_originals[438], 193, 1},
-  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &hook_originals[439], 194, 1},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[440], 195, 1},
-  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &hook_originals[441], 182, 1},
-  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &hook_originals[442], 183, 1},
-  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &hook_originals[443], 184, 1},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[444], 185, 1},
-  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &hook_originals[445], 176, 1},
-  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &hook_originals[446], 177, 1},
-  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &hook_originals[447], 162, 1},
-  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &hook_originals[448], 163, 1},
-  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &hook_originals[449], 164, 1},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[450], 165, 1},
-  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &hook_originals[451], 158, 1},
-  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &hook_originals[452], 159, 1},
-  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &hook_originals[453], 160, 1},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[454], 161, 1},
-  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &hook_originals[455], 154, 1},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[456], 155, 1},
-  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &hook_originals[457], 196, 1},
-  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &hook_originals[458], 197, 1},
-  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &hook_originals[459], 198, 1},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[460], 199, 1},
-  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &hook_originals[461], 186, 1},
-  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &hook_originals[462], 187, 1},
-  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &hook_originals[463], 188, 1},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[464], 189, 1},
-  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &hook_originals[465], 166, 1},
-  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &hook_originals[466], 167, 1},
-  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &hook_originals[467], 168, 1},
-  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &hook_originals[468], 169, 1},
-  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &hook_originals[469], 190, 1},
-  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &hook_originals[470], 191, 1},
-  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &hook_originals[471], 172, 1},
-  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &hook_originals[472], 173, 1},
-  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &hook_originals[473], 174, 1},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[474], 175, 1},
-  {"cudaMemset", FN(w11_cudaMemset), &hook_originals[475], 276, 1},
-  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &hook_originals[476], 277, 1},
-  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &hook_originals[477], 286, 1},
-  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &hook_originals[478], 287, 1},
-  {"cudaMemset2D", FN(w11_cudaMemset2D), &hook_originals[479], 278, 1},
-  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &hook_originals[480], 279, 1},
-  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &hook_originals[481], 280, 1},
-  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &hook_originals[482], 281, 1},
-  {"cudaMemset3D", FN(w11_cudaMemset3D), &hook_originals[483], 282, 1},
-  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &hook_originals[484], 283, 1},
-  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &hook_originals[485], 284, 1},
-  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &hook_originals[486], 285, 1},
-  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &hook_originals[487], 332, 1},
-  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &hook_originals[488], 1060, 1},
-  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &hook_originals[489], 337, 1},
-  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &hook_originals[490], 338, 1},
-  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &hook_originals[491], 335, 1},
-  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &hook_originals[492], 336, 1},
-  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &hook_originals[493], 339, 1},
-  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &hook_originals[494], 340, 1},
-  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &hook_originals[495], 334, 1},
-  {"cudaEventQuery", FN(w11_cudaEventQuery), &hook_originals[496], 333, 1},
-  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &hook_originals[497], 378, 1},
-  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &hook_originals[498], 379, 1},
-  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &hook_originals[499], 380, 1},
-  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &hook_originals[500], 381, 1},
-  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &hook_originals[501], 374, 1},
-  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &hook_originals[502], 375, 1},
-  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &hook_originals[503], 526, 1},
-  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &hook_originals[504], 527, 1},
-  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &hook_originals[505], 528, 1},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[506], 529, 1},
-  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &hook_originals[507], 530, 1},
-  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &hook_originals[508], 531, 1},
-  {"cudaEventCreate", FN(w11_cudaEventCreate), &hook_originals[509], 420, 1},
-  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &hook_originals[510], 422, 1},
-  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &hook_originals[511], 423, 1},
-  {"cudaEventRecord", FN(w11_cudaEventRecord), &hook_originals[512], 425, 1},
-  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &hook_originals[513], 426, 1},
-  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &hook_originals[514], 427, 1},
-  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &hook_originals[515], 428, 1},
-  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &hook_originals[516], 424, 1},
-  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &hook_originals[517], 680, 1},
-  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &hook_originals[518], 681, 1},
-  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &hook_originals[519], 676, 1},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[520], 677, 1},
-  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &hook_originals[521], 682, 1},
-  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &hook_originals[522], 683, 1},
-  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &hook_originals[523], 678, 1},
-  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &hook_originals[524], 679, 1},
-  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &hook_originals[525], 670, 1},
-  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &hook_originals[526], 978, 1},
-  {"cudaSetDevice", FN(w11_cudaSetDevice), &hook_originals[527], 754, 1},
-  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &hook_originals[528], 755, 1},
-  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &hook_originals[529], 756, 1},
-  {"cudaInitDevice", FN(w11_cudaInitDevice), &hook_originals[530], 753, 1},
-  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &hook_originals[531], 750, 1},
-  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &hook_originals[532], 698, 1},
-  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &hook_originals[533], 697, 1},
-  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &hook_originals[534], 751, 1},
-  {"cudaThreadExit", FN(w11_cudaThreadExit), &hook_originals[535], 1061, 1},
-  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &hook_originals[536], 803, 1},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[537], 804, 1},
-  {"cudaMalloc", FN(w12_cudaMalloc), &hook_originals[538], 4, 2},
-  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &hook_originals[539], 9, 2},
-  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &hook_originals[540], 5, 2},
-  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &hook_originals[541], 40, 2},
-  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &hook_originals[542], 76, 2},
-  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &hook_originals[543], 77, 2},
-  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &hook_originals[544], 78, 2},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[545], 79, 2},
-  {"cudaFree", FN(w12_cudaFree), &hook_originals[546], 1, 2},
-  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &hook_originals[547], 74, 2},
-  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &hook_originals[548], 75, 2},
-  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &hook_originals[549], 92, 2},
-  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &hook_originals[550], 83, 2},
-  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &hook_originals[551], 73, 2},
-  {"cudaMallocArray", FN(w12_cudaMallocArray), &hook_originals[552], 7, 2},
-  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &hook_originals[553], 6, 2},
-  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &hook_originals[554], 8, 2},
-  {"cudaFreeArray", FN(w12_cudaFreeArray), &hook_originals[555], 2, 2},
-  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &hook_originals[556], 3, 2},
-  {"cudaMallocHost", FN(w12_cudaMallocHost), &hook_originals[557], 29, 2},
-  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &hook_originals[558], 24, 2},
-  {"cudaFreeHost", FN(w12_cudaFreeHost), &hook_originals[559], 23, 2},
-  {"cudaHostRegister", FN(w12_cudaHostRegister), &hook_originals[560], 27, 2},
-  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &hook_originals[561], 28, 2},
-  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &hook_originals[562], 46, 2},
-  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &hook_originals[563], 47, 2},
-  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &hook_originals[564], 1057, 2},
-  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[565], 1058, 2},
-  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &hook_originals[566], 41, 2},
-  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &hook_originals[567], 1059, 2},
-  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &hook_originals[568], 52, 2},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[569], 53, 2},
-  {"cudaMemcpy", FN(w12_cudaMemcpy), &hook_originals[570], 150, 2},
-  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &hook_originals[571], 151, 2},
-  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &hook_originals[572], 178, 2},
-  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &hook_originals[573], 179, 2},
-  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &hook_originals[574], 152, 2},
-  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &hook_originals[575], 153, 2},
-  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &hook_originals[576], 156, 2},
-  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &hook_originals[577], 157, 2},
-  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &hook_originals[578], 192, 2},
-  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &hook_originals[579], 193, 2},
-  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &hook_originals[580], 194, 2},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[581], 195, 2},
-  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &hook_originals[582], 182, 2},
-  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &hook_originals[583], 183, 2},
-  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &hook_originals[584], 184, 2},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[585], 185, 2},
-  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &hook_originals[586], 176, 2},
-  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &hook_originals[587], 177, 2},
-  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &hook_originals[588], 162, 2},
-  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &hook_originals[589], 163, 2},
-  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &hook_originals[590], 164, 2},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[591], 165, 2},
-  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &hook_originals[592], 158, 2},
-  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &hook_originals[593], 159, 2},
-  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &hook_originals[594], 160, 2},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[595], 161, 2},
-  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &hook_originals[596], 154, 2},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[597], 155, 2},
-  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &hook_originals[598], 196, 2},
-  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &hook_originals[599], 197, 2},
-  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &hook_originals[600], 198, 2},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[601], 199, 2},
-  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &hook_originals[602], 186, 2},
-  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &hook_originals[603], 187, 2},
-  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &hook_originals[604], 188, 2},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[605], 189, 2},
-  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &hook_originals[606], 166, 2},
-  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &hook_originals[607], 167, 2},
-  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &hook_originals[608], 168, 2},
-  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &hook_originals[609], 169, 2},
-  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &hook_originals[610], 190, 2},
-  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &hook_originals[611], 191, 2},
-  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &hook_originals[612], 172, 2},
-  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &hook_originals[613], 173, 2},
-  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &hook_originals[614], 174, 2},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[615], 175, 2},
-  {"cudaMemset", FN(w12_cudaMemset), &hook_originals[616], 276, 2},
-  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &hook_originals[617], 277, 2},
-  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &hook_originals[618], 286, 2},
-  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &hook_originals[619], 287, 2},
-  {"cudaMemset2D", FN(w12_cudaMemset2D), &hook_originals[620], 278, 2},
-  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &hook_originals[621], 279, 2},
-  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &hook_originals[622], 280, 2},
-  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &hook_originals[623], 281, 2},
-  {"cudaMemset3D", FN(w12_cudaMemset3D), &hook_originals[624], 282, 2},
-  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &hook_originals[625], 283, 2},
-  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &hook_originals[626], 284, 2},
-  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &hook_originals[627], 285, 2},
-  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &hook_originals[628], 332, 2},
-  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &hook_originals[629], 1060, 2},
-  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &hook_originals[630], 337, 2},
-  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &hook_originals[631], 338, 2},
-  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &hook_originals[632], 335, 2},
-  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &hook_originals[633], 336, 2},
-  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &hook_originals[634], 339, 2},
-  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &hook_originals[635], 340, 2},
-  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &hook_originals[636], 334, 2},
-  {"cudaEventQuery", FN(w12_cudaEventQuery), &hook_originals[637], 333, 2},
-  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &hook_originals[638], 378, 2},
-  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &hook_originals[639], 379, 2},
-  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &hook_originals[640], 380, 2},
-  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &hook_originals[641], 381, 2},
-  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &hook_originals[642], 374, 2},
-  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &hook_originals[643], 375, 2},
-  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &hook_originals[644], 526, 2},
-  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &hook_originals[645], 527, 2},
-  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &hook_originals[646], 528, 2},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[647], 529, 2},
-  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &hook_originals[648], 530, 2},
-  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &hook_originals[649], 531, 2},
-  {"cudaEventCreate", FN(w12_cudaEventCreate), &hook_originals[650], 420, 2},
-  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &hook_originals[651], 422, 2},
-  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &hook_originals[652], 423, 2},
-  {"cudaEventRecord", FN(w12_cudaEventRecord), &hook_originals[653], 425, 2},
-  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &hook_originals[654], 426, 2},
-  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &hook_originals[655], 427, 2},
-  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &hook_originals[656], 428, 2},
-  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &hook_originals[657], 424, 2},
-  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &hook_originals[658], 680, 2},
-  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &hook_originals[659], 681, 2},
-  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &hook_originals[660], 676, 2},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[661], 677, 2},
-  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &hook_originals[662], 682, 2},
-  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &hook_originals[663], 683, 2},
-  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &hook_originals[664], 664, 2},
-  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &hook_originals[665], 665, 2},
-  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &hook_originals[666], 678, 2},
-  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &hook_originals[667], 679, 2},
-  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &hook_originals[668], 882, 2},
-  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &hook_originals[669], 670, 2},
-  {"__cudaGetKernel", FN(w12___cudaGetKernel), &hook_originals[670], 661, 2},
-  {"cudaGetKernel", FN(w12_cudaGetKernel), &hook_originals[671], 979, 2},
-  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &hook_originals[672], 978, 2},
-  {"cudaSetDevice", FN(w12_cudaSetDevice), &hook_originals[673], 754, 2},
-  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &hook_originals[674], 755, 2},
-  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &hook_originals[675], 756, 2},
-  {"cudaInitDevice", FN(w12_cudaInitDevice), &hook_originals[676], 753, 2},
-  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &hook_originals[677], 750, 2},
-  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &hook_originals[678], 698, 2},
-  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &hook_originals[679], 697, 2},
-  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &hook_originals[680], 751, 2},
-  {"cudaThreadExit", FN(w12_cudaThreadExit), &hook_originals[681], 1061, 2},
-  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &hook_originals[682], 803, 2},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[683], 804, 2},
-  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &hook_originals[684], 805, 2},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[685], 806, 2},
-  {"cudaMalloc", FN(w13_cudaMalloc), &hook_originals[686], 4, 3},
-  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &hook_originals[687], 9, 3},
-  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &hook_originals[688], 5, 3},
-  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &hook_originals[689], 40, 3},
-  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &hook_originals[690], 76, 3},
-  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &hook_originals[691], 77, 3},
-  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &hook_originals[692], 78, 3},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[693], 79, 3},
-  {"cudaFree", FN(w13_cudaFree), &hook_originals[694], 1, 3},
-  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &hook_originals[695], 74, 3},
-  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &hook_originals[696], 75, 3},
-  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &hook_originals[697], 92, 3},
-  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &hook_originals[698], 83, 3},
-  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &hook_originals[699], 73, 3},
-  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &hook_originals[700], 93, 3},
-  {"cudaMallocArray", FN(w13_cudaMallocArray), &hook_originals[701], 7, 3},
-  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &hook_originals[702], 6, 3},
-  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &hook_originals[703], 8, 3},
-  {"cudaFreeArray", FN(w13_cudaFreeArray), &hook_originals[704], 2, 3},
-  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &hook_originals[705], 3, 3},
-  {"cudaMallocHost", FN(w13_cudaMallocHost), &hook_originals[706], 29, 3},
-  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &hook_originals[707], 24, 3},
-  {"cudaFreeHost", FN(w13_cudaFreeHost), &hook_originals[708], 23, 3},
-  {"cudaHostRegister", FN(w13_cudaHostRegister), &hook_originals[709], 27, 3},
-  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &hook_originals[710], 28, 3},
-  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &hook_originals[711], 46, 3},
-  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &hook_originals[712], 47, 3},
-  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &hook_originals[713], 41, 3},
-  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &hook_originals[714], 52, 3},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[715], 53, 3},
-  {"cudaMemcpy", FN(w13_cudaMemcpy), &hook_originals[716], 150, 3},
-  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &hook_originals[717], 151, 3},
-  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &hook_originals[718], 178, 3},
-  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &hook_originals[719], 179, 3},
-  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &hook_originals[720], 152, 3},
-  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &hook_originals[721], 153, 3},
-  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &hook_originals[722], 156, 3},
-  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &hook_originals[723], 157, 3},
-  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &hook_originals[724], 192, 3},
-  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &hook_originals[725], 193, 3},
-  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &hook_originals[726], 194, 3},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[727], 195, 3},
-  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &hook_originals[728], 182, 3},
-  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &hook_originals[729], 183, 3},
-  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &hook_originals[730], 184, 3},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[731], 185, 3},
-  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &hook_originals[732], 176, 3},
-  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &hook_originals[733], 177, 3},
-  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &hook_originals[734], 162, 3},
-  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &hook_originals[735], 163, 3},
-  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &hook_originals[736], 164, 3},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[737], 165, 3},
-  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &hook_originals[738], 158, 3},
-  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &hook_originals[739], 159, 3},
-  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &hook_originals[740], 160, 3},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[741], 161, 3},
-  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &hook_originals[742], 154, 3},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[743], 155, 3},
-  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &hook_originals[744], 196, 3},
-  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &hook_originals[745], 197, 3},
-  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &hook_originals[746], 198, 3},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[747], 199, 3},
-  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &hook_originals[748], 186, 3},
-  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &hook_originals[749], 187, 3},
-  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &hook_originals[750], 188, 3},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[751], 189, 3},
-  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &hook_originals[752], 166, 3},
-  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &hook_originals[753], 167, 3},
-  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &hook_originals[754], 168, 3},
-  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &hook_originals[755], 169, 3},
-  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &hook_originals[756], 190, 3},
-  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &hook_originals[757], 191, 3},
-  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &hook_originals[758], 172, 3},
-  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &hook_originals[759], 173, 3},
-  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &hook_originals[760], 174, 3},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[761], 175, 3},
-  {"cudaMemset", FN(w13_cudaMemset), &hook_originals[762], 276, 3},
-  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &hook_originals[763], 277, 3},
-  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &hook_originals[764], 286, 3},
-  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &hook_originals[765], 287, 3},
-  {"cudaMemset2D", FN(w13_cudaMemset2D), &hook_originals[766], 278, 3},
-  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &hook_originals[767], 279, 3},
-  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &hook_originals[768], 280, 3},
-  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &hook_originals[769], 281, 3},
-  {"cudaMemset3D", FN(w13_cudaMemset3D), &hook_originals[770], 282, 3},
-  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &hook_originals[771], 283, 3},
-  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &hook_originals[772], 284, 3},
-  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &hook_originals[773], 285, 3},
-  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &hook_originals[774], 332, 3},
-  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &hook_originals[775], 337, 3},
-  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &hook_originals[776], 338, 3},
-  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &hook_originals[777], 335, 3},
-  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &hook_originals[778], 336, 3},
-  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &hook_originals[779], 339, 3},
-  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &hook_originals[780], 340, 3},
-  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &hook_originals[781], 334, 3},
-  {"cudaEventQuery", FN(w13_cudaEventQuery), &hook_originals[782], 333, 3},
-  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &hook_originals[783], 378, 3},
-  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &hook_originals[784], 379, 3},
-  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &hook_originals[785], 380, 3},
-  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &hook_originals[786], 381, 3},
-  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &hook_originals[787], 374, 3},
-  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &hook_originals[788], 375, 3},
-  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &hook_originals[789], 526, 3},
-  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &hook_originals[790], 527, 3},
-  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &hook_originals[791], 528, 3},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[792], 529, 3},
-  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &hook_originals[793], 530, 3},
-  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &hook_originals[794], 531, 3},
-  {"cudaEventCreate", FN(w13_cudaEventCreate), &hook_originals[795], 420, 3},
-  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &hook_originals[796], 422, 3},
-  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &hook_originals[797], 423, 3},
-  {"cudaEventRecord", FN(w13_cudaEventRecord), &hook_originals[798], 425, 3},
-  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &hook_originals[799], 426, 3},
-  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &hook_originals[800], 427, 3},
-  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &hook_originals[801], 428, 3},
-  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &hook_originals[802], 424, 3},
-  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &hook_originals[803], 680, 3},
-  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &hook_originals[804], 681, 3},
-  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &hook_originals[805], 676, 3},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[806], 677, 3},
-  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &hook_originals[807], 682, 3},
-  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &hook_originals[808], 683, 3},
-  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &hook_originals[809], 664, 3},
-  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &hook_originals[810], 665, 3},
-  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &hook_originals[811], 678, 3},
-  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &hook_originals[812], 679, 3},
-  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &hook_originals[813], 882, 3},
-  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &hook_originals[814], 670, 3},
-  {"__cudaGetKernel", FN(w13___cudaGetKernel), &hook_originals[815], 661, 3},
-  {"cudaGetKernel", FN(w13_cudaGetKernel), &hook_originals[816], 979, 3},
-  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &hook_originals[817], 978, 3},
-  {"cudaSetDevice", FN(w13_cudaSetDevice), &hook_originals[818], 754, 3},
-  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &hook_originals[819], 755, 3},
-  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &hook_originals[820], 756, 3},
-  {"cudaInitDevice", FN(w13_cudaInitDevice), &hook_originals[821], 753, 3},
-  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &hook_originals[822], 750, 3},
-  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &hook_originals[823], 698, 3},
-  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &hook_originals[824], 697, 3},
-  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &hook_originals[825], 751, 3},
-  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &hook_originals[826], 803, 3},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[827], 804, 3},
-  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &hook_originals[828], 805, 3},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[829], 806, 3},
+  {"cuIpcOpenMemHandle", FN(w_cuIpcOpenMemHandle), &hook_originals[45], 148, 0},
+  {"cuIpcOpenMemHandle_v2", FN(w_cuIpcOpenMemHandle_v2), &hook_originals[46], 149, 0},
+  {"cuIpcCloseMemHandle", FN(w_cuIpcCloseMemHandle), &hook_originals[47], 144, 0},
+  {"cuMemPoolImportPointer", FN(w_cuMemPoolImportPointer), &hook_originals[48], 112, 0},
+  {"cuExternalMemoryGetMappedBuffer", FN(w_cuExternalMemoryGetMappedBuffer), &hook_originals[49], 731, 0},
+  {"cuImportExternalMemory", FN(w_cuImportExternalMemory), &hook_originals[50], 744, 0},
+  {"cuDestroyExternalMemory", FN(w_cuDestroyExternalMemory), &hook_originals[51], 729, 0},
+  {"cuMemAllocHost", FN(w_cuMemAllocHost), &hook_originals[52], 30, 0},
+  {"cuMemAllocHost_v2", FN(w_cuMemAllocHost_v2), &hook_originals[53], 31, 0},
+  {"cuMemHostAlloc", FN(w_cuMemHostAlloc), &hook_originals[54], 33, 0},
+  {"cuMemFreeHost", FN(w_cuMemFreeHost), &hook_originals[55], 32, 0},
+  {"cuMemHostRegister", FN(w_cuMemHostRegister), &hook_originals[56], 37, 0},
+  {"cuMemHostRegister_v2", FN(w_cuMemHostRegister_v2), &hook_originals[57], 38, 0},
+  {"cuMemHostUnregister", FN(w_cuMemHostUnregister), &hook_originals[58], 39, 0},
+  {"cuMemPrefetchAsync", FN(w_cuMemPrefetchAsync), &hook_originals[59], 61, 0},
+  {"cuMemPrefetchAsync_ptsz", FN(w_cuMemPrefetchAsync_ptsz), &hook_originals[60], 62, 0},
+  {"cuMemPrefetchAsync_v2", FN(w_cuMemPrefetchAsync_v2), &hook_originals[61], 63, 0},
+  {"cuMemPrefetchAsync_v2_ptsz", FN(w_cuMemPrefetchAsync_v2_ptsz), &hook_originals[62], 64, 0},
+  {"cuMemAdvise", FN(w_cuMemAdvise), &hook_originals[63], 54, 0},
+  {"cuMemAdvise_v2", FN(w_cuMemAdvise_v2), &hook_originals[64], 55, 0},
+  {"cuStreamAttachMemAsync", FN(w_cuStreamAttachMemAsync), &hook_originals[65], 69, 0},
+  {"cuStreamAttachMemAsync_ptsz", FN(w_cuStreamAttachMemAsync_ptsz), &hook_originals[66], 70, 0},
+  {"cuMemPrefetchBatchAsync", FN(w_cuMemPrefetchBatchAsync), &hook_originals[67], 65, 0},
+  {"cuMemPrefetchBatchAsync_ptsz", FN(w_cuMemPrefetchBatchAsync_ptsz), &hook_originals[68], 66, 0},
+  {"cuMemDiscardBatchAsync", FN(w_cuMemDiscardBatchAsync), &hook_originals[69], 59, 0},
+  {"cuMemDiscardBatchAsync_ptsz", FN(w_cuMemDiscardBatchAsync_ptsz), &hook_originals[70], 60, 0},
+  {"cuMemDiscardAndPrefetchBatchAsync", FN(w_cuMemDiscardAndPrefetchBatchAsync), &hook_originals[71], 57, 0},
+  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", FN(w_cuMemDiscardAndPrefetchBatchAsync_ptsz), &hook_originals[72], 58, 0},
+  {"cuMemcpy", FN(w_cuMemcpy), &hook_originals[73], 202, 0},
+  {"cuMemcpy_ptds", FN(w_cuMemcpy_ptds), &hook_originals[74], 203, 0},
+  {"cuMemcpyAsync", FN(w_cuMemcpyAsync), &hook_originals[75], 227, 0},
+  {"cuMemcpyAsync_ptsz", FN(w_cuMemcpyAsync_ptsz), &hook_originals[76], 228, 0},
+  {"cuMemcpyHtoD", FN(w_cuMemcpyHtoD), &hook_originals[77], 266, 0},
+  {"cuMemcpyHtoD_v2", FN(w_cuMemcpyHtoD_v2), &hook_originals[78], 267, 0},
+  {"cuMemcpyHtoD_v2_ptds", FN(w_cuMemcpyHtoD_v2_ptds), &hook_originals[79], 268, 0},
+  {"cuMemcpyHtoDAsync", FN(w_cuMemcpyHtoDAsync), &hook_originals[80], 269, 0},
+  {"cuMemcpyHtoDAsync_v2", FN(w_cuMemcpyHtoDAsync_v2), &hook_originals[81], 270, 0},
+  {"cuMemcpyHtoDAsync_v2_ptsz", FN(w_cuMemcpyHtoDAsync_v2_ptsz), &hook_originals[82], 271, 0},
+  {"cuMemcpyDtoH", FN(w_cuMemcpyDtoH), &hook_originals[83], 254, 0},
+  {"cuMemcpyDtoH_v2", FN(w_cuMemcpyDtoH_v2), &hook_originals[84], 255, 0},
+  {"cuMemcpyDtoH_v2_ptds", FN(w_cuMemcpyDtoH_v2_ptds), &hook_originals[85], 256, 0},
+  {"cuMemcpyDtoHAsync", FN(w_cuMemcpyDtoHAsync), &hook_originals[86], 257, 0},
+  {"cuMemcpyDtoHAsync_v2", FN(w_cuMemcpyDtoHAsync_v2), &hook_originals[87], 258, 0},
+  {"cuMemcpyDtoHAsync_v2_ptsz", FN(w_cuMemcpyDtoHAsync_v2_ptsz), &hook_originals[88], 259, 0},
+  {"cuMemcpyDtoD", FN(w_cuMemcpyDtoD), &hook_originals[89], 248, 0},
+  {"cuMemcpyDtoD_v2", FN(w_cuMemcpyDtoD_v2), &hook_originals[90], 249, 0},
+  {"cuMemcpyDtoD_v2_ptds", FN(w_cuMemcpyDtoD_v2_ptds), &hook_originals[91], 250, 0},
+  {"cuMemcpyDtoDAsync", FN(w_cuMemcpyDtoDAsync), &hook_originals[92], 251, 0},
+  {"cuMemcpyDtoDAsync_v2", FN(w_cuMemcpyDtoDAsync_v2), &hook_originals[93], 252, 0},
+  {"cuMemcpyDtoDAsync_v2_ptsz", FN(w_cuMemcpyDtoDAsync_v2_ptsz), &hook_originals[94], 253, 0},
+  {"cuMemcpyDtoA", FN(w_cuMemcpyDtoA), &hook_originals[95], 245, 0},
+  {"cuMemcpyDtoA_v2", FN(w_cuMemcpyDtoA_v2), &hook_originals[96], 246, 0},
+  {"cuMemcpyDtoA_v2_ptds", FN(w_cuMemcpyDtoA_v2_ptds), &hook_originals[97], 247, 0},
+  {"cuMemcpyAtoD", FN(w_cuMemcpyAtoD), &hook_originals[98], 232, 0},
+  {"cuMemcpyAtoD_v2", FN(w_cuMemcpyAtoD_v2), &hook_originals[99], 233, 0},
+  {"cuMemcpyAtoD_v2_ptds", FN(w_cuMemcpyAtoD_v2_ptds), &hook_originals[100], 234, 0},
+  {"cuMemcpyAtoA", FN(w_cuMemcpyAtoA), &hook_originals[101], 229, 0},
+  {"cuMemcpyAtoA_v2", FN(w_cuMemcpyAtoA_v2), &hook_originals[102], 230, 0},
+  {"cuMemcpyAtoA_v2_ptds", FN(w_cuMemcpyAtoA_v2_ptds), &hook_originals[103], 231, 0},
+  {"cuMemcpyHtoA", FN(w_cuMemcpyHtoA), &hook_originals[104], 260, 0},
+  {"cuMemcpyHtoA_v2", FN(w_cuMemcpyHtoA_v2), &hook_originals[105], 261, 0},
+  {"cuMemcpyHtoA_v2_ptds", FN(w_cuMemcpyHtoA_v2_ptds), &hook_originals[106], 262, 0},
+  {"cuMemcpyHtoAAsync", FN(w_cuMemcpyHtoAAsync), &hook_originals[107], 263, 0},
+  {"cuMemcpyHtoAAsync_v2", FN(w_cuMemcpyHtoAAsync_v2), &hook_originals[108], 264, 0},
+  {"cuMemcpyHtoAAsync_v2_ptsz", FN(w_cuMemcpyHtoAAsync_v2_ptsz), &hook_originals[109], 265, 0},
+  {"cuMemcpyAtoH", FN(w_cuMemcpyAtoH), &hook_originals[110], 235, 0},
+  {"cuMemcpyAtoH_v2", FN(w_cuMemcpyAtoH_v2), &hook_originals[111], 236, 0},
+  {"cuMemcpyAtoH_v2_ptds", FN(w_cuMemcpyAtoH_v2_ptds), &hook_originals[112], 237, 0},
+  {"cuMemcpyAtoHAsync", FN(w_cuMemcpyAtoHAsync), &hook_originals[113], 238, 0},
+  {"cuMemcpyAtoHAsync_v2", FN(w_cuMemcpyAtoHAsync_v2), &hook_originals[114], 239, 0},
+  {"cuMemcpyAtoHAsync_v2_ptsz", FN(w_cuMemcpyAtoHAsync_v2_ptsz), &hook_originals[115], 240, 0},
+  {"cuMemcpy2D", FN(w_cuMemcpy2D), &hook_originals[116], 204, 0},
+  {"cuMemcpy2D_v2", FN(w_cuMemcpy2D_v2), &hook_originals[117], 205, 0},
+  {"cuMemcpy2D_v2_ptds", FN(w_cuMemcpy2D_v2_ptds), &hook_originals[118], 206, 0},
+  {"cuMemcpy2DUnaligned", FN(w_cuMemcpy2DUnaligned), &hook_originals[119], 210, 0},
+  {"cuMemcpy2DUnaligned_v2", FN(w_cuMemcpy2DUnaligned_v2), &hook_originals[120], 211, 0},
+  {"cuMemcpy2DUnaligned_v2_ptds", FN(w_cuMemcpy2DUnaligned_v2_ptds), &hook_originals[121], 212, 0},
+  {"cuMemcpy2DAsync", FN(w_cuMemcpy2DAsync), &hook_originals[122], 207, 0},
+  {"cuMemcpy2DAsync_v2", FN(w_cuMemcpy2DAsync_v2), &hook_originals[123], 208, 0},
+  {"cuMemcpy2DAsync_v2_ptsz", FN(w_cuMemcpy2DAsync_v2_ptsz), &hook_originals[124], 209, 0},
+  {"cuMemcpy3D", FN(w_cuMemcpy3D), &hook_originals[125], 213, 0},
+  {"cuMemcpy3D_v2", FN(w_cuMemcpy3D_v2), &hook_originals[126], 214, 0},
+  {"cuMemcpy3D_v2_ptds", FN(w_cuMemcpy3D_v2_ptds), &hook_originals[127], 215, 0},
+  {"cuMemcpy3DAsync", FN(w_cuMemcpy3DAsync), &hook_originals[128], 216, 0},
+  {"cuMemcpy3DAsync_v2", FN(w_cuMemcpy3DAsync_v2), &hook_originals[129], 217, 0},
+  {"cuMemcpy3DAsync_v2_ptsz", FN(w_cuMemcpy3DAsync_v2_ptsz), &hook_originals[130], 218, 0},
+  {"cuMemcpyPeer", FN(w_cuMemcpyPeer), &hook_originals[131], 272, 0},
+  {"cuMemcpyPeer_ptds", FN(w_cuMemcpyPeer_ptds), &hook_originals[132], 273, 0},
+  {"cuMemcpyPeerAsync", FN(w_cuMemcpyPeerAsync), &hook_originals[133], 274, 0},
+  {"cuMemcpyPeerAsync_ptsz", FN(w_cuMemcpyPeerAsync_ptsz), &hook_originals[134], 275, 0},
+  {"cuMemcpy3DPeer", FN(w_cuMemcpy3DPeer), &hook_originals[135], 223, 0},
+  {"cuMemcpy3DPeer_ptds", FN(w_cuMemcpy3DPeer_ptds), &hook_originals[136], 224, 0},
+  {"cuMemcpy3DPeerAsync", FN(w_cuMemcpy3DPeerAsync), &hook_originals[137], 225, 0},
+  {"cuMemcpy3DPeerAsync_ptsz", FN(w_cuMemcpy3DPeerAsync_ptsz), &hook_originals[138], 226, 0},
+  {"cuMemsetD8", FN(w_cuMemsetD8), &hook_originals[139], 313, 0},
+  {"cuMemsetD8_v2", FN(w_cuMemsetD8_v2), &hook_originals[140], 314, 0},
+  {"cuMemsetD8_v2_ptds", FN(w_cuMemsetD8_v2_ptds), &hook_originals[141], 315, 0},
+  {"cuMemsetD16", FN(w_cuMemsetD16), &hook_originals[142], 288, 0},
+  {"cuMemsetD16_v2", FN(w_cuMemsetD16_v2), &hook_originals[143], 289, 0},
+  {"cuMemsetD16_v2_ptds", FN(w_cuMemsetD16_v2_ptds), &hook_originals[144], 290, 0},
+  {"cuMemsetD32", FN(w_cuMemsetD32), &hook_originals[145], 308, 0},
+  {"cuMemsetD32_v2", FN(w_cuMemsetD32_v2), &hook_originals[146], 309, 0},
+  {"cuMemsetD32_v2_ptds", FN(w_cuMemsetD32_v2_ptds), &hook_originals[147], 310, 0},
+  {"cuMemsetD2D8", FN(w_cuMemsetD2D8), &hook_originals[148], 303, 0},
+  {"cuMemsetD2D8_v2", FN(w_cuMemsetD2D8_v2), &hook_originals[149], 304, 0},
+  {"cuMemsetD2D8_v2_ptds", FN(w_cuMemsetD2D8_v2_ptds), &hook_originals[150], 305, 0},
+  {"cuMemsetD2D16", FN(w_cuMemsetD2D16), &hook_originals[151], 293, 0},
+  {"cuMemsetD2D16_v2", FN(w_cuMemsetD2D16_v2), &hook_originals[152], 294, 0},
+  {"cuMemsetD2D16_v2_ptds", FN(w_cuMemsetD2D16_v2_ptds), &hook_originals[153], 295, 0},
+  {"cuMemsetD2D32", FN(w_cuMemsetD2D32), &hook_originals[154], 298, 0},
+  {"cuMemsetD2D32_v2", FN(w_cuMemsetD2D32_v2), &hook_originals[155], 299, 0},
+  {"cuMemsetD2D32_v2_ptds", FN(w_cuMemsetD2D32_v2_ptds), &hook_originals[156], 300, 0},
+  {"cuMemsetD8Async", FN(w_cuMemsetD8Async), &hook_originals[157], 316, 0},
+  {"cuMemsetD8Async_ptsz", FN(w_cuMemsetD8Async_ptsz), &hook_originals[158], 317, 0},
+  {"cuMemsetD16Async", FN(w_cuMemsetD16Async), &hook_originals[159], 291, 0},
+  {"cuMemsetD16Async_ptsz", FN(w_cuMemsetD16Async_ptsz), &hook_originals[160], 292, 0},
+  {"cuMemsetD32Async", FN(w_cuMemsetD32Async), &hook_originals[161], 311, 0},
+  {"cuMemsetD32Async_ptsz", FN(w_cuMemsetD32Async_ptsz), &hook_originals[162], 312, 0},
+  {"cuMemsetD2D8Async", FN(w_cuMemsetD2D8Async), &hook_originals[163], 306, 0},
+  {"cuMemsetD2D8Async_ptsz", FN(w_cuMemsetD2D8Async_ptsz), &hook_originals[164], 307, 0},
+  {"cuMemsetD2D16Async", FN(w_cuMemsetD2D16Async), &hook_originals[165], 296, 0},
+  {"cuMemsetD2D16Async_ptsz", FN(w_cuMemsetD2D16Async_ptsz), &hook_originals[166], 297, 0},
+  {"cuMemsetD2D32Async", FN(w_cuMemsetD2D32Async), &hook_originals[167], 301, 0},
+  {"cuMemsetD2D32Async_ptsz", FN(w_cuMemsetD2D32Async_ptsz), &hook_originals[168], 302, 0},
+  {"cuCtxSynchronize", FN(w_cuCtxSynchronize), &hook_originals[169], 342, 0},
+  {"cuCtxSynchronize_v2", FN(w_cuCtxSynchronize_v2), &hook_originals[170], 343, 0},
+  {"cuStreamSynchronize", FN(w_cuStreamSynchronize), &hook_originals[171], 354, 0},
+  {"cuStreamSynchronize_ptsz", FN(w_cuStreamSynchronize_ptsz), &hook_originals[172], 355, 0},
+  {"cuStreamQuery", FN(w_cuStreamQuery), &hook_originals[173], 352, 0},
+  {"cuStreamQuery_ptsz", FN(w_cuStreamQuery_ptsz), &hook_originals[174], 353, 0},
+  {"cuStreamWaitEvent", FN(w_cuStreamWaitEvent), &hook_originals[175], 356, 0},
+  {"cuStreamWaitEvent_ptsz", FN(w_cuStreamWaitEvent_ptsz), &hook_originals[176], 357, 0},
+  {"cuEventSynchronize", FN(w_cuEventSynchronize), &hook_originals[177], 346, 0},
+  {"cuEventQuery", FN(w_cuEventQuery), &hook_originals[178], 345, 0},
+  {"cuStreamWaitValue32", FN(w_cuStreamWaitValue32), &hook_originals[179], 358, 0},
+  {"cuStreamWaitValue32_ptsz", FN(w_cuStreamWaitValue32_ptsz), &hook_originals[180], 359, 0},
+  {"cuStreamWaitValue32_v2", FN(w_cuStreamWaitValue32_v2), &hook_originals[181], 360, 0},
+  {"cuStreamWaitValue32_v2_ptsz", FN(w_cuStreamWaitValue32_v2_ptsz), &hook_originals[182], 361, 0},
+  {"cuStreamWaitValue64", FN(w_cuStreamWaitValue64), &hook_originals[183], 362, 0},
+  {"cuStreamWaitValue64_ptsz", FN(w_cuStreamWaitValue64_ptsz), &hook_originals[184], 363, 0},
+  {"cuStreamWaitValue64_v2", FN(w_cuStreamWaitValue64_v2), &hook_originals[185], 364, 0},
+  {"cuStreamWaitValue64_v2_ptsz", FN(w_cuStreamWaitValue64_v2_ptsz), &hook_originals[186], 365, 0},
+  {"cuStreamWriteValue32", FN(w_cuStreamWriteValue32), &hook_originals[187], 366, 0},
+  {"cuStreamWriteValue32_ptsz", FN(w_cuStreamWriteValue32_ptsz), &hook_originals[188], 367, 0},
+  {"cuStreamWriteValue32_v2", FN(w_cuStreamWriteValue32_v2), &hook_originals[189], 368, 0},
+  {"cuStreamWriteValue32_v2_ptsz", FN(w_cuStreamWriteValue32_v2_ptsz), &hook_originals[190], 369, 0},
+  {"cuStreamWriteValue64", FN(w_cuStreamWriteValue64), &hook_originals[191], 370, 0},
+  {"cuStreamWriteValue64_ptsz", FN(w_cuStreamWriteValue64_ptsz), &hook_originals[192], 371, 0},
+  {"cuStreamWriteValue64_v2", FN(w_cuStreamWriteValue64_v2), &hook_originals[193], 372, 0},
+  {"cuStreamWriteValue64_v2_ptsz", FN(w_cuStreamWriteValue64_v2_ptsz), &hook_originals[194], 373, 0},
+  {"cuGreenCtxWaitEvent", FN(w_cuGreenCtxWaitEvent), &hook_originals[195], 801, 0},
+  {"cuFlushGPUDirectRDMAWrites", FN(w_cuFlushGPUDirectRDMAWrites), &hook_originals[196], 347, 0},
+  {"cuStreamCreate", FN(w_cuStreamCreate), &hook_originals[197], 399, 0},
+  {"cuStreamCreateWithPriority", FN(w_cuStreamCreateWithPriority), &hook_originals[198], 400, 0},
+  {"cuGreenCtxStreamCreate", FN(w_cuGreenCtxStreamCreate), &hook_originals[199], 394, 0},
+  {"cuStreamDestroy", FN(w_cuStreamDestroy), &hook_originals[200], 401, 0},
+  {"cuStreamDestroy_v2", FN(w_cuStreamDestroy_v2), &hook_originals[201], 402, 0},
+  {"cuStreamAddCallback", FN(w_cuStreamAddCallback), &hook_originals[202], 395, 0},
+  {"cuStreamAddCallback_ptsz", FN(w_cuStreamAddCallback_ptsz), &hook_originals[203], 396, 0},
+  {"cuStreamSetAttribute", FN(w_cuStreamSetAttribute), &hook_originals[204], 418, 0},
+  {"cuStreamSetAttribute_ptsz", FN(w_cuStreamSetAttribute_ptsz), &hook_originals[205], 419, 0},
+  {"cuStreamCopyAttributes", FN(w_cuStreamCopyAttributes), &hook_originals[206], 397, 0},
+  {"cuStreamCopyAttributes_ptsz", FN(w_cuStreamCopyAttributes_ptsz), &hook_originals[207], 398, 0},
+  {"cuStreamBeginCapture", FN(w_cuStreamBeginCapture), &hook_originals[208], 637, 0},
+  {"cuStreamBeginCapture_ptsz", FN(w_cuStreamBeginCapture_ptsz), &hook_originals[209], 638, 0},
+  {"cuStreamBeginCapture_v2", FN(w_cuStreamBeginCapture_v2), &hook_originals[210], 639, 0},
+  {"cuStreamBeginCapture_v2_ptsz", FN(w_cuStreamBeginCapture_v2_ptsz), &hook_originals[211], 640, 0},
+  {"cuStreamBeginCaptureToGraph", FN(w_cuStreamBeginCaptureToGraph), &hook_originals[212], 641, 0},
+  {"cuStreamBeginCaptureToGraph_ptsz", FN(w_cuStreamBeginCaptureToGraph_ptsz), &hook_originals[213], 642, 0},
+  {"cuStreamEndCapture", FN(w_cuStreamEndCapture), &hook_originals[214], 643, 0},
+  {"cuStreamEndCapture_ptsz", FN(w_cuStreamEndCapture_ptsz), &hook_originals[215], 644, 0},
+  {"cuEventCreate", FN(w_cuEventCreate), &hook_originals[216], 429, 0},
+  {"cuEventDestroy", FN(w_cuEventDestroy), &hook_originals[217], 430, 0},
+  {"cuEventDestroy_v2", FN(w_cuEventDestroy_v2), &hook_originals[218], 431, 0},
+  {"cuEventRecord", FN(w_cuEventRecord), &hook_originals[219], 434, 0},
+  {"cuEventRecord_ptsz", FN(w_cuEventRecord_ptsz), &hook_originals[220], 435, 0},
+  {"cuEventRecordWithFlags", FN(w_cuEventRecordWithFlags), &hook_originals[221], 436, 0},
+  {"cuEventRecordWithFlags_ptsz", FN(w_cuEventRecordWithFlags_ptsz), &hook_originals[222], 437, 0},
+  {"cuEventElapsedTime", FN(w_cuEventElapsedTime), &hook_originals[223], 432, 0},
+  {"cuEventElapsedTime_v2", FN(w_cuEventElapsedTime_v2), &hook_originals[224], 433, 0},
+  {"cuIpcGetEventHandle", FN(w_cuIpcGetEventHandle), &hook_originals[225], 145, 0},
+  {"cuIpcOpenEventHandle", FN(w_cuIpcOpenEventHandle), &hook_originals[226], 147, 0},
+  {"cuGreenCtxRecordEvent", FN(w_cuGreenCtxRecordEvent), &hook_originals[227], 800, 0},
+  {"cuLaunchKernel", FN(w_cuLaunchKernel), &hook_originals[228], 692, 0},
+  {"cuLaunchKernel_ptsz", FN(w_cuLaunchKernel_ptsz), &hook_originals[229], 693, 0},
+  {"cuLaunchCooperativeKernel", FN(w_cuLaunchCooperativeKernel), &hook_originals[230], 685, 0},
+  {"cuLaunchCooperativeKernel_ptsz", FN(w_cuLaunchCooperativeKernel_ptsz), &hook_originals[231], 686, 0},
+  {"cuLaunchKernelEx", FN(w_cuLaunchKernelEx), &hook_originals[232], 694, 0},
+  {"cuLaunchKernelEx_ptsz", FN(w_cuLaunchKernelEx_ptsz), &hook_originals[233], 695, 0},
+  {"cuLaunchCooperativeKernelMultiDevice", FN(w_cuLaunchCooperativeKernelMultiDevice), &hook_originals[234], 687, 0},
+  {"cuLaunch", FN(w_cuLaunch), &hook_originals[235], 684, 0},
+  {"cuLaunchGrid", FN(w_cuLaunchGrid), &hook_originals[236], 688, 0},
+  {"cuLaunchGridAsync", FN(w_cuLaunchGridAsync), &hook_originals[237], 689, 0},
+  {"cuLaunchHostFunc", FN(w_cuLaunchHostFunc), &hook_originals[238], 690, 0},
+  {"cuLaunchHostFunc_ptsz", FN(w_cuLaunchHostFunc_ptsz), &hook_originals[239], 691, 0},
+  {"cuMemcpyBatchAsync", FN(w_cuMemcpyBatchAsync), &hook_originals[240], 241, 0},
+  {"cuMemcpyBatchAsync_ptsz", FN(w_cuMemcpyBatchAsync_ptsz), &hook_originals[241], 242, 0},
+  {"cuMemcpyBatchAsync_v2", FN(w_cuMemcpyBatchAsync_v2), &hook_originals[242], 243, 0},
+  {"cuMemcpyBatchAsync_v2_ptsz", FN(w_cuMemcpyBatchAsync_v2_ptsz), &hook_originals[243], 244, 0},
+  {"cuMemcpy3DBatchAsync", FN(w_cuMemcpy3DBatchAsync), &hook_originals[244], 219, 0},
+  {"cuMemcpy3DBatchAsync_ptsz", FN(w_cuMemcpy3DBatchAsync_ptsz), &hook_originals[245], 220, 0},
+  {"cuMemcpy3DBatchAsync_v2", FN(w_cuMemcpy3DBatchAsync_v2), &hook_originals[246], 221, 0},
+  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(w_cuMemcpy3DBatchAsync_v2_ptsz), &hook_originals[247], 222, 0},
+  {"cuMemBatchDecompressAsync", FN(w_cuMemBatchDecompressAsync), &hook_originals[248], 200, 0},
+  {"cuMemBatchDecompressAsync_ptsz", FN(w_cuMemBatchDecompressAsync_ptsz), &hook_originals[249], 201, 0},
+  {"cuMemMapArrayAsync", FN(w_cuMemMapArrayAsync), &hook_originals[250], 127, 0},
+  {"cuMemMapArrayAsync_ptsz", FN(w_cuMemMapArrayAsync_ptsz), &hook_originals[251], 128, 0},
+  {"cuStreamBatchMemOp", FN(w_cuStreamBatchMemOp), &hook_originals[252], 348, 0},
+  {"cuStreamBatchMemOp_ptsz", FN(w_cuStreamBatchMemOp_ptsz), &hook_originals[253], 349, 0},
+  {"cuStreamBatchMemOp_v2", FN(w_cuStreamBatchMemOp_v2), &hook_originals[254], 350, 0},
+  {"cuStreamBatchMemOp_v2_ptsz", FN(w_cuStreamBatchMemOp_v2_ptsz), &hook_originals[255], 351, 0},
+  {"cuSignalExternalSemaphoresAsync", FN(w_cuSignalExternalSemaphoresAsync), &hook_originals[256], 746, 0},
+  {"cuSignalExternalSemaphoresAsync_ptsz", FN(w_cuSignalExternalSemaphoresAsync_ptsz), &hook_originals[257], 747, 0},
+  {"cuWaitExternalSemaphoresAsync", FN(w_cuWaitExternalSemaphoresAsync), &hook_originals[258], 748, 0},
+  {"cuWaitExternalSemaphoresAsync_ptsz", FN(w_cuWaitExternalSemaphoresAsync_ptsz), &hook_originals[259], 749, 0},
+  {"cuImportExternalSemaphore", FN(w_cuImportExternalSemaphore), &hook_originals[260], 745, 0},
+  {"cuDestroyExternalSemaphore", FN(w_cuDestroyExternalSemaphore), &hook_originals[261], 730, 0},
+  {"cuGraphicsMapResources", FN(w_cuGraphicsMapResources), &hook_originals[262], 733, 0},
+  {"cuGraphicsMapResources_ptsz", FN(w_cuGraphicsMapResources_ptsz), &hook_originals[263], 734, 0},
+  {"cuGraphicsUnmapResources", FN(w_cuGraphicsUnmapResources), &hook_originals[264], 741, 0},
+  {"cuGraphicsUnmapResources_ptsz", FN(w_cuGraphicsUnmapResources_ptsz), &hook_originals[265], 742, 0},
+  {"cuGraphicsResourceGetMappedPointer", FN(w_cuGraphicsResourceGetMappedPointer), &hook_originals[266], 736, 0},
+  {"cuGraphicsResourceGetMappedPointer_v2", FN(w_cuGraphicsResourceGetMappedPointer_v2), &hook_originals[267], 737, 0},
+  {"cuGraphicsResourceGetMappedMipmappedArray", FN(w_cuGraphicsResourceGetMappedMipmappedArray), &hook_originals[268], 735, 0},
+  {"cuGraphicsSubResourceGetMappedArray", FN(w_cuGraphicsSubResourceGetMappedArray), &hook_originals[269], 740, 0},
+  {"cuGraphicsResourceSetMapFlags", FN(w_cuGraphicsResourceSetMapFlags), &hook_originals[270], 738, 0},
+  {"cuGraphicsResourceSetMapFlags_v2", FN(w_cuGraphicsResourceSetMapFlags_v2), &hook_originals[271], 739, 0},
+  {"cuGraphicsUnregisterResource", FN(w_cuGraphicsUnregisterResource), &hook_originals[272], 743, 0},
+  {"cuGraphLaunch", FN(w_cuGraphLaunch), &hook_originals[273], 614, 0},
+  {"cuGraphLaunch_ptsz", FN(w_cuGraphLaunch_ptsz), &hook_originals[274], 615, 0},
+  {"cuGraphAddKernelNode", FN(w_cuGraphAddKernelNode), &hook_originals[275], 555, 0},
+  {"cuGraphAddKernelNode_v2", FN(w_cuGraphAddKernelNode_v2), &hook_originals[276], 556, 0},
+  {"cuGraphAddMemcpyNode", FN(w_cuGraphAddMemcpyNode), &hook_originals[277], 559, 0},
+  {"cuGraphAddMemsetNode", FN(w_cuGraphAddMemsetNode), &hook_originals[278], 560, 0},
+  {"cuGraphAddBatchMemOpNode", FN(w_cuGraphAddBatchMemOpNode), &hook_originals[279], 545, 0},
+  {"cuGraphAddChildGraphNode", FN(w_cuGraphAddChildGraphNode), &hook_originals[280], 546, 0},
+  {"cuGraphAddNode", FN(w_cuGraphAddNode), &hook_originals[281], 561, 0},
+  {"cuGraphAddNode_v2", FN(w_cuGraphAddNode_v2), &hook_originals[282], 562, 0},
+  {"cuGraphKernelNodeSetParams", FN(w_cuGraphKernelNodeSetParams), &hook_originals[283], 612, 0},
+  {"cuGraphKernelNodeSetParams_v2", FN(w_cuGraphKernelNodeSetParams_v2), &hook_originals[284], 613, 0},
+  {"cuGraphMemcpyNodeSetParams", FN(w_cuGraphMemcpyNodeSetParams), &hook_originals[285], 619, 0},
+  {"cuGraphMemsetNodeSetParams", FN(w_cuGraphMemsetNodeSetParams), &hook_originals[286], 621, 0},
+  {"cuGraphBatchMemOpNodeSetParams", FN(w_cuGraphBatchMemOpNodeSetParams), &hook_originals[287], 564, 0},
+  {"cuGraphNodeSetParams", FN(w_cuGraphNodeSetParams), &hook_originals[288], 630, 0},
+  {"cuGraphExecKernelNodeSetParams", FN(w_cuGraphExecKernelNodeSetParams), &hook_originals[289], 585, 0},
+  {"cuGraphExecKernelNodeSetParams_v2", FN(w_cuGraphExecKernelNodeSetParams_v2), &hook_originals[290], 586, 0},
+  {"cuGraphExecMemcpyNodeSetParams", FN(w_cuGraphExecMemcpyNodeSetParams), &hook_originals[291], 587, 0},
+  {"cuGraphExecMemsetNodeSetParams", FN(w_cuGraphExecMemsetNodeSetParams), &hook_originals[292], 588, 0},
+  {"cuGraphExecBatchMemOpNodeSetParams", FN(w_cuGraphExecBatchMemOpNodeSetParams), &hook_originals[293], 576, 0},
+  {"cuGraphExecChildGraphNodeSetParams", FN(w_cuGraphExecChildGraphNodeSetParams), &hook_originals[294], 577, 0},
+  {"cuGraphExecNodeSetParams", FN(w_cuGraphExecNodeSetParams), &hook_originals[295], 589, 0},
+  {"cuGraphExecUpdate", FN(w_cuGraphExecUpdate), &hook_originals[296], 590, 0},
+  {"cuGraphExecUpdate_v2", FN(w_cuGraphExecUpdate_v2), &hook_originals[297], 591, 0},
+  {"cuGraphInstantiate", FN(w_cuGraphInstantiate), &hook_originals[298], 602, 0},
+  {"cuGraphInstantiate_v2", FN(w_cuGraphInstantiate_v2), &hook_originals[299], 603, 0},
+  {"cuGraphInstantiateWithFlags", FN(w_cuGraphInstantiateWithFlags), &hook_originals[300], 604, 0},
+  {"cuGraphInstantiateWithParams", FN(w_cuGraphInstantiateWithParams), &hook_originals[301], 605, 0},
+  {"cuGraphInstantiateWithParams_ptsz", FN(w_cuGraphInstantiateWithParams_ptsz), &hook_originals[302], 606, 0},
+  {"cuGraphCreate", FN(w_cuGraphCreate), &hook_originals[303], 568, 0},
+  {"cuGraphClone", FN(w_cuGraphClone), &hook_originals[304], 566, 0},
+  {"cuGraphDestroy", FN(w_cuGraphDestroy), &hook_originals[305], 570, 0},
+  {"cuGraphDestroyNode", FN(w_cuGraphDestroyNode), &hook_originals[306], 571, 0},
+  {"cuGraphExecDestroy", FN(w_cuGraphExecDestroy), &hook_originals[307], 578, 0},
+  {"cuGraphUpload", FN(w_cuGraphUpload), &hook_originals[308], 635, 0},
+  {"cuGraphUpload_ptsz", FN(w_cuGraphUpload_ptsz), &hook_originals[309], 636, 0},
+  {"cuGraphAddEmptyNode", FN(w_cuGraphAddEmptyNode), &hook_originals[310], 549, 0},
+  {"cuGraphAddEventRecordNode", FN(w_cuGraphAddEventRecordNode), &hook_originals[311], 550, 0},
+  {"cuGraphAddEventWaitNode", FN(w_cuGraphAddEventWaitNode), &hook_originals[312], 551, 0},
+  {"cuGraphAddExternalSemaphoresSignalNode", FN(w_cuGraphAddExternalSemaphoresSignalNode), &hook_originals[313], 552, 0},
+  {"cuGraphAddExternalSemaphoresWaitNode", FN(w_cuGraphAddExternalSemaphoresWaitNode), &hook_originals[314], 553, 0},
+  {"cuGraphAddHostNode", FN(w_cuGraphAddHostNode), &hook_originals[315], 554, 0},
+  {"cuGraphAddMemAllocNode", FN(w_cuGraphAddMemAllocNode), &hook_originals[316], 557, 0},
+  {"cuGraphAddMemFreeNode", FN(w_cuGraphAddMemFreeNode), &hook_originals[317], 558, 0},
+  {"cuGraphAddDependencies", FN(w_cuGraphAddDependencies), &hook_originals[318], 547, 0},
+  {"cuGraphAddDependencies_v2", FN(w_cuGraphAddDependencies_v2), &hook_originals[319], 548, 0},
+  {"cuGraphRemoveDependencies", FN(w_cuGraphRemoveDependencies), &hook_originals[320], 632, 0},
+  {"cuGraphRemoveDependencies_v2", FN(w_cuGraphRemoveDependencies_v2), &hook_originals[321], 633, 0},
+  {"cuGraphEventRecordNodeSetEvent", FN(w_cuGraphEventRecordNodeSetEvent), &hook_originals[322], 573, 0},
+  {"cuGraphEventWaitNodeSetEvent", FN(w_cuGraphEventWaitNodeSetEvent), &hook_originals[323], 575, 0},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExternalSemaphoresSignalNodeSetParams), &hook_originals[324], 593, 0},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExternalSemaphoresWaitNodeSetParams), &hook_originals[325], 595, 0},
+  {"cuGraphHostNodeSetParams", FN(w_cuGraphHostNodeSetParams), &hook_originals[326], 601, 0},
+  {"cuGraphKernelNodeCopyAttributes", FN(w_cuGraphKernelNodeCopyAttributes), &hook_originals[327], 607, 0},
+  {"cuGraphKernelNodeSetAttribute", FN(w_cuGraphKernelNodeSetAttribute), &hook_originals[328], 611, 0},
+  {"cuGraphNodeSetEnabled", FN(w_cuGraphNodeSetEnabled), &hook_originals[329], 629, 0},
+  {"cuGraphExecEventRecordNodeSetEvent", FN(w_cuGraphExecEventRecordNodeSetEvent), &hook_originals[330], 579, 0},
+  {"cuGraphExecEventWaitNodeSetEvent", FN(w_cuGraphExecEventWaitNodeSetEvent), &hook_originals[331], 580, 0},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", FN(w_cuGraphExecExternalSemaphoresSignalNodeSetParams), &hook_originals[332], 581, 0},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", FN(w_cuGraphExecExternalSemaphoresWaitNodeSetParams), &hook_originals[333], 582, 0},
+  {"cuGraphExecHostNodeSetParams", FN(w_cuGraphExecHostNodeSetParams), &hook_originals[334], 584, 0},
+  {"cuGraphConditionalHandleCreate", FN(w_cuGraphConditionalHandleCreate), &hook_originals[335], 567, 0},
+  {"cuGraphRetainUserObject", FN(w_cuGraphRetainUserObject), &hook_originals[336], 634, 0},
+  {"cuGraphReleaseUserObject", FN(w_cuGraphReleaseUserObject), &hook_originals[337], 631, 0},
+  {"cuUserObjectCreate", FN(w_cuUserObjectCreate), &hook_originals[338], 658, 0},
+  {"cuUserObjectRetain", FN(w_cuUserObjectRetain), &hook_originals[339], 660, 0},
+  {"cuUserObjectRelease", FN(w_cuUserObjectRelease), &hook_originals[340], 659, 0},
+  {"cuStreamUpdateCaptureDependencies", FN(w_cuStreamUpdateCaptureDependencies), &hook_originals[341], 653, 0},
+  {"cuStreamUpdateCaptureDependencies_ptsz", FN(w_cuStreamUpdateCaptureDependencies_ptsz), &hook_originals[342], 654, 0},
+  {"cuStreamUpdateCaptureDependencies_v2", FN(w_cuStreamUpdateCaptureDependencies_v2), &hook_originals[343], 655, 0},
+  {"cuStreamUpdateCaptureDependencies_v2_ptsz", FN(w_cuStreamUpdateCaptureDependencies_v2_ptsz), &hook_originals[344], 656, 0},
+  {"cuDeviceGraphMemTrim", FN(w_cuDeviceGraphMemTrim), &hook_originals[345], 543, 0},
+  {"cuDeviceSetGraphMemAttribute", FN(w_cuDeviceSetGraphMemAttribute), &hook_originals[346], 544, 0},
+  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &hook_originals[347], 926, 0},
+  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &hook_originals[348], 909, 0},
+  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &hook_originals[349], 907, 0},
+  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &hook_originals[350], 901, 0},
+  {"cuLinkCreate", FN(w_cuLinkCreate), &hook_originals[351], 922, 0},
+  {"cuLinkCreate_v2", FN(w_cuLinkCreate_v2), &hook_originals[352], 923, 0},
+  {"cuLinkAddData", FN(w_cuLinkAddData), &hook_originals[353], 917, 0},
+  {"cuLinkAddData_v2", FN(w_cuLinkAddData_v2), &hook_originals[354], 918, 0},
+  {"cuLinkAddFile", FN(w_cuLinkAddFile), &hook_originals[355], 919, 0},
+  {"cuLinkAddFile_v2", FN(w_cuLinkAddFile_v2), &hook_originals[356], 920, 0},
+  {"cuLinkComplete", FN(w_cuLinkComplete), &hook_originals[357], 921, 0},
+  {"cuLinkDestroy", FN(w_cuLinkDestroy), &hook_originals[358], 924, 0},
+  {"cuCheckpointProcessLock", FN(w_cuCheckpointProcessLock), &hook_originals[359], 1000, 0},
+  {"cuCheckpointProcessCheckpoint", FN(w_cuCheckpointProcessCheckpoint), &hook_originals[360], 997, 0},
+  {"cuCheckpointProcessRestore", FN(w_cuCheckpointProcessRestore), &hook_originals[361], 1001, 0},
+  {"cuCheckpointProcessUnlock", FN(w_cuCheckpointProcessUnlock), &hook_originals[362], 1002, 0},
+  {"cuProfilerStart", FN(w_cuProfilerStart), &hook_originals[363], 1095, 0},
+  {"cuProfilerStop", FN(w_cuProfilerStop), &hook_originals[364], 1096, 0},
+  {"cuInit", FN(w_cuInit), &hook_originals[365], 802, 0},
+  {"cuCtxCreate", FN(w_cuCtxCreate), &hook_originals[366], 758, 0},
+  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &hook_originals[367], 759, 0},
+  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &hook_originals[368], 760, 0},
+  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &hook_originals[369], 761, 0},
+  {"cuCtxAttach", FN(w_cuCtxAttach), &hook_originals[370], 757, 0},
+  {"cuCtxDetach", FN(w_cuCtxDetach), &hook_originals[371], 764, 0},
+  {"cuCtxDestroy", FN(w_cuCtxDestroy), &hook_originals[372], 762, 0},
+  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &hook_originals[373], 763, 0},
+  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &hook_originals[374], 780, 0},
+  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &hook_originals[375], 781, 0},
+  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &hook_originals[376], 778, 0},
+  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &hook_originals[377], 779, 0},
+  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &hook_originals[378], 784, 0},
+  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &hook_originals[379], 785, 0},
+  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &hook_originals[380], 786, 0},
+  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &hook_originals[381], 783, 0},
+  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &hook_originals[382], 787, 0},
+  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &hook_originals[383], 782, 0},
+  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &hook_originals[384], 765, 0},
+  {"cuGreenCtxCreate", FN(w_cuGreenCtxCreate), &hook_originals[385], 796, 0},
+  {"cuGreenCtxDestroy", FN(w_cuGreenCtxDestroy), &hook_originals[386], 797, 0},
+  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &hook_originals[387], 702, 0},
+  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &hook_originals[388], 701, 0},
+  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &hook_originals[389], 341, 0},
+  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &hook_originals[390], 344, 0},
+  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &hook_originals[391], 793, 0},
+  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &hook_originals[392], 789, 0},
+  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &hook_originals[393], 790, 0},
+  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &hook_originals[394], 791, 0},
+  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &hook_originals[395], 792, 0},
+  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &hook_originals[396], 794, 0},
+  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[397], 795, 0},
+  {"cuGetProcAddress", FN(w_cuGetProcAddress), &hook_originals[398], 809, 0},
+  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &hook_originals[399], 810, 0},
+  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &hook_originals[400], 327, 0},
+  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &hook_originals[401], 325, 0},
+  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &hook_originals[402], 328, 0},
+  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &hook_originals[403], 329, 0},
+  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &hook_originals[404], 330, 0},
+  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &hook_originals[405], 124, 0},
+  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &hook_originals[406], 146, 0},
+  {"cudaMalloc", FN(w11_cudaMalloc), &hook_originals[407], 4, 1},
+  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &hook_originals[408], 9, 1},
+  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &hook_originals[409], 5, 1},
+  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &hook_originals[410], 40, 1},
+  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &hook_originals[411], 76, 1},
+  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &hook_originals[412], 77, 1},
+  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &hook_originals[413], 78, 1},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[414], 79, 1},
+  {"cudaFree", FN(w11_cudaFree), &hook_originals[415], 1, 1},
+  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &hook_originals[416], 74, 1},
+  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &hook_originals[417], 75, 1},
+  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &hook_originals[418], 92, 1},
+  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &hook_originals[419], 83, 1},
+  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &hook_originals[420], 73, 1},
+  {"cudaMallocArray", FN(w11_cudaMallocArray), &hook_originals[421], 7, 1},
+  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &hook_originals[422], 6, 1},
+  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &hook_originals[423], 8, 1},
+  {"cudaFreeArray", FN(w11_cudaFreeArray), &hook_originals[424], 2, 1},
+  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &hook_originals[425], 3, 1},
+  {"cudaIpcOpenMemHandle", FN(w11_cudaIpcOpenMemHandle), &hook_originals[426], 143, 1},
+  {"cudaIpcCloseMemHandle", FN(w11_cudaIpcCloseMemHandle), &hook_originals[427], 139, 1},
+  {"cudaMemPoolImportPointer", FN(w11_cudaMemPoolImportPointer), &hook_originals[428], 89, 1},
+  {"cudaExternalMemoryGetMappedBuffer", FN(w11_cudaExternalMemoryGetMappedBuffer), &hook_originals[429], 708, 1},
+  {"cudaImportExternalMemory", FN(w11_cudaImportExternalMemory), &hook_originals[430], 723, 1},
+  {"cudaDestroyExternalMemory", FN(w11_cudaDestroyExternalMemory), &hook_originals[431], 706, 1},
+  {"cudaMallocHost", FN(w11_cudaMallocHost), &hook_originals[432], 29, 1},
+  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &hook_originals[433], 24, 1},
+  {"cudaFreeHost", FN(w11_cudaFreeHost), &hook_originals[434], 23, 1},
+  {"cudaHostRegister", FN(w11_cudaHostRegister), &hook_originals[435], 27, 1},
+  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &hook_originals[436], 28, 1},
+  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &hook_originals[437], 46, 1},
+  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &hook_originals[438], 47, 1},
+  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &hook_originals[439], 41, 1},
+  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &hook_originals[440], 52, 1},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[441], 53, 1},
+  {"cudaMemcpy", FN(w11_cudaMemcpy), &hook_originals[442], 150, 1},
+  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &hook_originals[443], 151, 1},
+  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &hook_originals[444], 178, 1},
+  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &hook_originals[445], 179, 1},
+  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &hook_originals[446], 152, 1},
+  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &hook_originals[447], 153, 1},
+  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &hook_originals[448], 156, 1},
+  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &hook_originals[449], 157, 1},
+  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &hook_originals[450], 192, 1},
+  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &hook_originals[451], 193, 1},
+  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &hook_originals[452], 194, 1},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[453], 195, 1},
+  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &hook_originals[454], 182, 1},
+  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &hook_originals[455], 183, 1},
+  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &hook_originals[456], 184, 1},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[457], 185, 1},
+  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &hook_originals[458], 176, 1},
+  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &hook_originals[459], 177, 1},
+  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &hook_originals[460], 162, 1},
+  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &hook_originals[461], 163, 1},
+  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &hook_originals[462], 164, 1},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[463], 165, 1},
+  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &hook_originals[464], 158, 1},
+  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &hook_originals[465], 159, 1},
+  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &hook_originals[466], 160, 1},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[467], 161, 1},
+  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &hook_originals[468], 154, 1},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[469], 155, 1},
+  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &hook_originals[470], 196, 1},
+  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &hook_originals[471], 197, 1},
+  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &hook_originals[472], 198, 1},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[473], 199, 1},
+  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &hook_originals[474], 186, 1},
+  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &hook_originals[475], 187, 1},
+  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &hook_originals[476], 188, 1},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[477], 189, 1},
+  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &hook_originals[478], 166, 1},
+  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &hook_originals[479], 167, 1},
+  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &hook_originals[480], 168, 1},
+  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &hook_originals[481], 169, 1},
+  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &hook_originals[482], 190, 1},
+  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &hook_originals[483], 191, 1},
+  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &hook_originals[484], 172, 1},
+  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &hook_originals[485], 173, 1},
+  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &hook_originals[486], 174, 1},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[487], 175, 1},
+  {"cudaMemset", FN(w11_cudaMemset), &hook_originals[488], 276, 1},
+  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &hook_originals[489], 277, 1},
+  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &hook_originals[490], 286, 1},
+  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &hook_originals[491], 287, 1},
+  {"cudaMemset2D", FN(w11_cudaMemset2D), &hook_originals[492], 278, 1},
+  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &hook_originals[493], 279, 1},
+  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &hook_originals[494], 280, 1},
+  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &hook_originals[495], 281, 1},
+  {"cudaMemset3D", FN(w11_cudaMemset3D), &hook_originals[496], 282, 1},
+  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &hook_originals[497], 283, 1},
+  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &hook_originals[498], 284, 1},
+  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &hook_originals[499], 285, 1},
+  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &hook_originals[500], 332, 1},
+  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &hook_originals[501], 1060, 1},
+  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &hook_originals[502], 337, 1},
+  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &hook_originals[503], 338, 1},
+  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &hook_originals[504], 335, 1},
+  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &hook_originals[505], 336, 1},
+  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &hook_originals[506], 339, 1},
+  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &hook_originals[507], 340, 1},
+  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &hook_originals[508], 334, 1},
+  {"cudaEventQuery", FN(w11_cudaEventQuery), &hook_originals[509], 333, 1},
+  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &hook_originals[510], 378, 1},
+  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &hook_originals[511], 379, 1},
+  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &hook_originals[512], 380, 1},
+  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &hook_originals[513], 381, 1},
+  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &hook_originals[514], 374, 1},
+  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &hook_originals[515], 375, 1},
+  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &hook_originals[516], 526, 1},
+  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &hook_originals[517], 527, 1},
+  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &hook_originals[518], 528, 1},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[519], 529, 1},
+  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &hook_originals[520], 530, 1},
+  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &hook_originals[521], 531, 1},
+  {"cudaEventCreate", FN(w11_cudaEventCreate), &hook_originals[522], 420, 1},
+  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &hook_originals[523], 422, 1},
+  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &hook_originals[524], 423, 1},
+  {"cudaEventRecord", FN(w11_cudaEventRecord), &hook_originals[525], 425, 1},
+  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &hook_originals[526], 426, 1},
+  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &hook_originals[527], 427, 1},
+  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &hook_originals[528], 428, 1},
+  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &hook_originals[529], 424, 1},
+  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &hook_originals[530], 680, 1},
+  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &hook_originals[531], 681, 1},
+  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &hook_originals[532], 676, 1},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[533], 677, 1},
+  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &hook_originals[534], 682, 1},
+  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &hook_originals[535], 683, 1},
+  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &hook_originals[536], 678, 1},
+  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &hook_originals[537], 679, 1},
+  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &hook_originals[538], 670, 1},
+  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &hook_originals[539], 978, 1},
+  {"cudaSetDevice", FN(w11_cudaSetDevice), &hook_originals[540], 754, 1},
+  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &hook_originals[541], 755, 1},
+  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &hook_originals[542], 756, 1},
+  {"cudaInitDevice", FN(w11_cudaInitDevice), &hook_originals[543], 753, 1},
+  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &hook_originals[544], 750, 1},
+  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &hook_originals[545], 698, 1},
+  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &hook_originals[546], 697, 1},
+  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &hook_originals[547], 751, 1},
+  {"cudaThreadExit", FN(w11_cudaThreadExit), &hook_originals[548], 1061, 1},
+  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &hook_originals[549], 803, 1},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[550], 804, 1},
+  {"cudaMalloc", FN(w12_cudaMalloc), &hook_originals[551], 4, 2},
+  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &hook_originals[552], 9, 2},
+  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &hook_originals[553], 5, 2},
+  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &hook_originals[554], 40, 2},
+  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &hook_originals[555], 76, 2},
+  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &hook_originals[556], 77, 2},
+  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &hook_originals[557], 78, 2},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[558], 79, 2},
+  {"cudaFree", FN(w12_cudaFree), &hook_originals[559], 1, 2},
+  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &hook_originals[560], 74, 2},
+  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &hook_originals[561], 75, 2},
+  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &hook_originals[562], 92, 2},
+  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &hook_originals[563], 83, 2},
+  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &hook_originals[564], 73, 2},
+  {"cudaMallocArray", FN(w12_cudaMallocArray), &hook_originals[565], 7, 2},
+  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &hook_originals[566], 6, 2},
+  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &hook_originals[567], 8, 2},
+  {"cudaFreeArray", FN(w12_cudaFreeArray), &hook_originals[568], 2, 2},
+  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &hook_originals[569], 3, 2},
+  {"cudaIpcOpenMemHandle", FN(w12_cudaIpcOpenMemHandle), &hook_originals[570], 143, 2},
+  {"cudaIpcCloseMemHandle", FN(w12_cudaIpcCloseMemHandle), &hook_originals[571], 139, 2},
+  {"cudaMemPoolImportPointer", FN(w12_cudaMemPoolImportPointer), &hook_originals[572], 89, 2},
+  {"cudaExternalMemoryGetMappedBuffer", FN(w12_cudaExternalMemoryGetMappedBuffer), &hook_originals[573], 708, 2},
+  {"cudaImportExternalMemory", FN(w12_cudaImportExternalMemory), &hook_originals[574], 723, 2},
+  {"cudaDestroyExternalMemory", FN(w12_cudaDestroyExternalMemory), &hook_originals[575], 706, 2},
+  {"cudaMallocHost", FN(w12_cudaMallocHost), &hook_originals[576], 29, 2},
+  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &hook_originals[577], 24, 2},
+  {"cudaFreeHost", FN(w12_cudaFreeHost), &hook_originals[578], 23, 2},
+  {"cudaHostRegister", FN(w12_cudaHostRegister), &hook_originals[579], 27, 2},
+  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &hook_originals[580], 28, 2},
+  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &hook_originals[581], 46, 2},
+  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &hook_originals[582], 47, 2},
+  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &hook_originals[583], 1057, 2},
+  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[584], 1058, 2},
+  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &hook_originals[585], 41, 2},
+  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &hook_originals[586], 1059, 2},
+  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &hook_originals[587], 52, 2},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[588], 53, 2},
+  {"cudaMemcpy", FN(w12_cudaMemcpy), &hook_originals[589], 150, 2},
+  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &hook_originals[590], 151, 2},
+  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &hook_originals[591], 178, 2},
+  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &hook_originals[592], 179, 2},
+  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &hook_originals[593], 152, 2},
+  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &hook_originals[594], 153, 2},
+  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &hook_originals[595], 156, 2},
+  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &hook_originals[596], 157, 2},
+  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &hook_originals[597], 192, 2},
+  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &hook_originals[598], 193, 2},
+  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &hook_originals[599], 194, 2},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[600], 195, 2},
+  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &hook_originals[601], 182, 2},
+  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &hook_originals[602], 183, 2},
+  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &hook_originals[603], 184, 2},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[604], 185, 2},
+  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &hook_originals[605], 176, 2},
+  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &hook_originals[606], 177, 2},
+  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &hook_originals[607], 162, 2},
+  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &hook_originals[608], 163, 2},
+  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &hook_originals[609], 164, 2},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[610], 165, 2},
+  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &hook_originals[611], 158, 2},
+  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &hook_originals[612], 159, 2},
+  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &hook_originals[613], 160, 2},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[614], 161, 2},
+  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &hook_originals[615], 154, 2},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[616], 155, 2},
+  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &hook_originals[617], 196, 2},
+  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &hook_originals[618], 197, 2},
+  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &hook_originals[619], 198, 2},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[620], 199, 2},
+  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &hook_originals[621], 186, 2},
+  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &hook_originals[622], 187, 2},
+  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &hook_originals[623], 188, 2},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[624], 189, 2},
+  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &hook_originals[625], 166, 2},
+  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &hook_originals[626], 167, 2},
+  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &hook_originals[627], 168, 2},
+  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &hook_originals[628], 169, 2},
+  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &hook_originals[629], 190, 2},
+  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &hook_originals[630], 191, 2},
+  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &hook_originals[631], 172, 2},
+  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &hook_originals[632], 173, 2},
+  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &hook_originals[633], 174, 2},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[634], 175, 2},
+  {"cudaMemset", FN(w12_cudaMemset), &hook_originals[635], 276, 2},
+  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &hook_originals[636], 277, 2},
+  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &hook_originals[637], 286, 2},
+  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &hook_originals[638], 287, 2},
+  {"cudaMemset2D", FN(w12_cudaMemset2D), &hook_originals[639], 278, 2},
+  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &hook_originals[640], 279, 2},
+  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &hook_originals[641], 280, 2},
+  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &hook_originals[642], 281, 2},
+  {"cudaMemset3D", FN(w12_cudaMemset3D), &hook_originals[643], 282, 2},
+  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &hook_originals[644], 283, 2},
+  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &hook_originals[645], 284, 2},
+  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &hook_originals[646], 285, 2},
+  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &hook_originals[647], 332, 2},
+  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &hook_originals[648], 1060, 2},
+  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &hook_originals[649], 337, 2},
+  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &hook_originals[650], 338, 2},
+  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &hook_originals[651], 335, 2},
+  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &hook_originals[652], 336, 2},
+  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &hook_originals[653], 339, 2},
+  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &hook_originals[654], 340, 2},
+  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &hook_originals[655], 334, 2},
+  {"cudaEventQuery", FN(w12_cudaEventQuery), &hook_originals[656], 333, 2},
+  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &hook_originals[657], 378, 2},
+  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &hook_originals[658], 379, 2},
+  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &hook_originals[659], 380, 2},
+  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &hook_originals[660], 381, 2},
+  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &hook_originals[661], 374, 2},
+  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &hook_originals[662], 375, 2},
+  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &hook_originals[663], 526, 2},
+  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &hook_originals[664], 527, 2},
+  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &hook_originals[665], 528, 2},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[666], 529, 2},
+  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &hook_originals[667], 530, 2},
+  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &hook_originals[668], 531, 2},
+  {"cudaEventCreate", FN(w12_cudaEventCreate), &hook_originals[669], 420, 2},
+  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &hook_originals[670], 422, 2},
+  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &hook_originals[671], 423, 2},
+  {"cudaEventRecord", FN(w12_cudaEventRecord), &hook_originals[672], 425, 2},
+  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &hook_originals[673], 426, 2},
+  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &hook_originals[674], 427, 2},
+  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &hook_originals[675], 428, 2},
+  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &hook_originals[676], 424, 2},
+  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &hook_originals[677], 680, 2},
+  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &hook_originals[678], 681, 2},
+  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &hook_originals[679], 676, 2},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[680], 677, 2},
+  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &hook_originals[681], 682, 2},
+  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &hook_originals[682], 683, 2},
+  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &hook_originals[683], 664, 2},
+  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &hook_originals[684], 665, 2},
+  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &hook_originals[685], 678, 2},
+  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &hook_originals[686], 679, 2},
+  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &hook_originals[687], 882, 2},
+  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &hook_originals[688], 670, 2},
+  {"__cudaGetKernel", FN(w12___cudaGetKernel), &hook_originals[689], 661, 2},
+  {"cudaGetKernel", FN(w12_cudaGetKernel), &hook_originals[690], 979, 2},
+  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &hook_originals[691], 978, 2},
+  {"cudaSetDevice", FN(w12_cudaSetDevice), &hook_originals[692], 754, 2},
+  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &hook_originals[693], 755, 2},
+  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &hook_originals[694], 756, 2},
+  {"cudaInitDevice", FN(w12_cudaInitDevice), &hook_originals[695], 753, 2},
+  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &hook_originals[696], 750, 2},
+  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &hook_originals[697], 698, 2},
+  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &hook_originals[698], 697, 2},
+  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &hook_originals[699], 751, 2},
+  {"cudaThreadExit", FN(w12_cudaThreadExit), &hook_originals[700], 1061, 2},
+  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &hook_originals[701], 803, 2},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[702], 804, 2},
+  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &hook_originals[703], 805, 2},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[704], 806, 2},
+  {"cudaMalloc", FN(w13_cudaMalloc), &hook_originals[705], 4, 3},
+  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &hook_originals[706], 9, 3},
+  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &hook_originals[707], 5, 3},
+  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &hook_originals[708], 40, 3},
+  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &hook_originals[709], 76, 3},
+  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &hook_originals[710], 77, 3},
+  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &hook_originals[711], 78, 3},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[712], 79, 3},
+  {"cudaFree", FN(w13_cudaFree), &hook_originals[713], 1, 3},
+  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &hook_originals[714], 74, 3},
+  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &hook_originals[715], 75, 3},
+  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &hook_originals[716], 92, 3},
+  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &hook_originals[717], 83, 3},
+  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &hook_originals[718], 73, 3},
+  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &hook_originals[719], 93, 3},
+  {"cudaMallocArray", FN(w13_cudaMallocArray), &hook_originals[720], 7, 3},
+  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &hook_originals[721], 6, 3},
+  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &hook_originals[722], 8, 3},
+  {"cudaFreeArray", FN(w13_cudaFreeArray), &hook_originals[723], 2, 3},
+  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &hook_originals[724], 3, 3},
+  {"cudaIpcOpenMemHandle", FN(w13_cudaIpcOpenMemHandle), &hook_originals[725], 143, 3},
+  {"cudaIpcCloseMemHandle", FN(w13_cudaIpcCloseMemHandle), &hook_originals[726], 139, 3},
+  {"cudaMemPoolImportPointer", FN(w13_cudaMemPoolImportPointer), &hook_originals[727], 89, 3},
+  {"cudaExternalMemoryGetMappedBuffer", FN(w13_cudaExternalMemoryGetMappedBuffer), &hook_originals[728], 708, 3},
+  {"cudaImportExternalMemory", FN(w13_cudaImportExternalMemory), &hook_originals[729], 723, 3},
+  {"cudaDestroyExternalMemory", FN(w13_cudaDestroyExternalMemory), &hook_originals[730], 706, 3},
+  {"cudaMallocHost", FN(w13_cudaMallocHost), &hook_originals[731], 29, 3},
+  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &hook_originals[732], 24, 3},
+  {"cudaFreeHost", FN(w13_cudaFreeHost), &hook_originals[733], 23, 3},
+  {"cudaHostRegister", FN(w13_cudaHostRegister), &hook_originals[734], 27, 3},
+  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &hook_originals[735], 28, 3},
+  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &hook_originals[736], 46, 3},
+  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &hook_originals[737], 47, 3},
+  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &hook_originals[738], 41, 3},
+  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &hook_originals[739], 52, 3},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[740], 53, 3},
+  {"cudaMemcpy", FN(w13_cudaMemcpy), &hook_originals[741], 150, 3},
+  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &hook_originals[742], 151, 3},
+  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &hook_originals[743], 178, 3},
+  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &hook_originals[744], 179, 3},
+  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &hook_originals[745], 152, 3},
+  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &hook_originals[746], 153, 3},
+  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &hook_originals[747], 156, 3},
+  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &hook_originals[748], 157, 3},
+  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &hook_originals[749], 192, 3},
+  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &hook_originals[750], 193, 3},
+  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &hook_originals[751], 194, 3},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[752], 195, 3},
+  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &hook_originals[753], 182, 3},
+  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &hook_originals[754], 183, 3},
+  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &hook_originals[755], 184, 3},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[756], 185, 3},
+  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &hook_originals[757], 176, 3},
+  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &hook_originals[758], 177, 3},
+  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &hook_originals[759], 162, 3},
+  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &hook_originals[760], 163, 3},
+  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &hook_originals[761], 164, 3},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[762], 165, 3},
+  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &hook_originals[763], 158, 3},
+  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &hook_originals[764], 159, 3},
+  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &hook_originals[765], 160, 3},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[766], 161, 3},
+  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &hook_originals[767], 154, 3},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[768], 155, 3},
+  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &hook_originals[769], 196, 3},
+  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &hook_originals[770], 197, 3},
+  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &hook_originals[771], 198, 3},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[772], 199, 3},
+  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &hook_originals[773], 186, 3},
+  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &hook_originals[774], 187, 3},
+  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &hook_originals[775], 188, 3},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[776], 189, 3},
+  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &hook_originals[777], 166, 3},
+  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &hook_originals[778], 167, 3},
+  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &hook_originals[779], 168, 3},
+  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &hook_originals[780], 169, 3},
+  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &hook_originals[781], 190, 3},
+  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &hook_originals[782], 191, 3},
+  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &hook_originals[783], 172, 3},
+  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &hook_originals[784], 173, 3},
+  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &hook_originals[785], 174, 3},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[786], 175, 3},
+  {"cudaMemset", FN(w13_cudaMemset), &hook_originals[787], 276, 3},
+  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &hook_originals[788], 277, 3},
+  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &hook_originals[789], 286, 3},
+  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &hook_originals[790], 287, 3},
+  {"cudaMemset2D", FN(w13_cudaMemset2D), &hook_originals[791], 278, 3},
+  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &hook_originals[792], 279, 3},
+  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &hook_originals[793], 280, 3},
+  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &hook_originals[794], 281, 3},
+  {"cudaMemset3D", FN(w13_cudaMemset3D), &hook_originals[795], 282, 3},
+  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &hook_originals[796], 283, 3},
+  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &hook_originals[797], 284, 3},
+  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &hook_originals[798], 285, 3},
+  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &hook_originals[799], 332, 3},
+  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &hook_originals[800], 337, 3},
+  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &hook_originals[801], 338, 3},
+  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &hook_originals[802], 335, 3},
+  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &hook_originals[803], 336, 3},
+  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &hook_originals[804], 339, 3},
+  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &hook_originals[805], 340, 3},
+  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &hook_originals[806], 334, 3},
+  {"cudaEventQuery", FN(w13_cudaEventQuery), &hook_originals[807], 333, 3},
+  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &hook_originals[808], 378, 3},
+  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &hook_originals[809], 379, 3},
+  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &hook_originals[810], 380, 3},
+  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &hook_originals[811], 381, 3},
+  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &hook_originals[812], 374, 3},
+  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &hook_originals[813], 375, 3},
+  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &hook_originals[814], 526, 3},
+  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &hook_originals[815], 527, 3},
+  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &hook_originals[816], 528, 3},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[817], 529, 3},
+  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &hook_originals[818], 530, 3},
+  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &hook_originals[819], 531, 3},
+  {"cudaEventCreate", FN(w13_cudaEventCreate), &hook_originals[820], 420, 3},
+  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &hook_originals[821], 422, 3},
+  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &hook_originals[822], 423, 3},
+  {"cudaEventRecord", FN(w13_cudaEventRecord), &hook_originals[823], 425, 3},
+  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &hook_originals[824], 426, 3},
+  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &hook_originals[825], 427, 3},
+  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &hook_originals[826], 428, 3},
+  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &hook_originals[827], 424, 3},
+  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &hook_originals[828], 680, 3},
+  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &hook_originals[829], 681, 3},
+  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &hook_originals[830], 676, 3},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[831], 677, 3},
+  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &hook_originals[832], 682, 3},
+  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &hook_originals[833], 683, 3},
+  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &hook_originals[834], 664, 3},
+  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &hook_originals[835], 665, 3},
+  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &hook_originals[836], 678, 3},
+  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &hook_originals[837], 679, 3},
+  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &hook_originals[838], 882, 3},
+  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &hook_originals[839], 670, 3},
+  {"__cudaGetKernel", FN(w13___cudaGetKernel), &hook_originals[840], 661, 3},
+  {"cudaGetKernel", FN(w13_cudaGetKernel), &hook_originals[841], 979, 3},
+  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &hook_originals[842], 978, 3},
+  {"cudaSetDevice", FN(w13_cudaSetDevice), &hook_originals[843], 754, 3},
+  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &hook_originals[844], 755, 3},
+  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &hook_originals[845], 756, 3},
+  {"cudaInitDevice", FN(w13_cudaInitDevice), &hook_originals[846], 753, 3},
+  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &hook_originals[847], 750, 3},
+  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &hook_originals[848], 698, 3},
+  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &hook_originals[849], 697, 3},
+  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &hook_originals[850], 751, 3},
+  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &hook_originals[851], 803, 3},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[852], 804, 3},
+  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &hook_originals[853], 805, 3},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[854], 806, 3},
 };
 const uint32_t hook_row_count = WEIR_ROWS;
 
 const hook_name hook_names[] = {
-  {"cudaFree", 1, {0, 409, 547, 695}},
-  {"cudaFreeArray", 2, {0, 418, 556, 705}},
-  {"cudaFreeMipmappedArray", 3, {0, 419, 557, 706}},
-  {"cudaMalloc", 4, {0, 401, 539, 687}},
-  {"cudaMalloc3D", 5, {0, 403, 541, 689}},
-  {"cudaMalloc3DArray", 6, {0, 416, 554, 703}},
-  {"cudaMallocArray", 7, {0, 415, 553, 702}},
-  {"cudaMallocMipmappedArray", 8, {0, 417, 555, 704}},
-  {"cudaMallocPitch", 9, {0, 402, 540, 688}},
+  {"cudaFree", 1, {0, 416, 560, 714}},
+  {"cudaFreeArray", 2, {0, 425, 569, 724}},
+  {"cudaFreeMipmappedArray", 3, {0, 426, 570, 725}},
+  {"cudaMalloc", 4, {0, 408, 552, 706}},
+  {"cudaMalloc3D", 5, {0, 410, 554, 708}},
+  {"cudaMalloc3DArray", 6, {0, 423, 567, 722}},
+  {"cudaMallocArray", 7, {0, 422, 566, 721}},
+  {"cudaMallocMipmappedArray", 8, {0, 424, 568, 723}},
+  {"cudaMallocPitch", 9, {0, 409, 553, 707}},
   {"cuArray3DCreate", 10, {31, 0, 0, 0}},
   {"cuArray3DCreate_v2", 11, {32, 0, 0, 0}},
   {"cuArrayCreate", 12, {29, 0, 0, 0}},
@@ -12224,77 +12528,77 @@ const hook_name hook_names[] = {
   {"cuMemFree_v2", 20, {11, 0, 0, 0}},
   {"cuMipmappedArrayCreate", 21, {33, 0, 0, 0}},
   {"cuMipmappedArrayDestroy", 22, {35, 0, 0, 0}},
-  {"cudaFreeHost", 23, {0, 422, 560, 709}},
-  {"cudaHostAlloc", 24, {0, 421, 559, 708}},
+  {"cudaFreeHost", 23, {0, 435, 579, 734}},
+  {"cudaHostAlloc", 24, {0, 434, 578, 733}},
   {"cudaHostGetDevicePointer", 25, {0, 0, 0, 0}},
   {"cudaHostGetFlags", 26, {0, 0, 0, 0}},
-  {"cudaHostRegister", 27, {0, 423, 561, 710}},
-  {"cudaHostUnregister", 28, {0, 424, 562, 711}},
-  {"cudaMallocHost", 29, {0, 420, 558, 707}},
-  {"cuMemAllocHost", 30, {46, 0, 0, 0}},
-  {"cuMemAllocHost_v2", 31, {47, 0, 0, 0}},
-  {"cuMemFreeHost", 32, {49, 0, 0, 0}},
-  {"cuMemHostAlloc", 33, {48, 0, 0, 0}},
+  {"cudaHostRegister", 27, {0, 436, 580, 735}},
+  {"cudaHostUnregister", 28, {0, 437, 581, 736}},
+  {"cudaMallocHost", 29, {0, 433, 577, 732}},
+  {"cuMemAllocHost", 30, {53, 0, 0, 0}},
+  {"cuMemAllocHost_v2", 31, {54, 0, 0, 0}},
+  {"cuMemFreeHost", 32, {56, 0, 0, 0}},
+  {"cuMemHostAlloc", 33, {55, 0, 0, 0}},
   {"cuMemHostGetDevicePointer", 34, {0, 0, 0, 0}},
   {"cuMemHostGetDevicePointer_v2", 35, {0, 0, 0, 0}},
   {"cuMemHostGetFlags", 36, {0, 0, 0, 0}},
-  {"cuMemHostRegister", 37, {50, 0, 0, 0}},
-  {"cuMemHostRegister_v2", 38, {51, 0, 0, 0}},
-  {"cuMemHostUnregister", 39, {52, 0, 0, 0}},
-  {"cudaMallocManaged", 40, {0, 404, 542, 690}},
-  {"cudaMemAdvise", 41, {0, 427, 567, 714}},
+  {"cuMemHostRegister", 37, {57, 0, 0, 0}},
+  {"cuMemHostRegister_v2", 38, {58, 0, 0, 0}},
+  {"cuMemHostUnregister", 39, {59, 0, 0, 0}},
+  {"cudaMallocManaged", 40, {0, 411, 555, 709}},
+  {"cudaMemAdvise", 41, {0, 440, 586, 739}},
   {"cudaMemDiscardAndPrefetchBatchAsync", 42, {0, 0, 0, 0}},
   {"cudaMemDiscardAndPrefetchBatchAsync_ptsz", 43, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync", 44, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync_ptsz", 45, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync", 46, {0, 425, 563, 712}},
-  {"cudaMemPrefetchAsync_ptsz", 47, {0, 426, 564, 713}},
+  {"cudaMemPrefetchAsync", 46, {0, 438, 582, 737}},
+  {"cudaMemPrefetchAsync_ptsz", 47, {0, 439, 583, 738}},
   {"cudaMemPrefetchBatchAsync", 48, {0, 0, 0, 0}},
   {"cudaMemPrefetchBatchAsync_ptsz", 49, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttribute", 50, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttributes", 51, {0, 0, 0, 0}},
-  {"cudaStreamAttachMemAsync", 52, {0, 428, 569, 715}},
-  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 429, 570, 716}},
-  {"cuMemAdvise", 54, {57, 0, 0, 0}},
-  {"cuMemAdvise_v2", 55, {58, 0, 0, 0}},
+  {"cudaStreamAttachMemAsync", 52, {0, 441, 588, 740}},
+  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 442, 589, 741}},
+  {"cuMemAdvise", 54, {64, 0, 0, 0}},
+  {"cuMemAdvise_v2", 55, {65, 0, 0, 0}},
   {"cuMemAllocManaged", 56, {5, 0, 0, 0}},
-  {"cuMemDiscardAndPrefetchBatchAsync", 57, {65, 0, 0, 0}},
-  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", 58, {66, 0, 0, 0}},
-  {"cuMemDiscardBatchAsync", 59, {63, 0, 0, 0}},
-  {"cuMemDiscardBatchAsync_ptsz", 60, {64, 0, 0, 0}},
-  {"cuMemPrefetchAsync", 61, {53, 0, 0, 0}},
-  {"cuMemPrefetchAsync_ptsz", 62, {54, 0, 0, 0}},
-  {"cuMemPrefetchAsync_v2", 63, {55, 0, 0, 0}},
-  {"cuMemPrefetchAsync_v2_ptsz", 64, {56, 0, 0, 0}},
-  {"cuMemPrefetchBatchAsync", 65, {61, 0, 0, 0}},
-  {"cuMemPrefetchBatchAsync_ptsz", 66, {62, 0, 0, 0}},
+  {"cuMemDiscardAndPrefetchBatchAsync", 57, {72, 0, 0, 0}},
+  {"cuMemDiscardAndPrefetchBatchAsync_ptsz", 58, {73, 0, 0, 0}},
+  {"cuMemDiscardBatchAsync", 59, {70, 0, 0, 0}},
+  {"cuMemDiscardBatchAsync_ptsz", 60, {71, 0, 0, 0}},
+  {"cuMemPrefetchAsync", 61, {60, 0, 0, 0}},
+  {"cuMemPrefetchAsync_ptsz", 62, {61, 0, 0, 0}},
+  {"cuMemPrefetchAsync_v2", 63, {62, 0, 0, 0}},
+  {"cuMemPrefetchAsync_v2_ptsz", 64, {63, 0, 0, 0}},
+  {"cuMemPrefetchBatchAsync", 65, {68, 0, 0, 0}},
+  {"cuMemPrefetchBatchAsync_ptsz", 66, {69, 0, 0, 0}},
   {"cuMemRangeGetAttribute", 67, {0, 0, 0, 0}},
   {"cuMemRangeGetAttributes", 68, {0, 0, 0, 0}},
-  {"cuStreamAttachMemAsync", 69, {59, 0, 0, 0}},
-  {"cuStreamAttachMemAsync_ptsz", 70, {60, 0, 0, 0}},
+  {"cuStreamAttachMemAsync", 69, {66, 0, 0, 0}},
+  {"cuStreamAttachMemAsync_ptsz", 70, {67, 0, 0, 0}},
   {"cudaDeviceGetDefaultMemPool", 71, {0, 0, 0, 0}},
   {"cudaDeviceGetMemPool", 72, {0, 0, 0, 0}},
-  {"cudaDeviceSetMemPool", 73, {0, 414, 552, 700}},
-  {"cudaFreeAsync", 74, {0, 410, 548, 696}},
-  {"cudaFreeAsync_ptsz", 75, {0, 411, 549, 697}},
-  {"cudaMallocAsync", 76, {0, 405, 543, 691}},
-  {"cudaMallocAsync_ptsz", 77, {0, 406, 544, 692}},
-  {"cudaMallocFromPoolAsync", 78, {0, 407, 545, 693}},
-  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 408, 546, 694}},
+  {"cudaDeviceSetMemPool", 73, {0, 421, 565, 719}},
+  {"cudaFreeAsync", 74, {0, 417, 561, 715}},
+  {"cudaFreeAsync_ptsz", 75, {0, 418, 562, 716}},
+  {"cudaMallocAsync", 76, {0, 412, 556, 710}},
+  {"cudaMallocAsync_ptsz", 77, {0, 413, 557, 711}},
+  {"cudaMallocFromPoolAsync", 78, {0, 414, 558, 712}},
+  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 415, 559, 713}},
   {"cudaMemGetDefaultMemPool", 80, {0, 0, 0, 0}},
   {"cudaMemGetMemPool", 81, {0, 0, 0, 0}},
   {"cudaMemPoolCreate", 82, {0, 0, 0, 0}},
-  {"cudaMemPoolDestroy", 83, {0, 413, 551, 699}},
+  {"cudaMemPoolDestroy", 83, {0, 420, 564, 718}},
   {"cudaMemPoolExportPointer", 84, {0, 0, 0, 0}},
   {"cudaMemPoolExportToShareableHandle", 85, {0, 0, 0, 0}},
   {"cudaMemPoolGetAccess", 86, {0, 0, 0, 0}},
   {"cudaMemPoolGetAttribute", 87, {0, 0, 0, 0}},
   {"cudaMemPoolImportFromShareableHandle", 88, {0, 0, 0, 0}},
-  {"cudaMemPoolImportPointer", 89, {0, 0, 0, 0}},
+  {"cudaMemPoolImportPointer", 89, {0, 429, 573, 728}},
   {"cudaMemPoolSetAccess", 90, {0, 0, 0, 0}},
   {"cudaMemPoolSetAttribute", 91, {0, 0, 0, 0}},
-  {"cudaMemPoolTrimTo", 92, {0, 412, 550, 698}},
-  {"cudaMemSetMemPool", 93, {0, 0, 0, 701}},
+  {"cudaMemPoolTrimTo", 92, {0, 419, 563, 717}},
+  {"cudaMemSetMemPool", 93, {0, 0, 0, 720}},
   {"cuDeviceGetDefaultMemPool", 94, {0, 0, 0, 0}},
   {"cuDeviceGetMemPool", 95, {0, 0, 0, 0}},
   {"cuDeviceSetMemPool", 96, {16, 0, 0, 0}},
@@ -12313,7 +12617,7 @@ const hook_name hook_names[] = {
   {"cuMemPoolGetAccess", 109, {0, 0, 0, 0}},
   {"cuMemPoolGetAttribute", 110, {0, 0, 0, 0}},
   {"cuMemPoolImportFromShareableHandle", 111, {22, 0, 0, 0}},
-  {"cuMemPoolImportPointer", 112, {0, 0, 0, 0}},
+  {"cuMemPoolImportPointer", 112, {49, 0, 0, 0}},
   {"cuMemPoolSetAccess", 113, {20, 0, 0, 0}},
   {"cuMemPoolSetAttribute", 114, {19, 0, 0, 0}},
   {"cuMemPoolTrimTo", 115, {14, 0, 0, 0}},
@@ -12325,11 +12629,11 @@ const hook_name hook_names[] = {
   {"cuMemGetAccess", 121, {0, 0, 0, 0}},
   {"cuMemGetAllocationGranularity", 122, {0, 0, 0, 0}},
   {"cuMemGetAllocationPropertiesFromHandle", 123, {0, 0, 0, 0}},
-  {"cuMemGetHandleForAddressRange", 124, {399, 0, 0, 0}},
+  {"cuMemGetHandleForAddressRange", 124, {406, 0, 0, 0}},
   {"cuMemImportFromShareableHandle", 125, {37, 0, 0, 0}},
   {"cuMemMap", 126, {40, 0, 0, 0}},
-  {"cuMemMapArrayAsync", 127, {244, 0, 0, 0}},
-  {"cuMemMapArrayAsync_ptsz", 128, {245, 0, 0, 0}},
+  {"cuMemMapArrayAsync", 127, {251, 0, 0, 0}},
+  {"cuMemMapArrayAsync_ptsz", 128, {252, 0, 0, 0}},
   {"cuMemRelease", 129, {39, 0, 0, 0}},
   {"cuMemRetainAllocationHandle", 130, {38, 0, 0, 0}},
   {"cuMemSetAccess", 131, {44, 0, 0, 0}},
@@ -12340,185 +12644,185 @@ const hook_name hook_names[] = {
   {"cuMulticastCreate", 136, {24, 0, 0, 0}},
   {"cuMulticastGetGranularity", 137, {0, 0, 0, 0}},
   {"cuMulticastUnbind", 138, {28, 0, 0, 0}},
-  {"cudaIpcCloseMemHandle", 139, {0, 0, 0, 0}},
+  {"cudaIpcCloseMemHandle", 139, {0, 428, 572, 727}},
   {"cudaIpcGetEventHandle", 140, {0, 0, 0, 0}},
   {"cudaIpcGetMemHandle", 141, {0, 0, 0, 0}},
   {"cudaIpcOpenEventHandle", 142, {0, 0, 0, 0}},
-  {"cudaIpcOpenMemHandle", 143, {0, 0, 0, 0}},
-  {"cuIpcCloseMemHandle", 144, {0, 0, 0, 0}},
-  {"cuIpcGetEventHandle", 145, {219, 0, 0, 0}},
-  {"cuIpcGetMemHandle", 146, {400, 0, 0, 0}},
-  {"cuIpcOpenEventHandle", 147, {220, 0, 0, 0}},
-  {"cuIpcOpenMemHandle", 148, {0, 0, 0, 0}},
-  {"cuIpcOpenMemHandle_v2", 149, {0, 0, 0, 0}},
-  {"cudaMemcpy", 150, {0, 430, 571, 717}},
-  {"cudaMemcpy_ptds", 151, {0, 431, 572, 718}},
-  {"cudaMemcpy2D", 152, {0, 434, 575, 721}},
-  {"cudaMemcpy2D_ptds", 153, {0, 435, 576, 722}},
-  {"cudaMemcpy2DArrayToArray", 154, {0, 456, 597, 743}},
-  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 457, 598, 744}},
-  {"cudaMemcpy2DAsync", 156, {0, 436, 577, 723}},
-  {"cudaMemcpy2DAsync_ptsz", 157, {0, 437, 578, 724}},
-  {"cudaMemcpy2DFromArray", 158, {0, 452, 593, 739}},
-  {"cudaMemcpy2DFromArray_ptds", 159, {0, 453, 594, 740}},
-  {"cudaMemcpy2DFromArrayAsync", 160, {0, 454, 595, 741}},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 455, 596, 742}},
-  {"cudaMemcpy2DToArray", 162, {0, 448, 589, 735}},
-  {"cudaMemcpy2DToArray_ptds", 163, {0, 449, 590, 736}},
-  {"cudaMemcpy2DToArrayAsync", 164, {0, 450, 591, 737}},
-  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 451, 592, 738}},
-  {"cudaMemcpy3D", 166, {0, 466, 607, 753}},
-  {"cudaMemcpy3D_ptds", 167, {0, 467, 608, 754}},
-  {"cudaMemcpy3DAsync", 168, {0, 468, 609, 755}},
-  {"cudaMemcpy3DAsync_ptsz", 169, {0, 469, 610, 756}},
+  {"cudaIpcOpenMemHandle", 143, {0, 427, 571, 726}},
+  {"cuIpcCloseMemHandle", 144, {48, 0, 0, 0}},
+  {"cuIpcGetEventHandle", 145, {226, 0, 0, 0}},
+  {"cuIpcGetMemHandle", 146, {407, 0, 0, 0}},
+  {"cuIpcOpenEventHandle", 147, {227, 0, 0, 0}},
+  {"cuIpcOpenMemHandle", 148, {46, 0, 0, 0}},
+  {"cuIpcOpenMemHandle_v2", 149, {47, 0, 0, 0}},
+  {"cudaMemcpy", 150, {0, 443, 590, 742}},
+  {"cudaMemcpy_ptds", 151, {0, 444, 591, 743}},
+  {"cudaMemcpy2D", 152, {0, 447, 594, 746}},
+  {"cudaMemcpy2D_ptds", 153, {0, 448, 595, 747}},
+  {"cudaMemcpy2DArrayToArray", 154, {0, 469, 616, 768}},
+  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 470, 617, 769}},
+  {"cudaMemcpy2DAsync", 156, {0, 449, 596, 748}},
+  {"cudaMemcpy2DAsync_ptsz", 157, {0, 450, 597, 749}},
+  {"cudaMemcpy2DFromArray", 158, {0, 465, 612, 764}},
+  {"cudaMemcpy2DFromArray_ptds", 159, {0, 466, 613, 765}},
+  {"cudaMemcpy2DFromArrayAsync", 160, {0, 467, 614, 766}},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 468, 615, 767}},
+  {"cudaMemcpy2DToArray", 162, {0, 461, 608, 760}},
+  {"cudaMemcpy2DToArray_ptds", 163, {0, 462, 609, 761}},
+  {"cudaMemcpy2DToArrayAsync", 164, {0, 463, 610, 762}},
+  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 464, 611, 763}},
+  {"cudaMemcpy3D", 166, {0, 479, 626, 778}},
+  {"cudaMemcpy3D_ptds", 167, {0, 480, 627, 779}},
+  {"cudaMemcpy3DAsync", 168, {0, 481, 628, 780}},
+  {"cudaMemcpy3DAsync_ptsz", 169, {0, 482, 629, 781}},
   {"cudaMemcpy3DBatchAsync", 170, {0, 0, 0, 0}},
   {"cudaMemcpy3DBatchAsync_ptsz", 171, {0, 0, 0, 0}},
-  {"cudaMemcpy3DPeer", 172, {0, 472, 613, 759}},
-  {"cudaMemcpy3DPeer_ptds", 173, {0, 473, 614, 760}},
-  {"cudaMemcpy3DPeerAsync", 174, {0, 474, 615, 761}},
-  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 475, 616, 762}},
-  {"cudaMemcpyArrayToArray", 176, {0, 446, 587, 733}},
-  {"cudaMemcpyArrayToArray_ptds", 177, {0, 447, 588, 734}},
-  {"cudaMemcpyAsync", 178, {0, 432, 573, 719}},
-  {"cudaMemcpyAsync_ptsz", 179, {0, 433, 574, 720}},
+  {"cudaMemcpy3DPeer", 172, {0, 485, 632, 784}},
+  {"cudaMemcpy3DPeer_ptds", 173, {0, 486, 633, 785}},
+  {"cudaMemcpy3DPeerAsync", 174, {0, 487, 634, 786}},
+  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 488, 635, 787}},
+  {"cudaMemcpyArrayToArray", 176, {0, 459, 606, 758}},
+  {"cudaMemcpyArrayToArray_ptds", 177, {0, 460, 607, 759}},
+  {"cudaMemcpyAsync", 178, {0, 445, 592, 744}},
+  {"cudaMemcpyAsync_ptsz", 179, {0, 446, 593, 745}},
   {"cudaMemcpyBatchAsync", 180, {0, 0, 0, 0}},
   {"cudaMemcpyBatchAsync_ptsz", 181, {0, 0, 0, 0}},
-  {"cudaMemcpyFromArray", 182, {0, 442, 583, 729}},
-  {"cudaMemcpyFromArray_ptds", 183, {0, 443, 584, 730}},
-  {"cudaMemcpyFromArrayAsync", 184, {0, 444, 585, 731}},
-  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 445, 586, 732}},
-  {"cudaMemcpyFromSymbol", 186, {0, 462, 603, 749}},
-  {"cudaMemcpyFromSymbol_ptds", 187, {0, 463, 604, 750}},
-  {"cudaMemcpyFromSymbolAsync", 188, {0, 464, 605, 751}},
-  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 465, 606, 752}},
-  {"cudaMemcpyPeer", 190, {0, 470, 611, 757}},
-  {"cudaMemcpyPeerAsync", 191, {0, 471, 612, 758}},
-  {"cudaMemcpyToArray", 192, {0, 438, 579, 725}},
-  {"cudaMemcpyToArray_ptds", 193, {0, 439, 580, 726}},
-  {"cudaMemcpyToArrayAsync", 194, {0, 440, 581, 727}},
-  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 441, 582, 728}},
-  {"cudaMemcpyToSymbol", 196, {0, 458, 599, 745}},
-  {"cudaMemcpyToSymbol_ptds", 197, {0, 459, 600, 746}},
-  {"cudaMemcpyToSymbolAsync", 198, {0, 460, 601, 747}},
-  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 461, 602, 748}},
-  {"cuMemBatchDecompressAsync", 200, {242, 0, 0, 0}},
-  {"cuMemBatchDecompressAsync_ptsz", 201, {243, 0, 0, 0}},
-  {"cuMemcpy", 202, {67, 0, 0, 0}},
-  {"cuMemcpy_ptds", 203, {68, 0, 0, 0}},
-  {"cuMemcpy2D", 204, {110, 0, 0, 0}},
-  {"cuMemcpy2D_v2", 205, {111, 0, 0, 0}},
-  {"cuMemcpy2D_v2_ptds", 206, {112, 0, 0, 0}},
-  {"cuMemcpy2DAsync", 207, {116, 0, 0, 0}},
-  {"cuMemcpy2DAsync_v2", 208, {117, 0, 0, 0}},
-  {"cuMemcpy2DAsync_v2_ptsz", 209, {118, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned", 210, {113, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned_v2", 211, {114, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned_v2_ptds", 212, {115, 0, 0, 0}},
-  {"cuMemcpy3D", 213, {119, 0, 0, 0}},
-  {"cuMemcpy3D_v2", 214, {120, 0, 0, 0}},
-  {"cuMemcpy3D_v2_ptds", 215, {121, 0, 0, 0}},
-  {"cuMemcpy3DAsync", 216, {122, 0, 0, 0}},
-  {"cuMemcpy3DAsync_v2", 217, {123, 0, 0, 0}},
-  {"cuMemcpy3DAsync_v2_ptsz", 218, {124, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync", 219, {238, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_ptsz", 220, {239, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_v2", 221, {240, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_v2_ptsz", 222, {241, 0, 0, 0}},
-  {"cuMemcpy3DPeer", 223, {129, 0, 0, 0}},
-  {"cuMemcpy3DPeer_ptds", 224, {130, 0, 0, 0}},
-  {"cuMemcpy3DPeerAsync", 225, {131, 0, 0, 0}},
-  {"cuMemcpy3DPeerAsync_ptsz", 226, {132, 0, 0, 0}},
-  {"cuMemcpyAsync", 227, {69, 0, 0, 0}},
-  {"cuMemcpyAsync_ptsz", 228, {70, 0, 0, 0}},
-  {"cuMemcpyAtoA", 229, {95, 0, 0, 0}},
-  {"cuMemcpyAtoA_v2", 230, {96, 0, 0, 0}},
-  {"cuMemcpyAtoA_v2_ptds", 231, {97, 0, 0, 0}},
-  {"cuMemcpyAtoD", 232, {92, 0, 0, 0}},
-  {"cuMemcpyAtoD_v2", 233, {93, 0, 0, 0}},
-  {"cuMemcpyAtoD_v2_ptds", 234, {94, 0, 0, 0}},
-  {"cuMemcpyAtoH", 235, {104, 0, 0, 0}},
-  {"cuMemcpyAtoH_v2", 236, {105, 0, 0, 0}},
-  {"cuMemcpyAtoH_v2_ptds", 237, {106, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync", 238, {107, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync_v2", 239, {108, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync_v2_ptsz", 240, {109, 0, 0, 0}},
-  {"cuMemcpyBatchAsync", 241, {234, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_ptsz", 242, {235, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_v2", 243, {236, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_v2_ptsz", 244, {237, 0, 0, 0}},
-  {"cuMemcpyDtoA", 245, {89, 0, 0, 0}},
-  {"cuMemcpyDtoA_v2", 246, {90, 0, 0, 0}},
-  {"cuMemcpyDtoA_v2_ptds", 247, {91, 0, 0, 0}},
-  {"cuMemcpyDtoD", 248, {83, 0, 0, 0}},
-  {"cuMemcpyDtoD_v2", 249, {84, 0, 0, 0}},
-  {"cuMemcpyDtoD_v2_ptds", 250, {85, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync", 251, {86, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync_v2", 252, {87, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync_v2_ptsz", 253, {88, 0, 0, 0}},
-  {"cuMemcpyDtoH", 254, {77, 0, 0, 0}},
-  {"cuMemcpyDtoH_v2", 255, {78, 0, 0, 0}},
-  {"cuMemcpyDtoH_v2_ptds", 256, {79, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync", 257, {80, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync_v2", 258, {81, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync_v2_ptsz", 259, {82, 0, 0, 0}},
-  {"cuMemcpyHtoA", 260, {98, 0, 0, 0}},
-  {"cuMemcpyHtoA_v2", 261, {99, 0, 0, 0}},
-  {"cuMemcpyHtoA_v2_ptds", 262, {100, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync", 263, {101, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync_v2", 264, {102, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync_v2_ptsz", 265, {103, 0, 0, 0}},
-  {"cuMemcpyHtoD", 266, {71, 0, 0, 0}},
-  {"cuMemcpyHtoD_v2", 267, {72, 0, 0, 0}},
-  {"cuMemcpyHtoD_v2_ptds", 268, {73, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync", 269, {74, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync_v2", 270, {75, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync_v2_ptsz", 271, {76, 0, 0, 0}},
-  {"cuMemcpyPeer", 272, {125, 0, 0, 0}},
-  {"cuMemcpyPeer_ptds", 273, {126, 0, 0, 0}},
-  {"cuMemcpyPeerAsync", 274, {127, 0, 0, 0}},
-  {"cuMemcpyPeerAsync_ptsz", 275, {128, 0, 0, 0}},
-  {"cudaMemset", 276, {0, 476, 617, 763}},
-  {"cudaMemset_ptds", 277, {0, 477, 618, 764}},
-  {"cudaMemset2D", 278, {0, 480, 621, 767}},
-  {"cudaMemset2D_ptds", 279, {0, 481, 622, 768}},
-  {"cudaMemset2DAsync", 280, {0, 482, 623, 769}},
-  {"cudaMemset2DAsync_ptsz", 281, {0, 483, 624, 770}},
-  {"cudaMemset3D", 282, {0, 484, 625, 771}},
-  {"cudaMemset3D_ptds", 283, {0, 485, 626, 772}},
-  {"cudaMemset3DAsync", 284, {0, 486, 627, 773}},
-  {"cudaMemset3DAsync_ptsz", 285, {0, 487, 628, 774}},
-  {"cudaMemsetAsync", 286, {0, 478, 619, 765}},
-  {"cudaMemsetAsync_ptsz", 287, {0, 479, 620, 766}},
-  {"cuMemsetD16", 288, {136, 0, 0, 0}},
-  {"cuMemsetD16_v2", 289, {137, 0, 0, 0}},
-  {"cuMemsetD16_v2_ptds", 290, {138, 0, 0, 0}},
-  {"cuMemsetD16Async", 291, {153, 0, 0, 0}},
-  {"cuMemsetD16Async_ptsz", 292, {154, 0, 0, 0}},
-  {"cuMemsetD2D16", 293, {145, 0, 0, 0}},
-  {"cuMemsetD2D16_v2", 294, {146, 0, 0, 0}},
-  {"cuMemsetD2D16_v2_ptds", 295, {147, 0, 0, 0}},
-  {"cuMemsetD2D16Async", 296, {159, 0, 0, 0}},
-  {"cuMemsetD2D16Async_ptsz", 297, {160, 0, 0, 0}},
-  {"cuMemsetD2D32", 298, {148, 0, 0, 0}},
-  {"cuMemsetD2D32_v2", 299, {149, 0, 0, 0}},
-  {"cuMemsetD2D32_v2_ptds", 300, {150, 0, 0, 0}},
-  {"cuMemsetD2D32Async", 301, {161, 0, 0, 0}},
-  {"cuMemsetD2D32Async_ptsz", 302, {162, 0, 0, 0}},
-  {"cuMemsetD2D8", 303, {142, 0, 0, 0}},
-  {"cuMemsetD2D8_v2", 304, {143, 0, 0, 0}},
-  {"cuMemsetD2D8_v2_ptds", 305, {144, 0, 0, 0}},
-  {"cuMemsetD2D8Async", 306, {157, 0, 0, 0}},
-  {"cuMemsetD2D8Async_ptsz", 307, {158, 0, 0, 0}},
-  {"cuMemsetD32", 308, {139, 0, 0, 0}},
-  {"cuMemsetD32_v2", 309, {140, 0, 0, 0}},
-  {"cuMemsetD32_v2_ptds", 310, {141, 0, 0, 0}},
-  {"cuMemsetD32Async", 311, {155, 0, 0, 0}},
-  {"cuMemsetD32Async_ptsz", 312, {156, 0, 0, 0}},
-  {"cuMemsetD8", 313, {133, 0, 0, 0}},
-  {"cuMemsetD8_v2", 314, {134, 0, 0, 0}},
-  {"cuMemsetD8_v2_ptds", 315, {135, 0, 0, 0}},
-  {"cuMemsetD8Async", 316, {151, 0, 0, 0}},
-  {"cuMemsetD8Async_ptsz", 317, {152, 0, 0, 0}},
+  {"cudaMemcpyFromArray", 182, {0, 455, 602, 754}},
+  {"cudaMemcpyFromArray_ptds", 183, {0, 456, 603, 755}},
+  {"cudaMemcpyFromArrayAsync", 184, {0, 457, 604, 756}},
+  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 458, 605, 757}},
+  {"cudaMemcpyFromSymbol", 186, {0, 475, 622, 774}},
+  {"cudaMemcpyFromSymbol_ptds", 187, {0, 476, 623, 775}},
+  {"cudaMemcpyFromSymbolAsync", 188, {0, 477, 624, 776}},
+  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 478, 625, 777}},
+  {"cudaMemcpyPeer", 190, {0, 483, 630, 782}},
+  {"cudaMemcpyPeerAsync", 191, {0, 484, 631, 783}},
+  {"cudaMemcpyToArray", 192, {0, 451, 598, 750}},
+  {"cudaMemcpyToArray_ptds", 193, {0, 452, 599, 751}},
+  {"cudaMemcpyToArrayAsync", 194, {0, 453, 600, 752}},
+  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 454, 601, 753}},
+  {"cudaMemcpyToSymbol", 196, {0, 471, 618, 770}},
+  {"cudaMemcpyToSymbol_ptds", 197, {0, 472, 619, 771}},
+  {"cudaMemcpyToSymbolAsync", 198, {0, 473, 620, 772}},
+  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 474, 621, 773}},
+  {"cuMemBatchDecompressAsync", 200, {249, 0, 0, 0}},
+  {"cuMemBatchDecompressAsync_ptsz", 201, {250, 0, 0, 0}},
+  {"cuMemcpy", 202, {74, 0, 0, 0}},
+  {"cuMemcpy_ptds", 203, {75, 0, 0, 0}},
+  {"cuMemcpy2D", 204, {117, 0, 0, 0}},
+  {"cuMemcpy2D_v2", 205, {118, 0, 0, 0}},
+  {"cuMemcpy2D_v2_ptds", 206, {119, 0, 0, 0}},
+  {"cuMemcpy2DAsync", 207, {123, 0, 0, 0}},
+  {"cuMemcpy2DAsync_v2", 208, {124, 0, 0, 0}},
+  {"cuMemcpy2DAsync_v2_ptsz", 209, {125, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned", 210, {120, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned_v2", 211, {121, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned_v2_ptds", 212, {122, 0, 0, 0}},
+  {"cuMemcpy3D", 213, {126, 0, 0, 0}},
+  {"cuMemcpy3D_v2", 214, {127, 0, 0, 0}},
+  {"cuMemcpy3D_v2_ptds", 215, {128, 0, 0, 0}},
+  {"cuMemcpy3DAsync", 216, {129, 0, 0, 0}},
+  {"cuMemcpy3DAsync_v2", 217, {130, 0, 0, 0}},
+  {"cuMemcpy3DAsync_v2_ptsz", 218, {131, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync", 219, {245, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_ptsz", 220, {246, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_v2", 221, {247, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_v2_ptsz", 222, {248, 0, 0, 0}},
+  {"cuMemcpy3DPeer", 223, {136, 0, 0, 0}},
+  {"cuMemcpy3DPeer_ptds", 224, {137, 0, 0, 0}},
+  {"cuMemcpy3DPeerAsync", 225, {138, 0, 0, 0}},
+  {"cuMemcpy3DPeerAsync_ptsz", 226, {139, 0, 0, 0}},
+  {"cuMemcpyAsync", 227, {76, 0, 0, 0}},
+  {"cuMemcpyAsync_ptsz", 228, {77, 0, 0, 0}},
+  {"cuMemcpyAtoA", 229, {102, 0, 0, 0}},
+  {"cuMemcpyAtoA_v2", 230, {103, 0, 0, 0}},
+  {"cuMemcpyAtoA_v2_ptds", 231, {104, 0, 0, 0}},
+  {"cuMemcpyAtoD", 232, {99, 0, 0, 0}},
+  {"cuMemcpyAtoD_v2", 233, {100, 0, 0, 0}},
+  {"cuMemcpyAtoD_v2_ptds", 234, {101, 0, 0, 0}},
+  {"cuMemcpyAtoH", 235, {111, 0, 0, 0}},
+  {"cuMemcpyAtoH_v2", 236, {112, 0, 0, 0}},
+  {"cuMemcpyAtoH_v2_ptds", 237, {113, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync", 238, {114, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync_v2", 239, {115, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync_v2_ptsz", 240, {116, 0, 0, 0}},
+  {"cuMemcpyBatchAsync", 241, {241, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_ptsz", 242, {242, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_v2", 243, {243, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_v2_ptsz", 244, {244, 0, 0, 0}},
+  {"cuMemcpyDtoA", 245, {96, 0, 0, 0}},
+  {"cuMemcpyDtoA_v2", 246, {97, 0, 0, 0}},
+  {"cuMemcpyDtoA_v2_ptds", 247, {98, 0, 0, 0}},
+  {"cuMemcpyDtoD", 248, {90, 0, 0, 0}},
+  {"cuMemcpyDtoD_v2", 249, {91, 0, 0, 0}},
+  {"cuMemcpyDtoD_v2_ptds", 250, {92, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync", 251, {93, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync_v2", 252, {94, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync_v2_ptsz", 253, {95, 0, 0, 0}},
+  {"cuMemcpyDtoH", 254, {84, 0, 0, 0}},
+  {"cuMemcpyDtoH_v2", 255, {85, 0, 0, 0}},
+  {"cuMemcpyDtoH_v2_ptds", 256, {86, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync", 257, {87, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync_v2", 258, {88, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync_v2_ptsz", 259, {89, 0, 0, 0}},
+  {"cuMemcpyHtoA", 260, {105, 0, 0, 0}},
+  {"cuMemcpyHtoA_v2", 261, {106, 0, 0, 0}},
+  {"cuMemcpyHtoA_v2_ptds", 262, {107, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync", 263, {108, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync_v2", 264, {109, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync_v2_ptsz", 265, {110, 0, 0, 0}},
+  {"cuMemcpyHtoD", 266, {78, 0, 0, 0}},
+  {"cuMemcpyHtoD_v2", 267, {79, 0, 0, 0}},
+  {"cuMemcpyHtoD_v2_ptds", 268, {80, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync", 269, {81, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync_v2", 270, {82, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync_v2_ptsz", 271, {83, 0, 0, 0}},
+  {"cuMemcpyPeer", 272, {132, 0, 0, 0}},
+  {"cuMemcpyPeer_ptds", 273, {133, 0, 0, 0}},
+  {"cuMemcpyPeerAsync", 274, {134, 0, 0, 0}},
+  {"cuMemcpyPeerAsync_ptsz", 275, {135, 0, 0, 0}},
+  {"cudaMemset", 276, {0, 489, 636, 788}},
+  {"cudaMemset_ptds", 277, {0, 490, 637, 789}},
+  {"cudaMemset2D", 278, {0, 493, 640, 792}},
+  {"cudaMemset2D_ptds", 279, {0, 494, 641, 793}},
+  {"cudaMemset2DAsync", 280, {0, 495, 642, 794}},
+  {"cudaMemset2DAsync_ptsz", 281, {0, 496, 643, 795}},
+  {"cudaMemset3D", 282, {0, 497, 644, 796}},
+  {"cudaMemset3D_ptds", 283, {0, 498, 645, 797}},
+  {"cudaMemset3DAsync", 284, {0, 499, 646, 798}},
+  {"cudaMemset3DAsync_ptsz", 285, {0, 500, 647, 799}},
+  {"cudaMemsetAsync", 286, {0, 491, 638, 790}},
+  {"cudaMemsetAsync_ptsz", 287, {0, 492, 639, 791}},
+  {"cuMemsetD16", 288, {143, 0, 0, 0}},
+  {"cuMemsetD16_v2", 289, {144, 0, 0, 0}},
+  {"cuMemsetD16_v2_ptds", 290, {145, 0, 0, 0}},
+  {"cuMemsetD16Async", 291, {160, 0, 0, 0}},
+  {"cuMemsetD16Async_ptsz", 292, {161, 0, 0, 0}},
+  {"cuMemsetD2D16", 293, {152, 0, 0, 0}},
+  {"cuMemsetD2D16_v2", 294, {153, 0, 0, 0}},
+  {"cuMemsetD2D16_v2_ptds", 295, {154, 0, 0, 0}},
+  {"cuMemsetD2D16Async", 296, {166, 0, 0, 0}},
+  {"cuMemsetD2D16Async_ptsz", 297, {167, 0, 0, 0}},
+  {"cuMemsetD2D32", 298, {155, 0, 0, 0}},
+  {"cuMemsetD2D32_v2", 299, {156, 0, 0, 0}},
+  {"cuMemsetD2D32_v2_ptds", 300, {157, 0, 0, 0}},
+  {"cuMemsetD2D32Async", 301, {168, 0, 0, 0}},
+  {"cuMemsetD2D32Async_ptsz", 302, {169, 0, 0, 0}},
+  {"cuMemsetD2D8", 303, {149, 0, 0, 0}},
+  {"cuMemsetD2D8_v2", 304, {150, 0, 0, 0}},
+  {"cuMemsetD2D8_v2_ptds", 305, {151, 0, 0, 0}},
+  {"cuMemsetD2D8Async", 306, {164, 0, 0, 0}},
+  {"cuMemsetD2D8Async_ptsz", 307, {165, 0, 0, 0}},
+  {"cuMemsetD32", 308, {146, 0, 0, 0}},
+  {"cuMemsetD32_v2", 309, {147, 0, 0, 0}},
+  {"cuMemsetD32_v2_ptds", 310, {148, 0, 0, 0}},
+  {"cuMemsetD32Async", 311, {162, 0, 0, 0}},
+  {"cuMemsetD32Async_ptsz", 312, {163, 0, 0, 0}},
+  {"cuMemsetD8", 313, {140, 0, 0, 0}},
+  {"cuMemsetD8_v2", 314, {141, 0, 0, 0}},
+  {"cuMemsetD8_v2_ptds", 315, {142, 0, 0, 0}},
+  {"cuMemsetD8Async", 316, {158, 0, 0, 0}},
+  {"cuMemsetD8Async_ptsz", 317, {159, 0, 0, 0}},
   {"cudaGetSymbolAddress", 318, {0, 0, 0, 0}},
   {"cudaGetSymbolSize", 319, {0, 0, 0, 0}},
   {"cudaMemGetInfo", 320, {0, 0, 0, 0}},
@@ -12526,63 +12830,63 @@ const hook_name hook_names[] = {
   {"cuDeviceTotalMem", 322, {0, 0, 0, 0}},
   {"cuDeviceTotalMem_v2", 323, {0, 0, 0, 0}},
   {"cuMemGetAddressRange", 324, {0, 0, 0, 0}},
-  {"cuMemGetAddressRange_v2", 325, {395, 0, 0, 0}},
+  {"cuMemGetAddressRange_v2", 325, {402, 0, 0, 0}},
   {"cuMemGetInfo", 326, {0, 0, 0, 0}},
-  {"cuMemGetInfo_v2", 327, {394, 0, 0, 0}},
-  {"cuPointerGetAttribute", 328, {396, 0, 0, 0}},
-  {"cuPointerGetAttributes", 329, {397, 0, 0, 0}},
-  {"cuPointerSetAttribute", 330, {398, 0, 0, 0}},
+  {"cuMemGetInfo_v2", 327, {401, 0, 0, 0}},
+  {"cuPointerGetAttribute", 328, {403, 0, 0, 0}},
+  {"cuPointerGetAttributes", 329, {404, 0, 0, 0}},
+  {"cuPointerSetAttribute", 330, {405, 0, 0, 0}},
   {"cudaDeviceFlushGPUDirectRDMAWrites", 331, {0, 0, 0, 0}},
-  {"cudaDeviceSynchronize", 332, {0, 488, 629, 775}},
-  {"cudaEventQuery", 333, {0, 497, 638, 783}},
-  {"cudaEventSynchronize", 334, {0, 496, 637, 782}},
-  {"cudaStreamQuery", 335, {0, 492, 633, 778}},
-  {"cudaStreamQuery_ptsz", 336, {0, 493, 634, 779}},
-  {"cudaStreamSynchronize", 337, {0, 490, 631, 776}},
-  {"cudaStreamSynchronize_ptsz", 338, {0, 491, 632, 777}},
-  {"cudaStreamWaitEvent", 339, {0, 494, 635, 780}},
-  {"cudaStreamWaitEvent_ptsz", 340, {0, 495, 636, 781}},
-  {"cuCtxRecordEvent", 341, {383, 0, 0, 0}},
-  {"cuCtxSynchronize", 342, {163, 0, 0, 0}},
-  {"cuCtxSynchronize_v2", 343, {164, 0, 0, 0}},
-  {"cuCtxWaitEvent", 344, {384, 0, 0, 0}},
-  {"cuEventQuery", 345, {172, 0, 0, 0}},
-  {"cuEventSynchronize", 346, {171, 0, 0, 0}},
-  {"cuFlushGPUDirectRDMAWrites", 347, {190, 0, 0, 0}},
-  {"cuStreamBatchMemOp", 348, {246, 0, 0, 0}},
-  {"cuStreamBatchMemOp_ptsz", 349, {247, 0, 0, 0}},
-  {"cuStreamBatchMemOp_v2", 350, {248, 0, 0, 0}},
-  {"cuStreamBatchMemOp_v2_ptsz", 351, {249, 0, 0, 0}},
-  {"cuStreamQuery", 352, {167, 0, 0, 0}},
-  {"cuStreamQuery_ptsz", 353, {168, 0, 0, 0}},
-  {"cuStreamSynchronize", 354, {165, 0, 0, 0}},
-  {"cuStreamSynchronize_ptsz", 355, {166, 0, 0, 0}},
-  {"cuStreamWaitEvent", 356, {169, 0, 0, 0}},
-  {"cuStreamWaitEvent_ptsz", 357, {170, 0, 0, 0}},
-  {"cuStreamWaitValue32", 358, {173, 0, 0, 0}},
-  {"cuStreamWaitValue32_ptsz", 359, {174, 0, 0, 0}},
-  {"cuStreamWaitValue32_v2", 360, {175, 0, 0, 0}},
-  {"cuStreamWaitValue32_v2_ptsz", 361, {176, 0, 0, 0}},
-  {"cuStreamWaitValue64", 362, {177, 0, 0, 0}},
-  {"cuStreamWaitValue64_ptsz", 363, {178, 0, 0, 0}},
-  {"cuStreamWaitValue64_v2", 364, {179, 0, 0, 0}},
-  {"cuStreamWaitValue64_v2_ptsz", 365, {180, 0, 0, 0}},
-  {"cuStreamWriteValue32", 366, {181, 0, 0, 0}},
-  {"cuStreamWriteValue32_ptsz", 367, {182, 0, 0, 0}},
-  {"cuStreamWriteValue32_v2", 368, {183, 0, 0, 0}},
-  {"cuStreamWriteValue32_v2_ptsz", 369, {184, 0, 0, 0}},
-  {"cuStreamWriteValue64", 370, {185, 0, 0, 0}},
-  {"cuStreamWriteValue64_ptsz", 371, {186, 0, 0, 0}},
-  {"cuStreamWriteValue64_v2", 372, {187, 0, 0, 0}},
-  {"cuStreamWriteValue64_v2_ptsz", 373, {188, 0, 0, 0}},
-  {"cudaStreamAddCallback", 374, {0, 502, 643, 788}},
-  {"cudaStreamAddCallback_ptsz", 375, {0, 503, 644, 789}},
+  {"cudaDeviceSynchronize", 332, {0, 501, 648, 800}},
+  {"cudaEventQuery", 333, {0, 510, 657, 808}},
+  {"cudaEventSynchronize", 334, {0, 509, 656, 807}},
+  {"cudaStreamQuery", 335, {0, 505, 652, 803}},
+  {"cudaStreamQuery_ptsz", 336, {0, 506, 653, 804}},
+  {"cudaStreamSynchronize", 337, {0, 503, 650, 801}},
+  {"cudaStreamSynchronize_ptsz", 338, {0, 504, 651, 802}},
+  {"cudaStreamWaitEvent", 339, {0, 507, 654, 805}},
+  {"cudaStreamWaitEvent_ptsz", 340, {0, 508, 655, 806}},
+  {"cuCtxRecordEvent", 341, {390, 0, 0, 0}},
+  {"cuCtxSynchronize", 342, {170, 0, 0, 0}},
+  {"cuCtxSynchronize_v2", 343, {171, 0, 0, 0}},
+  {"cuCtxWaitEvent", 344, {391, 0, 0, 0}},
+  {"cuEventQuery", 345, {179, 0, 0, 0}},
+  {"cuEventSynchronize", 346, {178, 0, 0, 0}},
+  {"cuFlushGPUDirectRDMAWrites", 347, {197, 0, 0, 0}},
+  {"cuStreamBatchMemOp", 348, {253, 0, 0, 0}},
+  {"cuStreamBatchMemOp_ptsz", 349, {254, 0, 0, 0}},
+  {"cuStreamBatchMemOp_v2", 350, {255, 0, 0, 0}},
+  {"cuStreamBatchMemOp_v2_ptsz", 351, {256, 0, 0, 0}},
+  {"cuStreamQuery", 352, {174, 0, 0, 0}},
+  {"cuStreamQuery_ptsz", 353, {175, 0, 0, 0}},
+  {"cuStreamSynchronize", 354, {172, 0, 0, 0}},
+  {"cuStreamSynchronize_ptsz", 355, {173, 0, 0, 0}},
+  {"cuStreamWaitEvent", 356, {176, 0, 0, 0}},
+  {"cuStreamWaitEvent_ptsz", 357, {177, 0, 0, 0}},
+  {"cuStreamWaitValue32", 358, {180, 0, 0, 0}},
+  {"cuStreamWaitValue32_ptsz", 359, {181, 0, 0, 0}},
+  {"cuStreamWaitValue32_v2", 360, {182, 0, 0, 0}},
+  {"cuStreamWaitValue32_v2_ptsz", 361, {183, 0, 0, 0}},
+  {"cuStreamWaitValue64", 362, {184, 0, 0, 0}},
+  {"cuStreamWaitValue64_ptsz", 363, {185, 0, 0, 0}},
+  {"cuStreamWaitValue64_v2", 364, {186, 0, 0, 0}},
+  {"cuStreamWaitValue64_v2_ptsz", 365, {187, 0, 0, 0}},
+  {"cuStreamWriteValue32", 366, {188, 0, 0, 0}},
+  {"cuStreamWriteValue32_ptsz", 367, {189, 0, 0, 0}},
+  {"cuStreamWriteValue32_v2", 368, {190, 0, 0, 0}},
+  {"cuStreamWriteValue32_v2_ptsz", 369, {191, 0, 0, 0}},
+  {"cuStreamWriteValue64", 370, {192, 0, 0, 0}},
+  {"cuStreamWriteValue64_ptsz", 371, {193, 0, 0, 0}},
+  {"cuStreamWriteValue64_v2", 372, {194, 0, 0, 0}},
+  {"cuStreamWriteValue64_v2_ptsz", 373, {195, 0, 0, 0}},
+  {"cudaStreamAddCallback", 374, {0, 515, 662, 813}},
+  {"cudaStreamAddCallback_ptsz", 375, {0, 516, 663, 814}},
   {"cudaStreamCopyAttributes", 376, {0, 0, 0, 0}},
   {"cudaStreamCopyAttributes_ptsz", 377, {0, 0, 0, 0}},
-  {"cudaStreamCreate", 378, {0, 498, 639, 784}},
-  {"cudaStreamCreateWithFlags", 379, {0, 499, 640, 785}},
-  {"cudaStreamCreateWithPriority", 380, {0, 500, 641, 786}},
-  {"cudaStreamDestroy", 381, {0, 501, 642, 787}},
+  {"cudaStreamCreate", 378, {0, 511, 658, 809}},
+  {"cudaStreamCreateWithFlags", 379, {0, 512, 659, 810}},
+  {"cudaStreamCreateWithPriority", 380, {0, 513, 660, 811}},
+  {"cudaStreamDestroy", 381, {0, 514, 661, 812}},
   {"cudaStreamGetAttribute", 382, {0, 0, 0, 0}},
   {"cudaStreamGetAttribute_ptsz", 383, {0, 0, 0, 0}},
   {"cudaStreamGetDevice", 384, {0, 0, 0, 0}},
@@ -12595,15 +12899,15 @@ const hook_name hook_names[] = {
   {"cudaStreamGetPriority_ptsz", 391, {0, 0, 0, 0}},
   {"cudaStreamSetAttribute", 392, {0, 0, 0, 0}},
   {"cudaStreamSetAttribute_ptsz", 393, {0, 0, 0, 0}},
-  {"cuGreenCtxStreamCreate", 394, {193, 0, 0, 0}},
-  {"cuStreamAddCallback", 395, {196, 0, 0, 0}},
-  {"cuStreamAddCallback_ptsz", 396, {197, 0, 0, 0}},
-  {"cuStreamCopyAttributes", 397, {200, 0, 0, 0}},
-  {"cuStreamCopyAttributes_ptsz", 398, {201, 0, 0, 0}},
-  {"cuStreamCreate", 399, {191, 0, 0, 0}},
-  {"cuStreamCreateWithPriority", 400, {192, 0, 0, 0}},
-  {"cuStreamDestroy", 401, {194, 0, 0, 0}},
-  {"cuStreamDestroy_v2", 402, {195, 0, 0, 0}},
+  {"cuGreenCtxStreamCreate", 394, {200, 0, 0, 0}},
+  {"cuStreamAddCallback", 395, {203, 0, 0, 0}},
+  {"cuStreamAddCallback_ptsz", 396, {204, 0, 0, 0}},
+  {"cuStreamCopyAttributes", 397, {207, 0, 0, 0}},
+  {"cuStreamCopyAttributes_ptsz", 398, {208, 0, 0, 0}},
+  {"cuStreamCreate", 399, {198, 0, 0, 0}},
+  {"cuStreamCreateWithPriority", 400, {199, 0, 0, 0}},
+  {"cuStreamDestroy", 401, {201, 0, 0, 0}},
+  {"cuStreamDestroy_v2", 402, {202, 0, 0, 0}},
   {"cuStreamGetAttribute", 403, {0, 0, 0, 0}},
   {"cuStreamGetAttribute_ptsz", 404, {0, 0, 0, 0}},
   {"cuStreamGetCtx", 405, {0, 0, 0, 0}},
@@ -12619,26 +12923,26 @@ const hook_name hook_names[] = {
   {"cuStreamGetId_ptsz", 415, {0, 0, 0, 0}},
   {"cuStreamGetPriority", 416, {0, 0, 0, 0}},
   {"cuStreamGetPriority_ptsz", 417, {0, 0, 0, 0}},
-  {"cuStreamSetAttribute", 418, {198, 0, 0, 0}},
-  {"cuStreamSetAttribute_ptsz", 419, {199, 0, 0, 0}},
-  {"cudaEventCreate", 420, {0, 510, 651, 796}},
+  {"cuStreamSetAttribute", 418, {205, 0, 0, 0}},
+  {"cuStreamSetAttribute_ptsz", 419, {206, 0, 0, 0}},
+  {"cudaEventCreate", 420, {0, 523, 670, 821}},
   {"cudaEventCreateFromEGLSync", 421, {0, 0, 0, 0}},
-  {"cudaEventCreateWithFlags", 422, {0, 511, 652, 797}},
-  {"cudaEventDestroy", 423, {0, 512, 653, 798}},
-  {"cudaEventElapsedTime", 424, {0, 517, 658, 803}},
-  {"cudaEventRecord", 425, {0, 513, 654, 799}},
-  {"cudaEventRecord_ptsz", 426, {0, 514, 655, 800}},
-  {"cudaEventRecordWithFlags", 427, {0, 515, 656, 801}},
-  {"cudaEventRecordWithFlags_ptsz", 428, {0, 516, 657, 802}},
-  {"cuEventCreate", 429, {210, 0, 0, 0}},
-  {"cuEventDestroy", 430, {211, 0, 0, 0}},
-  {"cuEventDestroy_v2", 431, {212, 0, 0, 0}},
-  {"cuEventElapsedTime", 432, {217, 0, 0, 0}},
-  {"cuEventElapsedTime_v2", 433, {218, 0, 0, 0}},
-  {"cuEventRecord", 434, {213, 0, 0, 0}},
-  {"cuEventRecord_ptsz", 435, {214, 0, 0, 0}},
-  {"cuEventRecordWithFlags", 436, {215, 0, 0, 0}},
-  {"cuEventRecordWithFlags_ptsz", 437, {216, 0, 0, 0}},
+  {"cudaEventCreateWithFlags", 422, {0, 524, 671, 822}},
+  {"cudaEventDestroy", 423, {0, 525, 672, 823}},
+  {"cudaEventElapsedTime", 424, {0, 530, 677, 828}},
+  {"cudaEventRecord", 425, {0, 526, 673, 824}},
+  {"cudaEventRecord_ptsz", 426, {0, 527, 674, 825}},
+  {"cudaEventRecordWithFlags", 427, {0, 528, 675, 826}},
+  {"cudaEventRecordWithFlags_ptsz", 428, {0, 529, 676, 827}},
+  {"cuEventCreate", 429, {217, 0, 0, 0}},
+  {"cuEventDestroy", 430, {218, 0, 0, 0}},
+  {"cuEventDestroy_v2", 431, {219, 0, 0, 0}},
+  {"cuEventElapsedTime", 432, {224, 0, 0, 0}},
+  {"cuEventElapsedTime_v2", 433, {225, 0, 0, 0}},
+  {"cuEventRecord", 434, {220, 0, 0, 0}},
+  {"cuEventRecord_ptsz", 435, {221, 0, 0, 0}},
+  {"cuEventRecordWithFlags", 436, {222, 0, 0, 0}},
+  {"cuEventRecordWithFlags_ptsz", 437, {223, 0, 0, 0}},
   {"cudaDeviceGetGraphMemAttribute", 438, {0, 0, 0, 0}},
   {"cudaDeviceGraphMemTrim", 439, {0, 0, 0, 0}},
   {"cudaDeviceSetGraphMemAttribute", 440, {0, 0, 0, 0}},
@@ -12727,12 +13031,12 @@ const hook_name hook_names[] = {
   {"cudaGraphRetainUserObject", 523, {0, 0, 0, 0}},
   {"cudaGraphUpload", 524, {0, 0, 0, 0}},
   {"cudaGraphUpload_ptsz", 525, {0, 0, 0, 0}},
-  {"cudaStreamBeginCapture", 526, {0, 504, 645, 790}},
-  {"cudaStreamBeginCapture_ptsz", 527, {0, 505, 646, 791}},
-  {"cudaStreamBeginCaptureToGraph", 528, {0, 506, 647, 792}},
-  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 507, 648, 793}},
-  {"cudaStreamEndCapture", 530, {0, 508, 649, 794}},
-  {"cudaStreamEndCapture_ptsz", 531, {0, 509, 650, 795}},
+  {"cudaStreamBeginCapture", 526, {0, 517, 664, 815}},
+  {"cudaStreamBeginCapture_ptsz", 527, {0, 518, 665, 816}},
+  {"cudaStreamBeginCaptureToGraph", 528, {0, 519, 666, 817}},
+  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 520, 667, 818}},
+  {"cudaStreamEndCapture", 530, {0, 521, 668, 819}},
+  {"cudaStreamEndCapture_ptsz", 531, {0, 522, 669, 820}},
   {"cudaStreamGetCaptureInfo", 532, {0, 0, 0, 0}},
   {"cudaStreamGetCaptureInfo_ptsz", 533, {0, 0, 0, 0}},
   {"cudaStreamIsCapturing", 534, {0, 0, 0, 0}},
@@ -12744,85 +13048,85 @@ const hook_name hook_names[] = {
   {"cudaUserObjectRelease", 540, {0, 0, 0, 0}},
   {"cudaUserObjectRetain", 541, {0, 0, 0, 0}},
   {"cuDeviceGetGraphMemAttribute", 542, {0, 0, 0, 0}},
-  {"cuDeviceGraphMemTrim", 543, {339, 0, 0, 0}},
-  {"cuDeviceSetGraphMemAttribute", 544, {340, 0, 0, 0}},
-  {"cuGraphAddBatchMemOpNode", 545, {273, 0, 0, 0}},
-  {"cuGraphAddChildGraphNode", 546, {274, 0, 0, 0}},
-  {"cuGraphAddDependencies", 547, {312, 0, 0, 0}},
-  {"cuGraphAddDependencies_v2", 548, {313, 0, 0, 0}},
-  {"cuGraphAddEmptyNode", 549, {304, 0, 0, 0}},
-  {"cuGraphAddEventRecordNode", 550, {305, 0, 0, 0}},
-  {"cuGraphAddEventWaitNode", 551, {306, 0, 0, 0}},
-  {"cuGraphAddExternalSemaphoresSignalNode", 552, {307, 0, 0, 0}},
-  {"cuGraphAddExternalSemaphoresWaitNode", 553, {308, 0, 0, 0}},
-  {"cuGraphAddHostNode", 554, {309, 0, 0, 0}},
-  {"cuGraphAddKernelNode", 555, {269, 0, 0, 0}},
-  {"cuGraphAddKernelNode_v2", 556, {270, 0, 0, 0}},
-  {"cuGraphAddMemAllocNode", 557, {310, 0, 0, 0}},
-  {"cuGraphAddMemFreeNode", 558, {311, 0, 0, 0}},
-  {"cuGraphAddMemcpyNode", 559, {271, 0, 0, 0}},
-  {"cuGraphAddMemsetNode", 560, {272, 0, 0, 0}},
-  {"cuGraphAddNode", 561, {275, 0, 0, 0}},
-  {"cuGraphAddNode_v2", 562, {276, 0, 0, 0}},
+  {"cuDeviceGraphMemTrim", 543, {346, 0, 0, 0}},
+  {"cuDeviceSetGraphMemAttribute", 544, {347, 0, 0, 0}},
+  {"cuGraphAddBatchMemOpNode", 545, {280, 0, 0, 0}},
+  {"cuGraphAddChildGraphNode", 546, {281, 0, 0, 0}},
+  {"cuGraphAddDependencies", 547, {319, 0, 0, 0}},
+  {"cuGraphAddDependencies_v2", 548, {320, 0, 0, 0}},
+  {"cuGraphAddEmptyNode", 549, {311, 0, 0, 0}},
+  {"cuGraphAddEventRecordNode", 550, {312, 0, 0, 0}},
+  {"cuGraphAddEventWaitNode", 551, {313, 0, 0, 0}},
+  {"cuGraphAddExternalSemaphoresSignalNode", 552, {314, 0, 0, 0}},
+  {"cuGraphAddExternalSemaphoresWaitNode", 553, {315, 0, 0, 0}},
+  {"cuGraphAddHostNode", 554, {316, 0, 0, 0}},
+  {"cuGraphAddKernelNode", 555, {276, 0, 0, 0}},
+  {"cuGraphAddKernelNode_v2", 556, {277, 0, 0, 0}},
+  {"cuGraphAddMemAllocNode", 557, {317, 0, 0, 0}},
+  {"cuGraphAddMemFreeNode", 558, {318, 0, 0, 0}},
+  {"cuGraphAddMemcpyNode", 559, {278, 0, 0, 0}},
+  {"cuGraphAddMemsetNode", 560, {279, 0, 0, 0}},
+  {"cuGraphAddNode", 561, {282, 0, 0, 0}},
+  {"cuGraphAddNode_v2", 562, {283, 0, 0, 0}},
   {"cuGraphBatchMemOpNodeGetParams", 563, {0, 0, 0, 0}},
-  {"cuGraphBatchMemOpNodeSetParams", 564, {281, 0, 0, 0}},
+  {"cuGraphBatchMemOpNodeSetParams", 564, {288, 0, 0, 0}},
   {"cuGraphChildGraphNodeGetGraph", 565, {0, 0, 0, 0}},
-  {"cuGraphClone", 566, {298, 0, 0, 0}},
-  {"cuGraphConditionalHandleCreate", 567, {329, 0, 0, 0}},
-  {"cuGraphCreate", 568, {297, 0, 0, 0}},
+  {"cuGraphClone", 566, {305, 0, 0, 0}},
+  {"cuGraphConditionalHandleCreate", 567, {336, 0, 0, 0}},
+  {"cuGraphCreate", 568, {304, 0, 0, 0}},
   {"cuGraphDebugDotPrint", 569, {0, 0, 0, 0}},
-  {"cuGraphDestroy", 570, {299, 0, 0, 0}},
-  {"cuGraphDestroyNode", 571, {300, 0, 0, 0}},
+  {"cuGraphDestroy", 570, {306, 0, 0, 0}},
+  {"cuGraphDestroyNode", 571, {307, 0, 0, 0}},
   {"cuGraphEventRecordNodeGetEvent", 572, {0, 0, 0, 0}},
-  {"cuGraphEventRecordNodeSetEvent", 573, {316, 0, 0, 0}},
+  {"cuGraphEventRecordNodeSetEvent", 573, {323, 0, 0, 0}},
   {"cuGraphEventWaitNodeGetEvent", 574, {0, 0, 0, 0}},
-  {"cuGraphEventWaitNodeSetEvent", 575, {317, 0, 0, 0}},
-  {"cuGraphExecBatchMemOpNodeSetParams", 576, {287, 0, 0, 0}},
-  {"cuGraphExecChildGraphNodeSetParams", 577, {288, 0, 0, 0}},
-  {"cuGraphExecDestroy", 578, {301, 0, 0, 0}},
-  {"cuGraphExecEventRecordNodeSetEvent", 579, {324, 0, 0, 0}},
-  {"cuGraphExecEventWaitNodeSetEvent", 580, {325, 0, 0, 0}},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 581, {326, 0, 0, 0}},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 582, {327, 0, 0, 0}},
+  {"cuGraphEventWaitNodeSetEvent", 575, {324, 0, 0, 0}},
+  {"cuGraphExecBatchMemOpNodeSetParams", 576, {294, 0, 0, 0}},
+  {"cuGraphExecChildGraphNodeSetParams", 577, {295, 0, 0, 0}},
+  {"cuGraphExecDestroy", 578, {308, 0, 0, 0}},
+  {"cuGraphExecEventRecordNodeSetEvent", 579, {331, 0, 0, 0}},
+  {"cuGraphExecEventWaitNodeSetEvent", 580, {332, 0, 0, 0}},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 581, {333, 0, 0, 0}},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 582, {334, 0, 0, 0}},
   {"cuGraphExecGetFlags", 583, {0, 0, 0, 0}},
-  {"cuGraphExecHostNodeSetParams", 584, {328, 0, 0, 0}},
-  {"cuGraphExecKernelNodeSetParams", 585, {283, 0, 0, 0}},
-  {"cuGraphExecKernelNodeSetParams_v2", 586, {284, 0, 0, 0}},
-  {"cuGraphExecMemcpyNodeSetParams", 587, {285, 0, 0, 0}},
-  {"cuGraphExecMemsetNodeSetParams", 588, {286, 0, 0, 0}},
-  {"cuGraphExecNodeSetParams", 589, {289, 0, 0, 0}},
-  {"cuGraphExecUpdate", 590, {290, 0, 0, 0}},
-  {"cuGraphExecUpdate_v2", 591, {291, 0, 0, 0}},
+  {"cuGraphExecHostNodeSetParams", 584, {335, 0, 0, 0}},
+  {"cuGraphExecKernelNodeSetParams", 585, {290, 0, 0, 0}},
+  {"cuGraphExecKernelNodeSetParams_v2", 586, {291, 0, 0, 0}},
+  {"cuGraphExecMemcpyNodeSetParams", 587, {292, 0, 0, 0}},
+  {"cuGraphExecMemsetNodeSetParams", 588, {293, 0, 0, 0}},
+  {"cuGraphExecNodeSetParams", 589, {296, 0, 0, 0}},
+  {"cuGraphExecUpdate", 590, {297, 0, 0, 0}},
+  {"cuGraphExecUpdate_v2", 591, {298, 0, 0, 0}},
   {"cuGraphExternalSemaphoresSignalNodeGetParams", 592, {0, 0, 0, 0}},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", 593, {318, 0, 0, 0}},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", 593, {325, 0, 0, 0}},
   {"cuGraphExternalSemaphoresWaitNodeGetParams", 594, {0, 0, 0, 0}},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", 595, {319, 0, 0, 0}},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", 595, {326, 0, 0, 0}},
   {"cuGraphGetEdges", 596, {0, 0, 0, 0}},
   {"cuGraphGetEdges_v2", 597, {0, 0, 0, 0}},
   {"cuGraphGetNodes", 598, {0, 0, 0, 0}},
   {"cuGraphGetRootNodes", 599, {0, 0, 0, 0}},
   {"cuGraphHostNodeGetParams", 600, {0, 0, 0, 0}},
-  {"cuGraphHostNodeSetParams", 601, {320, 0, 0, 0}},
-  {"cuGraphInstantiate", 602, {292, 0, 0, 0}},
-  {"cuGraphInstantiate_v2", 603, {293, 0, 0, 0}},
-  {"cuGraphInstantiateWithFlags", 604, {294, 0, 0, 0}},
-  {"cuGraphInstantiateWithParams", 605, {295, 0, 0, 0}},
-  {"cuGraphInstantiateWithParams_ptsz", 606, {296, 0, 0, 0}},
-  {"cuGraphKernelNodeCopyAttributes", 607, {321, 0, 0, 0}},
+  {"cuGraphHostNodeSetParams", 601, {327, 0, 0, 0}},
+  {"cuGraphInstantiate", 602, {299, 0, 0, 0}},
+  {"cuGraphInstantiate_v2", 603, {300, 0, 0, 0}},
+  {"cuGraphInstantiateWithFlags", 604, {301, 0, 0, 0}},
+  {"cuGraphInstantiateWithParams", 605, {302, 0, 0, 0}},
+  {"cuGraphInstantiateWithParams_ptsz", 606, {303, 0, 0, 0}},
+  {"cuGraphKernelNodeCopyAttributes", 607, {328, 0, 0, 0}},
   {"cuGraphKernelNodeGetAttribute", 608, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetParams", 609, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetParams_v2", 610, {0, 0, 0, 0}},
-  {"cuGraphKernelNodeSetAttribute", 611, {322, 0, 0, 0}},
-  {"cuGraphKernelNodeSetParams", 612, {277, 0, 0, 0}},
-  {"cuGraphKernelNodeSetParams_v2", 613, {278, 0, 0, 0}},
-  {"cuGraphLaunch", 614, {267, 0, 0, 0}},
-  {"cuGraphLaunch_ptsz", 615, {268, 0, 0, 0}},
+  {"cuGraphKernelNodeSetAttribute", 611, {329, 0, 0, 0}},
+  {"cuGraphKernelNodeSetParams", 612, {284, 0, 0, 0}},
+  {"cuGraphKernelNodeSetParams_v2", 613, {285, 0, 0, 0}},
+  {"cuGraphLaunch", 614, {274, 0, 0, 0}},
+  {"cuGraphLaunch_ptsz", 615, {275, 0, 0, 0}},
   {"cuGraphMemAllocNodeGetParams", 616, {0, 0, 0, 0}},
   {"cuGraphMemFreeNodeGetParams", 617, {0, 0, 0, 0}},
   {"cuGraphMemcpyNodeGetParams", 618, {0, 0, 0, 0}},
-  {"cuGraphMemcpyNodeSetParams", 619, {279, 0, 0, 0}},
+  {"cuGraphMemcpyNodeSetParams", 619, {286, 0, 0, 0}},
   {"cuGraphMemsetNodeGetParams", 620, {0, 0, 0, 0}},
-  {"cuGraphMemsetNodeSetParams", 621, {280, 0, 0, 0}},
+  {"cuGraphMemsetNodeSetParams", 621, {287, 0, 0, 0}},
   {"cuGraphNodeFindInClone", 622, {0, 0, 0, 0}},
   {"cuGraphNodeGetDependencies", 623, {0, 0, 0, 0}},
   {"cuGraphNodeGetDependencies_v2", 624, {0, 0, 0, 0}},
@@ -12830,22 +13134,22 @@ const hook_name hook_names[] = {
   {"cuGraphNodeGetDependentNodes_v2", 626, {0, 0, 0, 0}},
   {"cuGraphNodeGetEnabled", 627, {0, 0, 0, 0}},
   {"cuGraphNodeGetType", 628, {0, 0, 0, 0}},
-  {"cuGraphNodeSetEnabled", 629, {323, 0, 0, 0}},
-  {"cuGraphNodeSetParams", 630, {282, 0, 0, 0}},
-  {"cuGraphReleaseUserObject", 631, {331, 0, 0, 0}},
-  {"cuGraphRemoveDependencies", 632, {314, 0, 0, 0}},
-  {"cuGraphRemoveDependencies_v2", 633, {315, 0, 0, 0}},
-  {"cuGraphRetainUserObject", 634, {330, 0, 0, 0}},
-  {"cuGraphUpload", 635, {302, 0, 0, 0}},
-  {"cuGraphUpload_ptsz", 636, {303, 0, 0, 0}},
-  {"cuStreamBeginCapture", 637, {202, 0, 0, 0}},
-  {"cuStreamBeginCapture_ptsz", 638, {203, 0, 0, 0}},
-  {"cuStreamBeginCapture_v2", 639, {204, 0, 0, 0}},
-  {"cuStreamBeginCapture_v2_ptsz", 640, {205, 0, 0, 0}},
-  {"cuStreamBeginCaptureToGraph", 641, {206, 0, 0, 0}},
-  {"cuStreamBeginCaptureToGraph_ptsz", 642, {207, 0, 0, 0}},
-  {"cuStreamEndCapture", 643, {208, 0, 0, 0}},
-  {"cuStreamEndCapture_ptsz", 644, {209, 0, 0, 0}},
+  {"cuGraphNodeSetEnabled", 629, {330, 0, 0, 0}},
+  {"cuGraphNodeSetParams", 630, {289, 0, 0, 0}},
+  {"cuGraphReleaseUserObject", 631, {338, 0, 0, 0}},
+  {"cuGraphRemoveDependencies", 632, {321, 0, 0, 0}},
+  {"cuGraphRemoveDependencies_v2", 633, {322, 0, 0, 0}},
+  {"cuGraphRetainUserObject", 634, {337, 0, 0, 0}},
+  {"cuGraphUpload", 635, {309, 0, 0, 0}},
+  {"cuGraphUpload_ptsz", 636, {310, 0, 0, 0}},
+  {"cuStreamBeginCapture", 637, {209, 0, 0, 0}},
+  {"cuStreamBeginCapture_ptsz", 638, {210, 0, 0, 0}},
+  {"cuStreamBeginCapture_v2", 639, {211, 0, 0, 0}},
+  {"cuStreamBeginCapture_v2_ptsz", 640, {212, 0, 0, 0}},
+  {"cuStreamBeginCaptureToGraph", 641, {213, 0, 0, 0}},
+  {"cuStreamBeginCaptureToGraph_ptsz", 642, {214, 0, 0, 0}},
+  {"cuStreamEndCapture", 643, {215, 0, 0, 0}},
+  {"cuStreamEndCapture_ptsz", 644, {216, 0, 0, 0}},
   {"cuStreamGetCaptureInfo", 645, {0, 0, 0, 0}},
   {"cuStreamGetCaptureInfo_ptsz", 646, {0, 0, 0, 0}},
   {"cuStreamGetCaptureInfo_v2", 647, {0, 0, 0, 0}},
@@ -12854,62 +13158,62 @@ const hook_name hook_names[] = {
   {"cuStreamGetCaptureInfo_v3_ptsz", 650, {0, 0, 0, 0}},
   {"cuStreamIsCapturing", 651, {0, 0, 0, 0}},
   {"cuStreamIsCapturing_ptsz", 652, {0, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies", 653, {335, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_ptsz", 654, {336, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_v2", 655, {337, 0, 0, 0}},
-  {"cuStreamUpdateCaptureDependencies_v2_ptsz", 656, {338, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies", 653, {342, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_ptsz", 654, {343, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_v2", 655, {344, 0, 0, 0}},
+  {"cuStreamUpdateCaptureDependencies_v2_ptsz", 656, {345, 0, 0, 0}},
   {"cuThreadExchangeStreamCaptureMode", 657, {0, 0, 0, 0}},
-  {"cuUserObjectCreate", 658, {332, 0, 0, 0}},
-  {"cuUserObjectRelease", 659, {334, 0, 0, 0}},
-  {"cuUserObjectRetain", 660, {333, 0, 0, 0}},
-  {"__cudaGetKernel", 661, {0, 0, 671, 816}},
+  {"cuUserObjectCreate", 658, {339, 0, 0, 0}},
+  {"cuUserObjectRelease", 659, {341, 0, 0, 0}},
+  {"cuUserObjectRetain", 660, {340, 0, 0, 0}},
+  {"__cudaGetKernel", 661, {0, 0, 690, 841}},
   {"__cudaGetProcAddress", 662, {0, 0, 0, 0}},
   {"__cudaInitModule", 663, {0, 0, 0, 0}},
-  {"__cudaLaunchKernel", 664, {0, 0, 665, 810}},
-  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 666, 811}},
+  {"__cudaLaunchKernel", 664, {0, 0, 684, 835}},
+  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 685, 836}},
   {"__cudaPopCallConfiguration", 666, {0, 0, 0, 0}},
   {"__cudaPushCallConfiguration", 667, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinary", 668, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinaryEnd", 669, {0, 0, 0, 0}},
-  {"__cudaRegisterFunction", 670, {0, 526, 670, 815}},
+  {"__cudaRegisterFunction", 670, {0, 539, 689, 840}},
   {"__cudaRegisterHostVar", 671, {0, 0, 0, 0}},
   {"__cudaRegisterManagedVar", 672, {0, 0, 0, 0}},
   {"__cudaRegisterUnifiedTable", 673, {0, 0, 0, 0}},
   {"__cudaRegisterVar", 674, {0, 0, 0, 0}},
   {"__cudaUnregisterFatBinary", 675, {0, 0, 0, 0}},
-  {"cudaLaunchCooperativeKernel", 676, {0, 520, 661, 806}},
-  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 521, 662, 807}},
-  {"cudaLaunchHostFunc", 678, {0, 524, 667, 812}},
-  {"cudaLaunchHostFunc_ptsz", 679, {0, 525, 668, 813}},
-  {"cudaLaunchKernel", 680, {0, 518, 659, 804}},
-  {"cudaLaunchKernel_ptsz", 681, {0, 519, 660, 805}},
-  {"cudaLaunchKernelExC", 682, {0, 522, 663, 808}},
-  {"cudaLaunchKernelExC_ptsz", 683, {0, 523, 664, 809}},
-  {"cuLaunch", 684, {229, 0, 0, 0}},
-  {"cuLaunchCooperativeKernel", 685, {224, 0, 0, 0}},
-  {"cuLaunchCooperativeKernel_ptsz", 686, {225, 0, 0, 0}},
-  {"cuLaunchCooperativeKernelMultiDevice", 687, {228, 0, 0, 0}},
-  {"cuLaunchGrid", 688, {230, 0, 0, 0}},
-  {"cuLaunchGridAsync", 689, {231, 0, 0, 0}},
-  {"cuLaunchHostFunc", 690, {232, 0, 0, 0}},
-  {"cuLaunchHostFunc_ptsz", 691, {233, 0, 0, 0}},
-  {"cuLaunchKernel", 692, {222, 0, 0, 0}},
-  {"cuLaunchKernel_ptsz", 693, {223, 0, 0, 0}},
-  {"cuLaunchKernelEx", 694, {226, 0, 0, 0}},
-  {"cuLaunchKernelEx_ptsz", 695, {227, 0, 0, 0}},
+  {"cudaLaunchCooperativeKernel", 676, {0, 533, 680, 831}},
+  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 534, 681, 832}},
+  {"cudaLaunchHostFunc", 678, {0, 537, 686, 837}},
+  {"cudaLaunchHostFunc_ptsz", 679, {0, 538, 687, 838}},
+  {"cudaLaunchKernel", 680, {0, 531, 678, 829}},
+  {"cudaLaunchKernel_ptsz", 681, {0, 532, 679, 830}},
+  {"cudaLaunchKernelExC", 682, {0, 535, 682, 833}},
+  {"cudaLaunchKernelExC_ptsz", 683, {0, 536, 683, 834}},
+  {"cuLaunch", 684, {236, 0, 0, 0}},
+  {"cuLaunchCooperativeKernel", 685, {231, 0, 0, 0}},
+  {"cuLaunchCooperativeKernel_ptsz", 686, {232, 0, 0, 0}},
+  {"cuLaunchCooperativeKernelMultiDevice", 687, {235, 0, 0, 0}},
+  {"cuLaunchGrid", 688, {237, 0, 0, 0}},
+  {"cuLaunchGridAsync", 689, {238, 0, 0, 0}},
+  {"cuLaunchHostFunc", 690, {239, 0, 0, 0}},
+  {"cuLaunchHostFunc_ptsz", 691, {240, 0, 0, 0}},
+  {"cuLaunchKernel", 692, {229, 0, 0, 0}},
+  {"cuLaunchKernel_ptsz", 693, {230, 0, 0, 0}},
+  {"cuLaunchKernelEx", 694, {233, 0, 0, 0}},
+  {"cuLaunchKernelEx_ptsz", 695, {234, 0, 0, 0}},
   {"cudaDeviceCanAccessPeer", 696, {0, 0, 0, 0}},
-  {"cudaDeviceDisablePeerAccess", 697, {0, 534, 680, 825}},
-  {"cudaDeviceEnablePeerAccess", 698, {0, 533, 679, 824}},
+  {"cudaDeviceDisablePeerAccess", 697, {0, 547, 699, 850}},
+  {"cudaDeviceEnablePeerAccess", 698, {0, 546, 698, 849}},
   {"cudaDeviceGetP2PAtomicCapabilities", 699, {0, 0, 0, 0}},
   {"cudaDeviceGetP2PAttribute", 700, {0, 0, 0, 0}},
-  {"cuCtxDisablePeerAccess", 701, {382, 0, 0, 0}},
-  {"cuCtxEnablePeerAccess", 702, {381, 0, 0, 0}},
+  {"cuCtxDisablePeerAccess", 701, {389, 0, 0, 0}},
+  {"cuCtxEnablePeerAccess", 702, {388, 0, 0, 0}},
   {"cuDeviceCanAccessPeer", 703, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAtomicCapabilities", 704, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAttribute", 705, {0, 0, 0, 0}},
-  {"cudaDestroyExternalMemory", 706, {0, 0, 0, 0}},
+  {"cudaDestroyExternalMemory", 706, {0, 432, 576, 731}},
   {"cudaDestroyExternalSemaphore", 707, {0, 0, 0, 0}},
-  {"cudaExternalMemoryGetMappedBuffer", 708, {0, 0, 0, 0}},
+  {"cudaExternalMemoryGetMappedBuffer", 708, {0, 430, 574, 729}},
   {"cudaExternalMemoryGetMappedMipmappedArray", 709, {0, 0, 0, 0}},
   {"cudaGraphicsEGLRegisterImage", 710, {0, 0, 0, 0}},
   {"cudaGraphicsGLRegisterBuffer", 711, {0, 0, 0, 0}},
@@ -12924,49 +13228,49 @@ const hook_name hook_names[] = {
   {"cudaGraphicsUnregisterResource", 720, {0, 0, 0, 0}},
   {"cudaGraphicsVDPAURegisterOutputSurface", 721, {0, 0, 0, 0}},
   {"cudaGraphicsVDPAURegisterVideoSurface", 722, {0, 0, 0, 0}},
-  {"cudaImportExternalMemory", 723, {0, 0, 0, 0}},
+  {"cudaImportExternalMemory", 723, {0, 431, 575, 730}},
   {"cudaImportExternalSemaphore", 724, {0, 0, 0, 0}},
   {"cudaSignalExternalSemaphoresAsync", 725, {0, 0, 0, 0}},
   {"cudaSignalExternalSemaphoresAsync_ptsz", 726, {0, 0, 0, 0}},
   {"cudaWaitExternalSemaphoresAsync", 727, {0, 0, 0, 0}},
   {"cudaWaitExternalSemaphoresAsync_ptsz", 728, {0, 0, 0, 0}},
-  {"cuDestroyExternalMemory", 729, {0, 0, 0, 0}},
-  {"cuDestroyExternalSemaphore", 730, {255, 0, 0, 0}},
-  {"cuExternalMemoryGetMappedBuffer", 731, {0, 0, 0, 0}},
+  {"cuDestroyExternalMemory", 729, {52, 0, 0, 0}},
+  {"cuDestroyExternalSemaphore", 730, {262, 0, 0, 0}},
+  {"cuExternalMemoryGetMappedBuffer", 731, {50, 0, 0, 0}},
   {"cuExternalMemoryGetMappedMipmappedArray", 732, {0, 0, 0, 0}},
-  {"cuGraphicsMapResources", 733, {256, 0, 0, 0}},
-  {"cuGraphicsMapResources_ptsz", 734, {257, 0, 0, 0}},
-  {"cuGraphicsResourceGetMappedMipmappedArray", 735, {262, 0, 0, 0}},
-  {"cuGraphicsResourceGetMappedPointer", 736, {260, 0, 0, 0}},
-  {"cuGraphicsResourceGetMappedPointer_v2", 737, {261, 0, 0, 0}},
-  {"cuGraphicsResourceSetMapFlags", 738, {264, 0, 0, 0}},
-  {"cuGraphicsResourceSetMapFlags_v2", 739, {265, 0, 0, 0}},
-  {"cuGraphicsSubResourceGetMappedArray", 740, {263, 0, 0, 0}},
-  {"cuGraphicsUnmapResources", 741, {258, 0, 0, 0}},
-  {"cuGraphicsUnmapResources_ptsz", 742, {259, 0, 0, 0}},
-  {"cuGraphicsUnregisterResource", 743, {266, 0, 0, 0}},
-  {"cuImportExternalMemory", 744, {0, 0, 0, 0}},
-  {"cuImportExternalSemaphore", 745, {254, 0, 0, 0}},
-  {"cuSignalExternalSemaphoresAsync", 746, {250, 0, 0, 0}},
-  {"cuSignalExternalSemaphoresAsync_ptsz", 747, {251, 0, 0, 0}},
-  {"cuWaitExternalSemaphoresAsync", 748, {252, 0, 0, 0}},
-  {"cuWaitExternalSemaphoresAsync_ptsz", 749, {253, 0, 0, 0}},
-  {"cudaCtxResetPersistingL2Cache", 750, {0, 532, 678, 823}},
-  {"cudaDeviceReset", 751, {0, 535, 681, 826}},
+  {"cuGraphicsMapResources", 733, {263, 0, 0, 0}},
+  {"cuGraphicsMapResources_ptsz", 734, {264, 0, 0, 0}},
+  {"cuGraphicsResourceGetMappedMipmappedArray", 735, {269, 0, 0, 0}},
+  {"cuGraphicsResourceGetMappedPointer", 736, {267, 0, 0, 0}},
+  {"cuGraphicsResourceGetMappedPointer_v2", 737, {268, 0, 0, 0}},
+  {"cuGraphicsResourceSetMapFlags", 738, {271, 0, 0, 0}},
+  {"cuGraphicsResourceSetMapFlags_v2", 739, {272, 0, 0, 0}},
+  {"cuGraphicsSubResourceGetMappedArray", 740, {270, 0, 0, 0}},
+  {"cuGraphicsUnmapResources", 741, {265, 0, 0, 0}},
+  {"cuGraphicsUnmapResources_ptsz", 742, {266, 0, 0, 0}},
+  {"cuGraphicsUnregisterResource", 743, {273, 0, 0, 0}},
+  {"cuImportExternalMemory", 744, {51, 0, 0, 0}},
+  {"cuImportExternalSemaphore", 745, {261, 0, 0, 0}},
+  {"cuSignalExternalSemaphoresAsync", 746, {257, 0, 0, 0}},
+  {"cuSignalExternalSemaphoresAsync_ptsz", 747, {258, 0, 0, 0}},
+  {"cuWaitExternalSemaphoresAsync", 748, {259, 0, 0, 0}},
+  {"cuWaitExternalSemaphoresAsync_ptsz", 749, {260, 0, 0, 0}},
+  {"cudaCtxResetPersistingL2Cache", 750, {0, 545, 697, 848}},
+  {"cudaDeviceReset", 751, {0, 548, 700, 851}},
   {"cudaGetDevice", 752, {0, 0, 0, 0}},
-  {"cudaInitDevice", 753, {0, 531, 677, 822}},
-  {"cudaSetDevice", 754, {0, 528, 674, 819}},
-  {"cudaSetDeviceFlags", 755, {0, 529, 675, 820}},
-  {"cudaSetValidDevices", 756, {0, 530, 676, 821}},
-  {"cuCtxAttach", 757, {364, 0, 0, 0}},
-  {"cuCtxCreate", 758, {360, 0, 0, 0}},
-  {"cuCtxCreate_v2", 759, {361, 0, 0, 0}},
-  {"cuCtxCreate_v3", 760, {362, 0, 0, 0}},
-  {"cuCtxCreate_v4", 761, {363, 0, 0, 0}},
-  {"cuCtxDestroy", 762, {366, 0, 0, 0}},
-  {"cuCtxDestroy_v2", 763, {367, 0, 0, 0}},
-  {"cuCtxDetach", 764, {365, 0, 0, 0}},
-  {"cuCtxFromGreenCtx", 765, {378, 0, 0, 0}},
+  {"cudaInitDevice", 753, {0, 544, 696, 847}},
+  {"cudaSetDevice", 754, {0, 541, 693, 844}},
+  {"cudaSetDeviceFlags", 755, {0, 542, 694, 845}},
+  {"cudaSetValidDevices", 756, {0, 543, 695, 846}},
+  {"cuCtxAttach", 757, {371, 0, 0, 0}},
+  {"cuCtxCreate", 758, {367, 0, 0, 0}},
+  {"cuCtxCreate_v2", 759, {368, 0, 0, 0}},
+  {"cuCtxCreate_v3", 760, {369, 0, 0, 0}},
+  {"cuCtxCreate_v4", 761, {370, 0, 0, 0}},
+  {"cuCtxDestroy", 762, {373, 0, 0, 0}},
+  {"cuCtxDestroy_v2", 763, {374, 0, 0, 0}},
+  {"cuCtxDetach", 764, {372, 0, 0, 0}},
+  {"cuCtxFromGreenCtx", 765, {385, 0, 0, 0}},
   {"cuCtxGetApiVersion", 766, {0, 0, 0, 0}},
   {"cuCtxGetCacheConfig", 767, {0, 0, 0, 0}},
   {"cuCtxGetCurrent", 768, {0, 0, 0, 0}},
@@ -12979,39 +13283,39 @@ const hook_name hook_names[] = {
   {"cuCtxGetLimit", 775, {0, 0, 0, 0}},
   {"cuCtxGetSharedMemConfig", 776, {0, 0, 0, 0}},
   {"cuCtxGetStreamPriorityRange", 777, {0, 0, 0, 0}},
-  {"cuCtxPopCurrent", 778, {370, 0, 0, 0}},
-  {"cuCtxPopCurrent_v2", 779, {371, 0, 0, 0}},
-  {"cuCtxPushCurrent", 780, {368, 0, 0, 0}},
-  {"cuCtxPushCurrent_v2", 781, {369, 0, 0, 0}},
-  {"cuCtxResetPersistingL2Cache", 782, {377, 0, 0, 0}},
-  {"cuCtxSetCacheConfig", 783, {375, 0, 0, 0}},
-  {"cuCtxSetCurrent", 784, {372, 0, 0, 0}},
-  {"cuCtxSetFlags", 785, {373, 0, 0, 0}},
-  {"cuCtxSetLimit", 786, {374, 0, 0, 0}},
-  {"cuCtxSetSharedMemConfig", 787, {376, 0, 0, 0}},
+  {"cuCtxPopCurrent", 778, {377, 0, 0, 0}},
+  {"cuCtxPopCurrent_v2", 779, {378, 0, 0, 0}},
+  {"cuCtxPushCurrent", 780, {375, 0, 0, 0}},
+  {"cuCtxPushCurrent_v2", 781, {376, 0, 0, 0}},
+  {"cuCtxResetPersistingL2Cache", 782, {384, 0, 0, 0}},
+  {"cuCtxSetCacheConfig", 783, {382, 0, 0, 0}},
+  {"cuCtxSetCurrent", 784, {379, 0, 0, 0}},
+  {"cuCtxSetFlags", 785, {380, 0, 0, 0}},
+  {"cuCtxSetLimit", 786, {381, 0, 0, 0}},
+  {"cuCtxSetSharedMemConfig", 787, {383, 0, 0, 0}},
   {"cuDevicePrimaryCtxGetState", 788, {0, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease", 789, {386, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease_v2", 790, {387, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset", 791, {388, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset_v2", 792, {389, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRetain", 793, {385, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags", 794, {390, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags_v2", 795, {391, 0, 0, 0}},
-  {"cuGreenCtxCreate", 796, {379, 0, 0, 0}},
-  {"cuGreenCtxDestroy", 797, {380, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease", 789, {393, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease_v2", 790, {394, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset", 791, {395, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset_v2", 792, {396, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRetain", 793, {392, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags", 794, {397, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags_v2", 795, {398, 0, 0, 0}},
+  {"cuGreenCtxCreate", 796, {386, 0, 0, 0}},
+  {"cuGreenCtxDestroy", 797, {387, 0, 0, 0}},
   {"cuGreenCtxGetDevResource", 798, {0, 0, 0, 0}},
   {"cuGreenCtxGetId", 799, {0, 0, 0, 0}},
-  {"cuGreenCtxRecordEvent", 800, {221, 0, 0, 0}},
-  {"cuGreenCtxWaitEvent", 801, {189, 0, 0, 0}},
-  {"cuInit", 802, {359, 0, 0, 0}},
-  {"cudaGetDriverEntryPoint", 803, {0, 537, 683, 827}},
-  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 538, 684, 828}},
-  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 685, 829}},
-  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 686, 830}},
+  {"cuGreenCtxRecordEvent", 800, {228, 0, 0, 0}},
+  {"cuGreenCtxWaitEvent", 801, {196, 0, 0, 0}},
+  {"cuInit", 802, {366, 0, 0, 0}},
+  {"cudaGetDriverEntryPoint", 803, {0, 550, 702, 852}},
+  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 551, 703, 853}},
+  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 704, 854}},
+  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 705, 855}},
   {"cudaGetExportTable", 807, {0, 0, 0, 0}},
   {"cuGetExportTable", 808, {0, 0, 0, 0}},
-  {"cuGetProcAddress", 809, {392, 0, 0, 0}},
-  {"cuGetProcAddress_v2", 810, {393, 0, 0, 0}},
+  {"cuGetProcAddress", 809, {399, 0, 0, 0}},
+  {"cuGetProcAddress_v2", 810, {400, 0, 0, 0}},
   {"cudaArrayGetInfo", 811, {0, 0, 0, 0}},
   {"cudaArrayGetMemoryRequirements", 812, {0, 0, 0, 0}},
   {"cudaArrayGetPlane", 813, {0, 0, 0, 0}},
@@ -13083,7 +13387,7 @@ const hook_name hook_names[] = {
   {"cudaKernelSetAttributeForDevice", 879, {0, 0, 0, 0}},
   {"cudaLibraryEnumerateKernels", 880, {0, 0, 0, 0}},
   {"cudaLibraryGetGlobal", 881, {0, 0, 0, 0}},
-  {"cudaLibraryGetKernel", 882, {0, 0, 669, 814}},
+  {"cudaLibraryGetKernel", 882, {0, 0, 688, 839}},
   {"cudaLibraryGetKernelCount", 883, {0, 0, 0, 0}},
   {"cudaLibraryGetManaged", 884, {0, 0, 0, 0}},
   {"cudaLibraryGetUnifiedFunction", 885, {0, 0, 0, 0}},
@@ -13102,15 +13406,15 @@ const hook_name hook_names[] = {
   {"cuFuncSetSharedMemConfig", 898, {0, 0, 0, 0}},
   {"cuFuncSetSharedSize", 899, {0, 0, 0, 0}},
   {"cuKernelGetAttribute", 900, {0, 0, 0, 0}},
-  {"cuKernelGetFunction", 901, {344, 0, 0, 0}},
+  {"cuKernelGetFunction", 901, {351, 0, 0, 0}},
   {"cuKernelGetLibrary", 902, {0, 0, 0, 0}},
   {"cuKernelGetName", 903, {0, 0, 0, 0}},
   {"cuKernelGetParamInfo", 904, {0, 0, 0, 0}},
   {"cuKernelSetAttribute", 905, {0, 0, 0, 0}},
   {"cuKernelSetCacheConfig", 906, {0, 0, 0, 0}},
-  {"cuLibraryEnumerateKernels", 907, {343, 0, 0, 0}},
+  {"cuLibraryEnumerateKernels", 907, {350, 0, 0, 0}},
   {"cuLibraryGetGlobal", 908, {0, 0, 0, 0}},
-  {"cuLibraryGetKernel", 909, {342, 0, 0, 0}},
+  {"cuLibraryGetKernel", 909, {349, 0, 0, 0}},
   {"cuLibraryGetKernelCount", 910, {0, 0, 0, 0}},
   {"cuLibraryGetManaged", 911, {0, 0, 0, 0}},
   {"cuLibraryGetModule", 912, {0, 0, 0, 0}},
@@ -13118,16 +13422,16 @@ const hook_name hook_names[] = {
   {"cuLibraryLoadData", 914, {0, 0, 0, 0}},
   {"cuLibraryLoadFromFile", 915, {0, 0, 0, 0}},
   {"cuLibraryUnload", 916, {0, 0, 0, 0}},
-  {"cuLinkAddData", 917, {347, 0, 0, 0}},
-  {"cuLinkAddData_v2", 918, {348, 0, 0, 0}},
-  {"cuLinkAddFile", 919, {349, 0, 0, 0}},
-  {"cuLinkAddFile_v2", 920, {350, 0, 0, 0}},
-  {"cuLinkComplete", 921, {351, 0, 0, 0}},
-  {"cuLinkCreate", 922, {345, 0, 0, 0}},
-  {"cuLinkCreate_v2", 923, {346, 0, 0, 0}},
-  {"cuLinkDestroy", 924, {352, 0, 0, 0}},
+  {"cuLinkAddData", 917, {354, 0, 0, 0}},
+  {"cuLinkAddData_v2", 918, {355, 0, 0, 0}},
+  {"cuLinkAddFile", 919, {356, 0, 0, 0}},
+  {"cuLinkAddFile_v2", 920, {357, 0, 0, 0}},
+  {"cuLinkComplete", 921, {358, 0, 0, 0}},
+  {"cuLinkCreate", 922, {352, 0, 0, 0}},
+  {"cuLinkCreate_v2", 923, {353, 0, 0, 0}},
+  {"cuLinkDestroy", 924, {359, 0, 0, 0}},
   {"cuModuleEnumerateFunctions", 925, {0, 0, 0, 0}},
-  {"cuModuleGetFunction", 926, {341, 0, 0, 0}},
+  {"cuModuleGetFunction", 926, {348, 0, 0, 0}},
   {"cuModuleGetFunctionCount", 927, {0, 0, 0, 0}},
   {"cuModuleGetGlobal", 928, {0, 0, 0, 0}},
   {"cuModuleGetGlobal_v2", 929, {0, 0, 0, 0}},
@@ -13179,8 +13483,8 @@ const hook_name hook_names[] = {
   {"cudaGetDeviceProperties", 975, {0, 0, 0, 0}},
   {"cudaGetErrorName", 976, {0, 0, 0, 0}},
   {"cudaGetErrorString", 977, {0, 0, 0, 0}},
-  {"cudaGetFuncBySymbol", 978, {0, 527, 673, 818}},
-  {"cudaGetKernel", 979, {0, 0, 672, 817}},
+  {"cudaGetFuncBySymbol", 978, {0, 540, 692, 843}},
+  {"cudaGetKernel", 979, {0, 0, 691, 842}},
   {"cudaGetLastError", 980, {0, 0, 0, 0}},
   {"cudaLogsCurrent", 981, {0, 0, 0, 0}},
   {"cudaLogsDumpToFile", 982, {0, 0, 0, 0}},
@@ -13198,12 +13502,12 @@ const hook_name hook_names[] = {
   {"cudaRuntimeGetVersion", 994, {0, 0, 0, 0}},
   {"cudaVDPAUGetDevice", 995, {0, 0, 0, 0}},
   {"cudaVDPAUSetVDPAUDevice", 996, {0, 0, 0, 0}},
-  {"cuCheckpointProcessCheckpoint", 997, {354, 0, 0, 0}},
+  {"cuCheckpointProcessCheckpoint", 997, {361, 0, 0, 0}},
   {"cuCheckpointProcessGetRestoreThreadId", 998, {0, 0, 0, 0}},
   {"cuCheckpointProcessGetState", 999, {0, 0, 0, 0}},
-  {"cuCheckpointProcessLock", 1000, {353, 0, 0, 0}},
-  {"cuCheckpointProcessRestore", 1001, {355, 0, 0, 0}},
-  {"cuCheckpointProcessUnlock", 1002, {356, 0, 0, 0}},
+  {"cuCheckpointProcessLock", 1000, {360, 0, 0, 0}},
+  {"cuCheckpointProcessRestore", 1001, {362, 0, 0, 0}},
+  {"cuCheckpointProcessUnlock", 1002, {363, 0, 0, 0}},
   {"cuCoredumpGetAttribute", 1003, {0, 0, 0, 0}},
   {"cuCoredumpGetAttributeGlobal", 1004, {0, 0, 0, 0}},
   {"cuCoredumpSetAttribute", 1005, {0, 0, 0, 0}},
@@ -13258,11 +13562,11 @@ const hook_name hook_names[] = {
   {"cuTexObjectDestroy", 1054, {0, 0, 0, 0}},
   {"cuTexRefCreate", 1055, {0, 0, 0, 0}},
   {"cuTexRefDestroy", 1056, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 565, 0}},
-  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 566, 0}},
-  {"cudaMemAdvise_v2", 1059, {0, 0, 568, 0}},
-  {"cudaThreadSynchronize", 1060, {0, 489, 630, 0}},
-  {"cudaThreadExit", 1061, {0, 536, 682, 0}},
+  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 584, 0}},
+  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 585, 0}},
+  {"cudaMemAdvise_v2", 1059, {0, 0, 587, 0}},
+  {"cudaThreadSynchronize", 1060, {0, 502, 649, 0}},
+  {"cudaThreadExit", 1061, {0, 549, 701, 0}},
   {"cuEGLStreamConsumerAcquireFrame", 1062, {0, 0, 0, 0}},
   {"cuEGLStreamConsumerConnect", 1063, {0, 0, 0, 0}},
   {"cuEGLStreamConsumerConnectWithFlags", 1064, {0, 0, 0, 0}},
@@ -13296,8 +13600,8 @@ const hook_name hook_names[] = {
   {"cuGraphicsVDPAURegisterOutputSurface", 1092, {0, 0, 0, 0}},
   {"cuGraphicsVDPAURegisterVideoSurface", 1093, {0, 0, 0, 0}},
   {"cuProfilerInitialize", 1094, {0, 0, 0, 0}},
-  {"cuProfilerStart", 1095, {357, 0, 0, 0}},
-  {"cuProfilerStop", 1096, {358, 0, 0, 0}},
+  {"cuProfilerStart", 1095, {364, 0, 0, 0}},
+  {"cuProfilerStop", 1096, {365, 0, 0, 0}},
   {"cuVDPAUCtxCreate", 1097, {0, 0, 0, 0}},
   {"cuVDPAUCtxCreate_v2", 1098, {0, 0, 0, 0}},
   {"cuVDPAUGetDevice", 1099, {0, 0, 0, 0}},
@@ -13574,27 +13878,27 @@ const hook_abi hook_abis[] = {
   {"cuArrayGetMemoryRequirements", 11060, 0, -1, 832},
   {"cuArrayGetPlane", 11020, 0, -1, 833},
   {"cuArrayGetSparseProperties", 11010, 0, -1, 834},
-  {"cuCheckpointProcessCheckpoint", 12080, 0, 353, 997},
+  {"cuCheckpointProcessCheckpoint", 12080, 0, 360, 997},
   {"cuCheckpointProcessGetRestoreThreadId", 12080, 0, -1, 998},
   {"cuCheckpointProcessGetState", 12080, 0, -1, 999},
-  {"cuCheckpointProcessLock", 12080, 0, 352, 1000},
-  {"cuCheckpointProcessRestore", 12080, 0, 354, 1001},
-  {"cuCheckpointProcessUnlock", 12080, 0, 355, 1002},
+  {"cuCheckpointProcessLock", 12080, 0, 359, 1000},
+  {"cuCheckpointProcessRestore", 12080, 0, 361, 1001},
+  {"cuCheckpointProcessUnlock", 12080, 0, 362, 1002},
   {"cuCoredumpGetAttribute", 12010, 0, -1, 1003},
   {"cuCoredumpGetAttributeGlobal", 12010, 0, -1, 1004},
   {"cuCoredumpSetAttribute", 12010, 0, -1, 1005},
   {"cuCoredumpSetAttributeGlobal", 12010, 0, -1, 1006},
-  {"cuCtxAttach", 2000, 0, 363, 757},
-  {"cuCtxCreate", 2000, 0, 359, 758},
-  {"cuCtxCreate", 3020, 0, 360, 759},
-  {"cuCtxCreate", 11040, 0, 361, 760},
-  {"cuCtxCreate", 12050, 0, 362, 761},
-  {"cuCtxDestroy", 2000, 0, 365, 762},
-  {"cuCtxDestroy", 4000, 0, 366, 763},
-  {"cuCtxDetach", 2000, 0, 364, 764},
-  {"cuCtxDisablePeerAccess", 4000, 0, 381, 701},
-  {"cuCtxEnablePeerAccess", 4000, 0, 380, 702},
-  {"cuCtxFromGreenCtx", 12040, 0, 377, 765},
+  {"cuCtxAttach", 2000, 0, 370, 757},
+  {"cuCtxCreate", 2000, 0, 366, 758},
+  {"cuCtxCreate", 3020, 0, 367, 759},
+  {"cuCtxCreate", 11040, 0, 368, 760},
+  {"cuCtxCreate", 12050, 0, 369, 761},
+  {"cuCtxDestroy", 2000, 0, 372, 762},
+  {"cuCtxDestroy", 4000, 0, 373, 763},
+  {"cuCtxDetach", 2000, 0, 371, 764},
+  {"cuCtxDisablePeerAccess", 4000, 0, 388, 701},
+  {"cuCtxEnablePeerAccess", 4000, 0, 387, 702},
+  {"cuCtxFromGreenCtx", 12040, 0, 384, 765},
   {"cuCtxGetApiVersion", 3020, 0, -1, 766},
   {"cuCtxGetCacheConfig", 3020, 0, -1, 767},
   {"cuCtxGetCurrent", 4000, 0, -1, 768},
@@ -13607,22 +13911,22 @@ const hook_abi hook_abis[] = {
   {"cuCtxGetLimit", 3010, 0, -1, 775},
   {"cuCtxGetSharedMemConfig", 4020, 0, -1, 776},
   {"cuCtxGetStreamPriorityRange", 5050, 0, -1, 777},
-  {"cuCtxPopCurrent", 2000, 0, 369, 778},
-  {"cuCtxPopCurrent", 4000, 0, 370, 779},
-  {"cuCtxPushCurrent", 2000, 0, 367, 780},
-  {"cuCtxPushCurrent", 4000, 0, 368, 781},
-  {"cuCtxRecordEvent", 12050, 0, 382, 341},
-  {"cuCtxResetPersistingL2Cache", 11000, 0, 376, 782},
-  {"cuCtxSetCacheConfig", 3020, 0, 374, 783},
-  {"cuCtxSetCurrent", 4000, 0, 371, 784},
-  {"cuCtxSetFlags", 12010, 0, 372, 785},
-  {"cuCtxSetLimit", 3010, 0, 373, 786},
-  {"cuCtxSetSharedMemConfig", 4020, 0, 375, 787},
-  {"cuCtxSynchronize", 2000, 0, 162, 342},
-  {"cuCtxSynchronize", 13000, 0, 163, 343},
-  {"cuCtxWaitEvent", 12050, 0, 383, 344},
-  {"cuDestroyExternalMemory", 10000, 0, -1, 729},
-  {"cuDestroyExternalSemaphore", 10000, 0, 254, 730},
+  {"cuCtxPopCurrent", 2000, 0, 376, 778},
+  {"cuCtxPopCurrent", 4000, 0, 377, 779},
+  {"cuCtxPushCurrent", 2000, 0, 374, 780},
+  {"cuCtxPushCurrent", 4000, 0, 375, 781},
+  {"cuCtxRecordEvent", 12050, 0, 389, 341},
+  {"cuCtxResetPersistingL2Cache", 11000, 0, 383, 782},
+  {"cuCtxSetCacheConfig", 3020, 0, 381, 783},
+  {"cuCtxSetCurrent", 4000, 0, 378, 784},
+  {"cuCtxSetFlags", 12010, 0, 379, 785},
+  {"cuCtxSetLimit", 3010, 0, 380, 786},
+  {"cuCtxSetSharedMemConfig", 4020, 0, 382, 787},
+  {"cuCtxSynchronize", 2000, 0, 169, 342},
+  {"cuCtxSynchronize", 13000, 0, 170, 343},
+  {"cuCtxWaitEvent", 12050, 0, 390, 344},
+  {"cuDestroyExternalMemory", 10000, 0, 51, 729},
+  {"cuDestroyExternalSemaphore", 10000, 0, 261, 730},
   {"cuDevResourceGenerateDesc", 12040, 0, -1, 1007},
   {"cuDevSmResourceSplitByCount", 12040, 0, -1, 1008},
   {"cuDeviceCanAccessPeer", 4000, 0, -1, 703},
@@ -13647,17 +13951,17 @@ const hook_abi hook_abis[] = {
   {"cuDeviceGetTexture1DLinearMaxWidth", 11010, 0, -1, 1022},
   {"cuDeviceGetUuid", 9020, 0, -1, 1023},
   {"cuDeviceGetUuid", 11040, 0, -1, 1024},
-  {"cuDeviceGraphMemTrim", 11040, 0, 338, 543},
+  {"cuDeviceGraphMemTrim", 11040, 0, 345, 543},
   {"cuDevicePrimaryCtxGetState", 7000, 0, -1, 788},
-  {"cuDevicePrimaryCtxRelease", 7000, 0, 385, 789},
-  {"cuDevicePrimaryCtxRelease", 11000, 0, 386, 790},
-  {"cuDevicePrimaryCtxReset", 7000, 0, 387, 791},
-  {"cuDevicePrimaryCtxReset", 11000, 0, 388, 792},
-  {"cuDevicePrimaryCtxRetain", 7000, 0, 384, 793},
-  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 389, 794},
-  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 390, 795},
+  {"cuDevicePrimaryCtxRelease", 7000, 0, 392, 789},
+  {"cuDevicePrimaryCtxRelease", 11000, 0, 393, 790},
+  {"cuDevicePrimaryCtxReset", 7000, 0, 394, 791},
+  {"cuDevicePrimaryCtxReset", 11000, 0, 395, 792},
+  {"cuDevicePrimaryCtxRetain", 7000, 0, 391, 793},
+  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 396, 794},
+  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 397, 795},
   {"cuDeviceRegisterAsyncNotification", 12040, 0, -1, 1025},
-  {"cuDeviceSetGraphMemAttribute", 11040, 0, 339, 544},
+  {"cuDeviceSetGraphMemAttribute", 11040, 0, 346, 544},
   {"cuDeviceSetMemPool", 11020, 0, 15, 96},
   {"cuDeviceTotalMem", 2000, 0, -1, 322},
   {"cuDeviceTotalMem", 3020, 0, -1, 323},
@@ -13672,21 +13976,21 @@ const hook_abi hook_abis[] = {
   {"cuEGLStreamProducerDisconnect", 7000, 0, -1, 1068},
   {"cuEGLStreamProducerPresentFrame", 7000, 0, -1, 1069},
   {"cuEGLStreamProducerReturnFrame", 7000, 0, -1, 1070},
-  {"cuEventCreate", 2000, 0, 209, 429},
+  {"cuEventCreate", 2000, 0, 216, 429},
   {"cuEventCreateFromEGLSync", 9000, 0, -1, 1071},
-  {"cuEventDestroy", 2000, 0, 210, 430},
-  {"cuEventDestroy", 4000, 0, 211, 431},
-  {"cuEventElapsedTime", 2000, 0, 216, 432},
-  {"cuEventElapsedTime", 12080, 0, 217, 433},
-  {"cuEventQuery", 2000, 0, 171, 345},
-  {"cuEventRecord", 2000, 0, 212, 434},
-  {"cuEventRecord", 7000, 1, 213, 435},
-  {"cuEventRecordWithFlags", 11010, 0, 214, 436},
-  {"cuEventRecordWithFlags", 11010, 1, 215, 437},
-  {"cuEventSynchronize", 2000, 0, 170, 346},
-  {"cuExternalMemoryGetMappedBuffer", 10000, 0, -1, 731},
+  {"cuEventDestroy", 2000, 0, 217, 430},
+  {"cuEventDestroy", 4000, 0, 218, 431},
+  {"cuEventElapsedTime", 2000, 0, 223, 432},
+  {"cuEventElapsedTime", 12080, 0, 224, 433},
+  {"cuEventQuery", 2000, 0, 178, 345},
+  {"cuEventRecord", 2000, 0, 219, 434},
+  {"cuEventRecord", 7000, 1, 220, 435},
+  {"cuEventRecordWithFlags", 11010, 0, 221, 436},
+  {"cuEventRecordWithFlags", 11010, 1, 222, 437},
+  {"cuEventSynchronize", 2000, 0, 177, 346},
+  {"cuExternalMemoryGetMappedBuffer", 10000, 0, 49, 731},
   {"cuExternalMemoryGetMappedMipmappedArray", 10000, 0, -1, 732},
-  {"cuFlushGPUDirectRDMAWrites", 11030, 0, 189, 347},
+  {"cuFlushGPUDirectRDMAWrites", 11030, 0, 196, 347},
   {"cuFuncGetAttribute", 2020, 0, -1, 889},
   {"cuFuncGetModule", 11000, 0, -1, 890},
   {"cuFuncGetName", 12030, 0, -1, 891},
@@ -13717,85 +14021,85 @@ const hook_abi hook_abis[] = {
   {"cuGetErrorName", 6000, 0, -1, 1028},
   {"cuGetErrorString", 6000, 0, -1, 1029},
   {"cuGetExportTable", 3000, 0, -1, 808},
-  {"cuGetProcAddress", 11030, 0, 391, 809},
-  {"cuGetProcAddress", 12000, 0, 392, 810},
-  {"cuGraphAddBatchMemOpNode", 11070, 0, 272, 545},
-  {"cuGraphAddChildGraphNode", 10000, 0, 273, 546},
-  {"cuGraphAddDependencies", 10000, 0, 311, 547},
-  {"cuGraphAddDependencies", 12030, 0, 312, 548},
-  {"cuGraphAddEmptyNode", 10000, 0, 303, 549},
-  {"cuGraphAddEventRecordNode", 11010, 0, 304, 550},
-  {"cuGraphAddEventWaitNode", 11010, 0, 305, 551},
-  {"cuGraphAddExternalSemaphoresSignalNode", 11020, 0, 306, 552},
-  {"cuGraphAddExternalSemaphoresWaitNode", 11020, 0, 307, 553},
-  {"cuGraphAddHostNode", 10000, 0, 308, 554},
-  {"cuGraphAddKernelNode", 10000, 0, 268, 555},
-  {"cuGraphAddKernelNode", 12000, 0, 269, 556},
-  {"cuGraphAddMemAllocNode", 11040, 0, 309, 557},
-  {"cuGraphAddMemFreeNode", 11040, 0, 310, 558},
-  {"cuGraphAddMemcpyNode", 10000, 0, 270, 559},
-  {"cuGraphAddMemsetNode", 10000, 0, 271, 560},
-  {"cuGraphAddNode", 12020, 0, 274, 561},
-  {"cuGraphAddNode", 12030, 0, 275, 562},
+  {"cuGetProcAddress", 11030, 0, 398, 809},
+  {"cuGetProcAddress", 12000, 0, 399, 810},
+  {"cuGraphAddBatchMemOpNode", 11070, 0, 279, 545},
+  {"cuGraphAddChildGraphNode", 10000, 0, 280, 546},
+  {"cuGraphAddDependencies", 10000, 0, 318, 547},
+  {"cuGraphAddDependencies", 12030, 0, 319, 548},
+  {"cuGraphAddEmptyNode", 10000, 0, 310, 549},
+  {"cuGraphAddEventRecordNode", 11010, 0, 311, 550},
+  {"cuGraphAddEventWaitNode", 11010, 0, 312, 551},
+  {"cuGraphAddExternalSemaphoresSignalNode", 11020, 0, 313, 552},
+  {"cuGraphAddExternalSemaphoresWaitNode", 11020, 0, 314, 553},
+  {"cuGraphAddHostNode", 10000, 0, 315, 554},
+  {"cuGraphAddKernelNode", 10000, 0, 275, 555},
+  {"cuGraphAddKernelNode", 12000, 0, 276, 556},
+  {"cuGraphAddMemAllocNode", 11040, 0, 316, 557},
+  {"cuGraphAddMemFreeNode", 11040, 0, 317, 558},
+  {"cuGraphAddMemcpyNode", 10000, 0, 277, 559},
+  {"cuGraphAddMemsetNode", 10000, 0, 278, 560},
+  {"cuGraphAddNode", 12020, 0, 281, 561},
+  {"cuGraphAddNode", 12030, 0, 282, 562},
   {"cuGraphBatchMemOpNodeGetParams", 11070, 0, -1, 563},
-  {"cuGraphBatchMemOpNodeSetParams", 11070, 0, 280, 564},
+  {"cuGraphBatchMemOpNodeSetParams", 11070, 0, 287, 564},
   {"cuGraphChildGraphNodeGetGraph", 10000, 0, -1, 565},
-  {"cuGraphClone", 10000, 0, 297, 566},
-  {"cuGraphConditionalHandleCreate", 12030, 0, 328, 567},
-  {"cuGraphCreate", 10000, 0, 296, 568},
+  {"cuGraphClone", 10000, 0, 304, 566},
+  {"cuGraphConditionalHandleCreate", 12030, 0, 335, 567},
+  {"cuGraphCreate", 10000, 0, 303, 568},
   {"cuGraphDebugDotPrint", 11030, 0, -1, 569},
-  {"cuGraphDestroy", 10000, 0, 298, 570},
-  {"cuGraphDestroyNode", 10000, 0, 299, 571},
+  {"cuGraphDestroy", 10000, 0, 305, 570},
+  {"cuGraphDestroyNode", 10000, 0, 306, 571},
   {"cuGraphEventRecordNodeGetEvent", 11010, 0, -1, 572},
-  {"cuGraphEventRecordNodeSetEvent", 11010, 0, 315, 573},
+  {"cuGraphEventRecordNodeSetEvent", 11010, 0, 322, 573},
   {"cuGraphEventWaitNodeGetEvent", 11010, 0, -1, 574},
-  {"cuGraphEventWaitNodeSetEvent", 11010, 0, 316, 575},
-  {"cuGraphExecBatchMemOpNodeSetParams", 11070, 0, 286, 576},
-  {"cuGraphExecChildGraphNodeSetParams", 11010, 0, 287, 577},
-  {"cuGraphExecDestroy", 10000, 0, 300, 578},
-  {"cuGraphExecEventRecordNodeSetEvent", 11010, 0, 323, 579},
-  {"cuGraphExecEventWaitNodeSetEvent", 11010, 0, 324, 580},
-  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 11020, 0, 325, 581},
-  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 11020, 0, 326, 582},
+  {"cuGraphEventWaitNodeSetEvent", 11010, 0, 323, 575},
+  {"cuGraphExecBatchMemOpNodeSetParams", 11070, 0, 293, 576},
+  {"cuGraphExecChildGraphNodeSetParams", 11010, 0, 294, 577},
+  {"cuGraphExecDestroy", 10000, 0, 307, 578},
+  {"cuGraphExecEventRecordNodeSetEvent", 11010, 0, 330, 579},
+  {"cuGraphExecEventWaitNodeSetEvent", 11010, 0, 331, 580},
+  {"cuGraphExecExternalSemaphoresSignalNodeSetParams", 11020, 0, 332, 581},
+  {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 11020, 0, 333, 582},
   {"cuGraphExecGetFlags", 12000, 0, -1, 583},
-  {"cuGraphExecHostNodeSetParams", 10020, 0, 327, 584},
-  {"cuGraphExecKernelNodeSetParams", 10010, 0, 282, 585},
-  {"cuGraphExecKernelNodeSetParams", 12000, 0, 283, 586},
-  {"cuGraphExecMemcpyNodeSetParams", 10020, 0, 284, 587},
-  {"cuGraphExecMemsetNodeSetParams", 10020, 0, 285, 588},
-  {"cuGraphExecNodeSetParams", 12020, 0, 288, 589},
-  {"cuGraphExecUpdate", 10020, 0, 289, 590},
-  {"cuGraphExecUpdate", 12000, 0, 290, 591},
+  {"cuGraphExecHostNodeSetParams", 10020, 0, 334, 584},
+  {"cuGraphExecKernelNodeSetParams", 10010, 0, 289, 585},
+  {"cuGraphExecKernelNodeSetParams", 12000, 0, 290, 586},
+  {"cuGraphExecMemcpyNodeSetParams", 10020, 0, 291, 587},
+  {"cuGraphExecMemsetNodeSetParams", 10020, 0, 292, 588},
+  {"cuGraphExecNodeSetParams", 12020, 0, 295, 589},
+  {"cuGraphExecUpdate", 10020, 0, 296, 590},
+  {"cuGraphExecUpdate", 12000, 0, 297, 591},
   {"cuGraphExternalSemaphoresSignalNodeGetParams", 11020, 0, -1, 592},
-  {"cuGraphExternalSemaphoresSignalNodeSetParams", 11020, 0, 317, 593},
+  {"cuGraphExternalSemaphoresSignalNodeSetParams", 11020, 0, 324, 593},
   {"cuGraphExternalSemaphoresWaitNodeGetParams", 11020, 0, -1, 594},
-  {"cuGraphExternalSemaphoresWaitNodeSetParams", 11020, 0, 318, 595},
+  {"cuGraphExternalSemaphoresWaitNodeSetParams", 11020, 0, 325, 595},
   {"cuGraphGetEdges", 10000, 0, -1, 596},
   {"cuGraphGetEdges", 12030, 0, -1, 597},
   {"cuGraphGetNodes", 10000, 0, -1, 598},
   {"cuGraphGetRootNodes", 10000, 0, -1, 599},
   {"cuGraphHostNodeGetParams", 10000, 0, -1, 600},
-  {"cuGraphHostNodeSetParams", 10000, 0, 319, 601},
-  {"cuGraphInstantiate", 10000, 0, 291, 602},
-  {"cuGraphInstantiate", 11000, 0, 292, 603},
-  {"cuGraphInstantiateWithFlags", 11040, 0, 293, 604},
-  {"cuGraphInstantiateWithParams", 12000, 0, 294, 605},
-  {"cuGraphInstantiateWithParams", 12000, 1, 295, 606},
-  {"cuGraphKernelNodeCopyAttributes", 11000, 0, 320, 607},
+  {"cuGraphHostNodeSetParams", 10000, 0, 326, 601},
+  {"cuGraphInstantiate", 10000, 0, 298, 602},
+  {"cuGraphInstantiate", 11000, 0, 299, 603},
+  {"cuGraphInstantiateWithFlags", 11040, 0, 300, 604},
+  {"cuGraphInstantiateWithParams", 12000, 0, 301, 605},
+  {"cuGraphInstantiateWithParams", 12000, 1, 302, 606},
+  {"cuGraphKernelNodeCopyAttributes", 11000, 0, 327, 607},
   {"cuGraphKernelNodeGetAttribute", 11000, 0, -1, 608},
   {"cuGraphKernelNodeGetParams", 10000, 0, -1, 609},
   {"cuGraphKernelNodeGetParams", 12000, 0, -1, 610},
-  {"cuGraphKernelNodeSetAttribute", 11000, 0, 321, 611},
-  {"cuGraphKernelNodeSetParams", 10000, 0, 276, 612},
-  {"cuGraphKernelNodeSetParams", 12000, 0, 277, 613},
-  {"cuGraphLaunch", 10000, 0, 266, 614},
-  {"cuGraphLaunch", 10000, 1, 267, 615},
+  {"cuGraphKernelNodeSetAttribute", 11000, 0, 328, 611},
+  {"cuGraphKernelNodeSetParams", 10000, 0, 283, 612},
+  {"cuGraphKernelNodeSetParams", 12000, 0, 284, 613},
+  {"cuGraphLaunch", 10000, 0, 273, 614},
+  {"cuGraphLaunch", 10000, 1, 274, 615},
   {"cuGraphMemAllocNodeGetParams", 11040, 0, -1, 616},
   {"cuGraphMemFreeNodeGetParams", 11040, 0, -1, 617},
   {"cuGraphMemcpyNodeGetParams", 10000, 0, -1, 618},
-  {"cuGraphMemcpyNodeSetParams", 10000, 0, 278, 619},
+  {"cuGraphMemcpyNodeSetParams", 10000, 0, 285, 619},
   {"cuGraphMemsetNodeGetParams", 10000, 0, -1, 620},
-  {"cuGraphMemsetNodeSetParams", 10000, 0, 279, 621},
+  {"cuGraphMemsetNodeSetParams", 10000, 0, 286, 621},
   {"cuGraphNodeFindInClone", 10000, 0, -1, 622},
   {"cuGraphNodeGetDependencies", 10000, 0, -1, 623},
   {"cuGraphNodeGetDependencies", 12030, 0, -1, 624},
@@ -13803,69 +14107,69 @@ const hook_abi hook_abis[] = {
   {"cuGraphNodeGetDependentNodes", 12030, 0, -1, 626},
   {"cuGraphNodeGetEnabled", 11060, 0, -1, 627},
   {"cuGraphNodeGetType", 10000, 0, -1, 628},
-  {"cuGraphNodeSetEnabled", 11060, 0, 322, 629},
-  {"cuGraphNodeSetParams", 12020, 0, 281, 630},
-  {"cuGraphReleaseUserObject", 11030, 0, 330, 631},
-  {"cuGraphRemoveDependencies", 10000, 0, 313, 632},
-  {"cuGraphRemoveDependencies", 12030, 0, 314, 633},
-  {"cuGraphRetainUserObject", 11030, 0, 329, 634},
-  {"cuGraphUpload", 11010, 0, 301, 635},
-  {"cuGraphUpload", 11010, 1, 302, 636},
+  {"cuGraphNodeSetEnabled", 11060, 0, 329, 629},
+  {"cuGraphNodeSetParams", 12020, 0, 288, 630},
+  {"cuGraphReleaseUserObject", 11030, 0, 337, 631},
+  {"cuGraphRemoveDependencies", 10000, 0, 320, 632},
+  {"cuGraphRemoveDependencies", 12030, 0, 321, 633},
+  {"cuGraphRetainUserObject", 11030, 0, 336, 634},
+  {"cuGraphUpload", 11010, 0, 308, 635},
+  {"cuGraphUpload", 11010, 1, 309, 636},
   {"cuGraphicsEGLRegisterImage", 7000, 0, -1, 1088},
   {"cuGraphicsGLRegisterBuffer", 3000, 0, -1, 1089},
   {"cuGraphicsGLRegisterImage", 3000, 0, -1, 1090},
-  {"cuGraphicsMapResources", 3000, 0, 255, 733},
-  {"cuGraphicsMapResources", 7000, 1, 256, 734},
+  {"cuGraphicsMapResources", 3000, 0, 262, 733},
+  {"cuGraphicsMapResources", 7000, 1, 263, 734},
   {"cuGraphicsResourceGetMappedEglFrame", 7000, 0, -1, 1091},
-  {"cuGraphicsResourceGetMappedMipmappedArray", 5000, 0, 261, 735},
-  {"cuGraphicsResourceGetMappedPointer", 3000, 0, 259, 736},
-  {"cuGraphicsResourceGetMappedPointer", 3020, 0, 260, 737},
-  {"cuGraphicsResourceSetMapFlags", 3000, 0, 263, 738},
-  {"cuGraphicsResourceSetMapFlags", 6050, 0, 264, 739},
-  {"cuGraphicsSubResourceGetMappedArray", 3000, 0, 262, 740},
-  {"cuGraphicsUnmapResources", 3000, 0, 257, 741},
-  {"cuGraphicsUnmapResources", 7000, 1, 258, 742},
-  {"cuGraphicsUnregisterResource", 3000, 0, 265, 743},
+  {"cuGraphicsResourceGetMappedMipmappedArray", 5000, 0, 268, 735},
+  {"cuGraphicsResourceGetMappedPointer", 3000, 0, 266, 736},
+  {"cuGraphicsResourceGetMappedPointer", 3020, 0, 267, 737},
+  {"cuGraphicsResourceSetMapFlags", 3000, 0, 270, 738},
+  {"cuGraphicsResourceSetMapFlags", 6050, 0, 271, 739},
+  {"cuGraphicsSubResourceGetMappedArray", 3000, 0, 269, 740},
+  {"cuGraphicsUnmapResources", 3000, 0, 264, 741},
+  {"cuGraphicsUnmapResources", 7000, 1, 265, 742},
+  {"cuGraphicsUnregisterResource", 3000, 0, 272, 743},
   {"cuGraphicsVDPAURegisterOutputSurface", 3010, 0, -1, 1092},
   {"cuGraphicsVDPAURegisterVideoSurface", 3010, 0, -1, 1093},
-  {"cuGreenCtxCreate", 12040, 0, 378, 796},
-  {"cuGreenCtxDestroy", 12040, 0, 379, 797},
+  {"cuGreenCtxCreate", 12040, 0, 385, 796},
+  {"cuGreenCtxDestroy", 12040, 0, 386, 797},
   {"cuGreenCtxGetDevResource", 12040, 0, -1, 798},
   {"cuGreenCtxGetId", 12090, 0, -1, 799},
-  {"cuGreenCtxRecordEvent", 12040, 0, 220, 800},
-  {"cuGreenCtxStreamCreate", 12050, 0, 192, 394},
-  {"cuGreenCtxWaitEvent", 12040, 0, 188, 801},
-  {"cuImportExternalMemory", 10000, 0, -1, 744},
-  {"cuImportExternalSemaphore", 10000, 0, 253, 745},
-  {"cuInit", 2000, 0, 358, 802},
-  {"cuIpcCloseMemHandle", 4010, 0, -1, 144},
-  {"cuIpcGetEventHandle", 4010, 0, 218, 145},
-  {"cuIpcGetMemHandle", 4010, 0, 399, 146},
-  {"cuIpcOpenEventHandle", 4010, 0, 219, 147},
-  {"cuIpcOpenMemHandle", 4010, 0, -1, 148},
-  {"cuIpcOpenMemHandle", 11000, 0, -1, 149},
+  {"cuGreenCtxRecordEvent", 12040, 0, 227, 800},
+  {"cuGreenCtxStreamCreate", 12050, 0, 199, 394},
+  {"cuGreenCtxWaitEvent", 12040, 0, 195, 801},
+  {"cuImportExternalMemory", 10000, 0, 50, 744},
+  {"cuImportExternalSemaphore", 10000, 0, 260, 745},
+  {"cuInit", 2000, 0, 365, 802},
+  {"cuIpcCloseMemHandle", 4010, 0, 47, 144},
+  {"cuIpcGetEventHandle", 4010, 0, 225, 145},
+  {"cuIpcGetMemHandle", 4010, 0, 406, 146},
+  {"cuIpcOpenEventHandle", 4010, 0, 226, 147},
+  {"cuIpcOpenMemHandle", 4010, 0, 45, 148},
+  {"cuIpcOpenMemHandle", 11000, 0, 46, 149},
   {"cuKernelGetAttribute", 12000, 0, -1, 900},
-  {"cuKernelGetFunction", 12000, 0, 343, 901},
+  {"cuKernelGetFunction", 12000, 0, 350, 901},
   {"cuKernelGetLibrary", 12050, 0, -1, 902},
   {"cuKernelGetName", 12030, 0, -1, 903},
   {"cuKernelGetParamInfo", 12040, 0, -1, 904},
   {"cuKernelSetAttribute", 12000, 0, -1, 905},
   {"cuKernelSetCacheConfig", 12000, 0, -1, 906},
-  {"cuLaunch", 2000, 0, 228, 684},
-  {"cuLaunchCooperativeKernel", 9000, 0, 223, 685},
-  {"cuLaunchCooperativeKernel", 9000, 1, 224, 686},
-  {"cuLaunchCooperativeKernelMultiDevice", 9000, 0, 227, 687},
-  {"cuLaunchGrid", 2000, 0, 229, 688},
-  {"cuLaunchGridAsync", 2000, 0, 230, 689},
-  {"cuLaunchHostFunc", 10000, 0, 231, 690},
-  {"cuLaunchHostFunc", 10000, 1, 232, 691},
-  {"cuLaunchKernel", 4000, 0, 221, 692},
-  {"cuLaunchKernel", 7000, 1, 222, 693},
-  {"cuLaunchKernelEx", 11060, 0, 225, 694},
-  {"cuLaunchKernelEx", 11060, 1, 226, 695},
-  {"cuLibraryEnumerateKernels", 12040, 0, 342, 907},
+  {"cuLaunch", 2000, 0, 235, 684},
+  {"cuLaunchCooperativeKernel", 9000, 0, 230, 685},
+  {"cuLaunchCooperativeKernel", 9000, 1, 231, 686},
+  {"cuLaunchCooperativeKernelMultiDevice", 9000, 0, 234, 687},
+  {"cuLaunchGrid", 2000, 0, 236, 688},
+  {"cuLaunchGridAsync", 2000, 0, 237, 689},
+  {"cuLaunchHostFunc", 10000, 0, 238, 690},
+  {"cuLaunchHostFunc", 10000, 1, 239, 691},
+  {"cuLaunchKernel", 4000, 0, 228, 692},
+  {"cuLaunchKernel", 7000, 1, 229, 693},
+  {"cuLaunchKernelEx", 11060, 0, 232, 694},
+  {"cuLaunchKernelEx", 11060, 1, 233, 695},
+  {"cuLibraryEnumerateKernels", 12040, 0, 349, 907},
   {"cuLibraryGetGlobal", 12000, 0, -1, 908},
-  {"cuLibraryGetKernel", 12000, 0, 341, 909},
+  {"cuLibraryGetKernel", 12000, 0, 348, 909},
   {"cuLibraryGetKernelCount", 12040, 0, -1, 910},
   {"cuLibraryGetManaged", 12000, 0, -1, 911},
   {"cuLibraryGetModule", 12000, 0, -1, 912},
@@ -13873,14 +14177,14 @@ const hook_abi hook_abis[] = {
   {"cuLibraryLoadData", 12000, 0, -1, 914},
   {"cuLibraryLoadFromFile", 12000, 0, -1, 915},
   {"cuLibraryUnload", 12000, 0, -1, 916},
-  {"cuLinkAddData", 5050, 0, 346, 917},
-  {"cuLinkAddData", 6050, 0, 347, 918},
-  {"cuLinkAddFile", 5050, 0, 348, 919},
-  {"cuLinkAddFile", 6050, 0, 349, 920},
-  {"cuLinkComplete", 5050, 0, 350, 921},
-  {"cuLinkCreate", 5050, 0, 344, 922},
-  {"cuLinkCreate", 6050, 0, 345, 923},
-  {"cuLinkDestroy", 5050, 0, 351, 924},
+  {"cuLinkAddData", 5050, 0, 353, 917},
+  {"cuLinkAddData", 6050, 0, 354, 918},
+  {"cuLinkAddFile", 5050, 0, 355, 919},
+  {"cuLinkAddFile", 6050, 0, 356, 920},
+  {"cuLinkComplete", 5050, 0, 357, 921},
+  {"cuLinkCreate", 5050, 0, 351, 922},
+  {"cuLinkCreate", 6050, 0, 352, 923},
+  {"cuLinkDestroy", 5050, 0, 358, 924},
   {"cuLogsCurrent", 12090, 0, -1, 1030},
   {"cuLogsDumpToFile", 12090, 0, -1, 1031},
   {"cuLogsDumpToMemory", 12090, 0, -1, 1032},
@@ -13888,53 +14192,53 @@ const hook_abi hook_abis[] = {
   {"cuLogsUnregisterCallback", 12090, 0, -1, 1034},
   {"cuMemAddressFree", 10020, 0, 42, 117},
   {"cuMemAddressReserve", 10020, 0, 41, 118},
-  {"cuMemAdvise", 8000, 0, 56, 54},
-  {"cuMemAdvise", 12020, 0, 57, 55},
+  {"cuMemAdvise", 8000, 0, 63, 54},
+  {"cuMemAdvise", 12020, 0, 64, 55},
   {"cuMemAlloc", 2000, 0, 0, 15},
   {"cuMemAlloc", 3020, 0, 1, 16},
   {"cuMemAllocAsync", 11020, 0, 5, 97},
   {"cuMemAllocAsync", 11020, 1, 6, 98},
   {"cuMemAllocFromPoolAsync", 11020, 0, 7, 99},
   {"cuMemAllocFromPoolAsync", 11020, 1, 8, 100},
-  {"cuMemAllocHost", 2000, 0, 45, 30},
-  {"cuMemAllocHost", 3020, 0, 46, 31},
+  {"cuMemAllocHost", 2000, 0, 52, 30},
+  {"cuMemAllocHost", 3020, 0, 53, 31},
   {"cuMemAllocManaged", 6000, 0, 4, 56},
   {"cuMemAllocPitch", 2000, 0, 2, 17},
   {"cuMemAllocPitch", 3020, 0, 3, 18},
-  {"cuMemBatchDecompressAsync", 12060, 0, 241, 200},
-  {"cuMemBatchDecompressAsync", 12060, 1, 242, 201},
+  {"cuMemBatchDecompressAsync", 12060, 0, 248, 200},
+  {"cuMemBatchDecompressAsync", 12060, 1, 249, 201},
   {"cuMemCreate", 10020, 0, 35, 119},
-  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 0, 64, 57},
-  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 1, 65, 58},
-  {"cuMemDiscardBatchAsync", 13000, 0, 62, 59},
-  {"cuMemDiscardBatchAsync", 13000, 1, 63, 60},
+  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 0, 71, 57},
+  {"cuMemDiscardAndPrefetchBatchAsync", 13000, 1, 72, 58},
+  {"cuMemDiscardBatchAsync", 13000, 0, 69, 59},
+  {"cuMemDiscardBatchAsync", 13000, 1, 70, 60},
   {"cuMemExportToShareableHandle", 10020, 0, 44, 120},
   {"cuMemFree", 2000, 0, 9, 19},
   {"cuMemFree", 3020, 0, 10, 20},
   {"cuMemFreeAsync", 11020, 0, 11, 101},
   {"cuMemFreeAsync", 11020, 1, 12, 102},
-  {"cuMemFreeHost", 2000, 0, 48, 32},
+  {"cuMemFreeHost", 2000, 0, 55, 32},
   {"cuMemGetAccess", 10020, 0, -1, 121},
   {"cuMemGetAddressRange", 2000, 0, -1, 324},
-  {"cuMemGetAddressRange", 3020, 0, 394, 325},
+  {"cuMemGetAddressRange", 3020, 0, 401, 325},
   {"cuMemGetAllocationGranularity", 10020, 0, -1, 122},
   {"cuMemGetAllocationPropertiesFromHandle", 10020, 0, -1, 123},
   {"cuMemGetDefaultMemPool", 13000, 0, -1, 103},
-  {"cuMemGetHandleForAddressRange", 11070, 0, 398, 124},
+  {"cuMemGetHandleForAddressRange", 11070, 0, 405, 124},
   {"cuMemGetInfo", 2000, 0, -1, 326},
-  {"cuMemGetInfo", 3020, 0, 393, 327},
+  {"cuMemGetInfo", 3020, 0, 400, 327},
   {"cuMemGetMemPool", 13000, 0, -1, 104},
-  {"cuMemHostAlloc", 2020, 0, 47, 33},
+  {"cuMemHostAlloc", 2020, 0, 54, 33},
   {"cuMemHostGetDevicePointer", 2020, 0, -1, 34},
   {"cuMemHostGetDevicePointer", 3020, 0, -1, 35},
   {"cuMemHostGetFlags", 2030, 0, -1, 36},
-  {"cuMemHostRegister", 4000, 0, 49, 37},
-  {"cuMemHostRegister", 6050, 0, 50, 38},
-  {"cuMemHostUnregister", 4000, 0, 51, 39},
+  {"cuMemHostRegister", 4000, 0, 56, 37},
+  {"cuMemHostRegister", 6050, 0, 57, 38},
+  {"cuMemHostUnregister", 4000, 0, 58, 39},
   {"cuMemImportFromShareableHandle", 10020, 0, 36, 125},
   {"cuMemMap", 10020, 0, 39, 126},
-  {"cuMemMapArrayAsync", 11010, 0, 243, 127},
-  {"cuMemMapArrayAsync", 11010, 1, 244, 128},
+  {"cuMemMapArrayAsync", 11010, 0, 250, 127},
+  {"cuMemMapArrayAsync", 11010, 1, 251, 128},
   {"cuMemPoolCreate", 11020, 0, 17, 105},
   {"cuMemPoolDestroy", 11020, 0, 14, 106},
   {"cuMemPoolExportPointer", 11020, 0, 22, 107},
@@ -13942,16 +14246,16 @@ const hook_abi hook_abis[] = {
   {"cuMemPoolGetAccess", 11020, 0, -1, 109},
   {"cuMemPoolGetAttribute", 11020, 0, -1, 110},
   {"cuMemPoolImportFromShareableHandle", 11020, 0, 21, 111},
-  {"cuMemPoolImportPointer", 11020, 0, -1, 112},
+  {"cuMemPoolImportPointer", 11020, 0, 48, 112},
   {"cuMemPoolSetAccess", 11020, 0, 19, 113},
   {"cuMemPoolSetAttribute", 11020, 0, 18, 114},
   {"cuMemPoolTrimTo", 11020, 0, 13, 115},
-  {"cuMemPrefetchAsync", 8000, 0, 52, 61},
-  {"cuMemPrefetchAsync", 12020, 0, 54, 63},
-  {"cuMemPrefetchAsync", 8000, 1, 53, 62},
-  {"cuMemPrefetchAsync", 12020, 1, 55, 64},
-  {"cuMemPrefetchBatchAsync", 13000, 0, 60, 65},
-  {"cuMemPrefetchBatchAsync", 13000, 1, 61, 66},
+  {"cuMemPrefetchAsync", 8000, 0, 59, 61},
+  {"cuMemPrefetchAsync", 12020, 0, 61, 63},
+  {"cuMemPrefetchAsync", 8000, 1, 60, 62},
+  {"cuMemPrefetchAsync", 12020, 1, 62, 64},
+  {"cuMemPrefetchBatchAsync", 13000, 0, 67, 65},
+  {"cuMemPrefetchBatchAsync", 13000, 1, 68, 66},
   {"cuMemRangeGetAttribute", 8000, 0, -1, 67},
   {"cuMemRangeGetAttributes", 8000, 0, -1, 68},
   {"cuMemRelease", 10020, 0, 38, 129},
@@ -13959,117 +14263,117 @@ const hook_abi hook_abis[] = {
   {"cuMemSetAccess", 10020, 0, 43, 131},
   {"cuMemSetMemPool", 13000, 0, 16, 116},
   {"cuMemUnmap", 10020, 0, 40, 132},
-  {"cuMemcpy", 4000, 0, 66, 202},
-  {"cuMemcpy", 7000, 1, 67, 203},
-  {"cuMemcpy2D", 2000, 0, 109, 204},
-  {"cuMemcpy2D", 3020, 0, 110, 205},
-  {"cuMemcpy2D", 7000, 1, 111, 206},
-  {"cuMemcpy2DAsync", 2000, 0, 115, 207},
-  {"cuMemcpy2DAsync", 3020, 0, 116, 208},
-  {"cuMemcpy2DAsync", 7000, 1, 117, 209},
-  {"cuMemcpy2DUnaligned", 2000, 0, 112, 210},
-  {"cuMemcpy2DUnaligned", 3020, 0, 113, 211},
-  {"cuMemcpy2DUnaligned", 7000, 1, 114, 212},
-  {"cuMemcpy3D", 2000, 0, 118, 213},
-  {"cuMemcpy3D", 3020, 0, 119, 214},
-  {"cuMemcpy3D", 7000, 1, 120, 215},
-  {"cuMemcpy3DAsync", 2000, 0, 121, 216},
-  {"cuMemcpy3DAsync", 3020, 0, 122, 217},
-  {"cuMemcpy3DAsync", 7000, 1, 123, 218},
-  {"cuMemcpy3DBatchAsync", 12080, 0, 237, 219},
-  {"cuMemcpy3DBatchAsync", 13000, 0, 239, 221},
-  {"cuMemcpy3DBatchAsync", 12080, 1, 238, 220},
-  {"cuMemcpy3DBatchAsync", 13000, 1, 240, 222},
-  {"cuMemcpy3DPeer", 4000, 0, 128, 223},
-  {"cuMemcpy3DPeer", 7000, 1, 129, 224},
-  {"cuMemcpy3DPeerAsync", 4000, 0, 130, 225},
-  {"cuMemcpy3DPeerAsync", 7000, 1, 131, 226},
-  {"cuMemcpyAsync", 4000, 0, 68, 227},
-  {"cuMemcpyAsync", 7000, 1, 69, 228},
-  {"cuMemcpyAtoA", 2000, 0, 94, 229},
-  {"cuMemcpyAtoA", 3020, 0, 95, 230},
-  {"cuMemcpyAtoA", 7000, 1, 96, 231},
-  {"cuMemcpyAtoD", 2000, 0, 91, 232},
-  {"cuMemcpyAtoD", 3020, 0, 92, 233},
-  {"cuMemcpyAtoD", 7000, 1, 93, 234},
-  {"cuMemcpyAtoH", 2000, 0, 103, 235},
-  {"cuMemcpyAtoH", 3020, 0, 104, 236},
-  {"cuMemcpyAtoH", 7000, 1, 105, 237},
-  {"cuMemcpyAtoHAsync", 2000, 0, 106, 238},
-  {"cuMemcpyAtoHAsync", 3020, 0, 107, 239},
-  {"cuMemcpyAtoHAsync", 7000, 1, 108, 240},
-  {"cuMemcpyBatchAsync", 12080, 0, 233, 241},
-  {"cuMemcpyBatchAsync", 13000, 0, 235, 243},
-  {"cuMemcpyBatchAsync", 12080, 1, 234, 242},
-  {"cuMemcpyBatchAsync", 13000, 1, 236, 244},
-  {"cuMemcpyDtoA", 2000, 0, 88, 245},
-  {"cuMemcpyDtoA", 3020, 0, 89, 246},
-  {"cuMemcpyDtoA", 7000, 1, 90, 247},
-  {"cuMemcpyDtoD", 2000, 0, 82, 248},
-  {"cuMemcpyDtoD", 3020, 0, 83, 249},
-  {"cuMemcpyDtoD", 7000, 1, 84, 250},
-  {"cuMemcpyDtoDAsync", 3000, 0, 85, 251},
-  {"cuMemcpyDtoDAsync", 3020, 0, 86, 252},
-  {"cuMemcpyDtoDAsync", 7000, 1, 87, 253},
-  {"cuMemcpyDtoH", 2000, 0, 76, 254},
-  {"cuMemcpyDtoH", 3020, 0, 77, 255},
-  {"cuMemcpyDtoH", 7000, 1, 78, 256},
-  {"cuMemcpyDtoHAsync", 2000, 0, 79, 257},
-  {"cuMemcpyDtoHAsync", 3020, 0, 80, 258},
-  {"cuMemcpyDtoHAsync", 7000, 1, 81, 259},
-  {"cuMemcpyHtoA", 2000, 0, 97, 260},
-  {"cuMemcpyHtoA", 3020, 0, 98, 261},
-  {"cuMemcpyHtoA", 7000, 1, 99, 262},
-  {"cuMemcpyHtoAAsync", 2000, 0, 100, 263},
-  {"cuMemcpyHtoAAsync", 3020, 0, 101, 264},
-  {"cuMemcpyHtoAAsync", 7000, 1, 102, 265},
-  {"cuMemcpyHtoD", 2000, 0, 70, 266},
-  {"cuMemcpyHtoD", 3020, 0, 71, 267},
-  {"cuMemcpyHtoD", 7000, 1, 72, 268},
-  {"cuMemcpyHtoDAsync", 2000, 0, 73, 269},
-  {"cuMemcpyHtoDAsync", 3020, 0, 74, 270},
-  {"cuMemcpyHtoDAsync", 7000, 1, 75, 271},
-  {"cuMemcpyPeer", 4000, 0, 124, 272},
-  {"cuMemcpyPeer", 7000, 1, 125, 273},
-  {"cuMemcpyPeerAsync", 4000, 0, 126, 274},
-  {"cuMemcpyPeerAsync", 7000, 1, 127, 275},
-  {"cuMemsetD16", 2000, 0, 135, 288},
-  {"cuMemsetD16", 3020, 0, 136, 289},
-  {"cuMemsetD16", 7000, 1, 137, 290},
-  {"cuMemsetD16Async", 3020, 0, 152, 291},
-  {"cuMemsetD16Async", 7000, 1, 153, 292},
-  {"cuMemsetD2D16", 2000, 0, 144, 293},
-  {"cuMemsetD2D16", 3020, 0, 145, 294},
-  {"cuMemsetD2D16", 7000, 1, 146, 295},
-  {"cuMemsetD2D16Async", 3020, 0, 158, 296},
-  {"cuMemsetD2D16Async", 7000, 1, 159, 297},
-  {"cuMemsetD2D32", 2000, 0, 147, 298},
-  {"cuMemsetD2D32", 3020, 0, 148, 299},
-  {"cuMemsetD2D32", 7000, 1, 149, 300},
-  {"cuMemsetD2D32Async", 3020, 0, 160, 301},
-  {"cuMemsetD2D32Async", 7000, 1, 161, 302},
-  {"cuMemsetD2D8", 2000, 0, 141, 303},
-  {"cuMemsetD2D8", 3020, 0, 142, 304},
-  {"cuMemsetD2D8", 7000, 1, 143, 305},
-  {"cuMemsetD2D8Async", 3020, 0, 156, 306},
-  {"cuMemsetD2D8Async", 7000, 1, 157, 307},
-  {"cuMemsetD32", 2000, 0, 138, 308},
-  {"cuMemsetD32", 3020, 0, 139, 309},
-  {"cuMemsetD32", 7000, 1, 140, 310},
-  {"cuMemsetD32Async", 3020, 0, 154, 311},
-  {"cuMemsetD32Async", 7000, 1, 155, 312},
-  {"cuMemsetD8", 2000, 0, 132, 313},
-  {"cuMemsetD8", 3020, 0, 133, 314},
-  {"cuMemsetD8", 7000, 1, 134, 315},
-  {"cuMemsetD8Async", 3020, 0, 150, 316},
-  {"cuMemsetD8Async", 7000, 1, 151, 317},
+  {"cuMemcpy", 4000, 0, 73, 202},
+  {"cuMemcpy", 7000, 1, 74, 203},
+  {"cuMemcpy2D", 2000, 0, 116, 204},
+  {"cuMemcpy2D", 3020, 0, 117, 205},
+  {"cuMemcpy2D", 7000, 1, 118, 206},
+  {"cuMemcpy2DAsync", 2000, 0, 122, 207},
+  {"cuMemcpy2DAsync", 3020, 0, 123, 208},
+  {"cuMemcpy2DAsync", 7000, 1, 124, 209},
+  {"cuMemcpy2DUnaligned", 2000, 0, 119, 210},
+  {"cuMemcpy2DUnaligned", 3020, 0, 120, 211},
+  {"cuMemcpy2DUnaligned", 7000, 1, 121, 212},
+  {"cuMemcpy3D", 2000, 0, 125, 213},
+  {"cuMemcpy3D", 3020, 0, 126, 214},
+  {"cuMemcpy3D", 7000, 1, 127, 215},
+  {"cuMemcpy3DAsync", 2000, 0, 128, 216},
+  {"cuMemcpy3DAsync", 3020, 0, 129, 217},
+  {"cuMemcpy3DAsync", 7000, 1, 130, 218},
+  {"cuMemcpy3DBatchAsync", 12080, 0, 244, 219},
+  {"cuMemcpy3DBatchAsync", 13000, 0, 246, 221},
+  {"cuMemcpy3DBatchAsync", 12080, 1, 245, 220},
+  {"cuMemcpy3DBatchAsync", 13000, 1, 247, 222},
+  {"cuMemcpy3DPeer", 4000, 0, 135, 223},
+  {"cuMemcpy3DPeer", 7000, 1, 136, 224},
+  {"cuMemcpy3DPeerAsync", 4000, 0, 137, 225},
+  {"cuMemcpy3DPeerAsync", 7000, 1, 138, 226},
+  {"cuMemcpyAsync", 4000, 0, 75, 227},
+  {"cuMemcpyAsync", 7000, 1, 76, 228},
+  {"cuMemcpyAtoA", 2000, 0, 101, 229},
+  {"cuMemcpyAtoA", 3020, 0, 102, 230},
+  {"cuMemcpyAtoA", 7000, 1, 103, 231},
+  {"cuMemcpyAtoD", 2000, 0, 98, 232},
+  {"cuMemcpyAtoD", 3020, 0, 99, 233},
+  {"cuMemcpyAtoD", 7000, 1, 100, 234},
+  {"cuMemcpyAtoH", 2000, 0, 110, 235},
+  {"cuMemcpyAtoH", 3020, 0, 111, 236},
+  {"cuMemcpyAtoH", 7000, 1, 112, 237},
+  {"cuMemcpyAtoHAsync", 2000, 0, 113, 238},
+  {"cuMemcpyAtoHAsync", 3020, 0, 114, 239},
+  {"cuMemcpyAtoHAsync", 7000, 1, 115, 240},
+  {"cuMemcpyBatchAsync", 12080, 0, 240, 241},
+  {"cuMemcpyBatchAsync", 13000, 0, 242, 243},
+  {"cuMemcpyBatchAsync", 12080, 1, 241, 242},
+  {"cuMemcpyBatchAsync", 13000, 1, 243, 244},
+  {"cuMemcpyDtoA", 2000, 0, 95, 245},
+  {"cuMemcpyDtoA", 3020, 0, 96, 246},
+  {"cuMemcpyDtoA", 7000, 1, 97, 247},
+  {"cuMemcpyDtoD", 2000, 0, 89, 248},
+  {"cuMemcpyDtoD", 3020, 0, 90, 249},
+  {"cuMemcpyDtoD", 7000, 1, 91, 250},
+  {"cuMemcpyDtoDAsync", 3000, 0, 92, 251},
+  {"cuMemcpyDtoDAsync", 3020, 0, 93, 252},
+  {"cuMemcpyDtoDAsync", 7000, 1, 94, 253},
+  {"cuMemcpyDtoH", 2000, 0, 83, 254},
+  {"cuMemcpyDtoH", 3020, 0, 84, 255},
+  {"cuMemcpyDtoH", 7000, 1, 85, 256},
+  {"cuMemcpyDtoHAsync", 2000, 0, 86, 257},
+  {"cuMemcpyDtoHAsync", 3020, 0, 87, 258},
+  {"cuMemcpyDtoHAsync", 7000, 1, 88, 259},
+  {"cuMemcpyHtoA", 2000, 0, 104, 260},
+  {"cuMemcpyHtoA", 3020, 0, 105, 261},
+  {"cuMemcpyHtoA", 7000, 1, 106, 262},
+  {"cuMemcpyHtoAAsync", 2000, 0, 107, 263},
+  {"cuMemcpyHtoAAsync", 3020, 0, 108, 264},
+  {"cuMemcpyHtoAAsync", 7000, 1, 109, 265},
+  {"cuMemcpyHtoD", 2000, 0, 77, 266},
+  {"cuMemcpyHtoD", 3020, 0, 78, 267},
+  {"cuMemcpyHtoD", 7000, 1, 79, 268},
+  {"cuMemcpyHtoDAsync", 2000, 0, 80, 269},
+  {"cuMemcpyHtoDAsync", 3020, 0, 81, 270},
+  {"cuMemcpyHtoDAsync", 7000, 1, 82, 271},
+  {"cuMemcpyPeer", 4000, 0, 131, 272},
+  {"cuMemcpyPeer", 7000, 1, 132, 273},
+  {"cuMemcpyPeerAsync", 4000, 0, 133, 274},
+  {"cuMemcpyPeerAsync", 7000, 1, 134, 275},
+  {"cuMemsetD16", 2000, 0, 142, 288},
+  {"cuMemsetD16", 3020, 0, 143, 289},
+  {"cuMemsetD16", 7000, 1, 144, 290},
+  {"cuMemsetD16Async", 3020, 0, 159, 291},
+  {"cuMemsetD16Async", 7000, 1, 160, 292},
+  {"cuMemsetD2D16", 2000, 0, 151, 293},
+  {"cuMemsetD2D16", 3020, 0, 152, 294},
+  {"cuMemsetD2D16", 7000, 1, 153, 295},
+  {"cuMemsetD2D16Async", 3020, 0, 165, 296},
+  {"cuMemsetD2D16Async", 7000, 1, 166, 297},
+  {"cuMemsetD2D32", 2000, 0, 154, 298},
+  {"cuMemsetD2D32", 3020, 0, 155, 299},
+  {"cuMemsetD2D32", 7000, 1, 156, 300},
+  {"cuMemsetD2D32Async", 3020, 0, 167, 301},
+  {"cuMemsetD2D32Async", 7000, 1, 168, 302},
+  {"cuMemsetD2D8", 2000, 0, 148, 303},
+  {"cuMemsetD2D8", 3020, 0, 149, 304},
+  {"cuMemsetD2D8", 7000, 1, 150, 305},
+  {"cuMemsetD2D8Async", 3020, 0, 163, 306},
+  {"cuMemsetD2D8Async", 7000, 1, 164, 307},
+  {"cuMemsetD32", 2000, 0, 145, 308},
+  {"cuMemsetD32", 3020, 0, 146, 309},
+  {"cuMemsetD32", 7000, 1, 147, 310},
+  {"cuMemsetD32Async", 3020, 0, 161, 311},
+  {"cuMemsetD32Async", 7000, 1, 162, 312},
+  {"cuMemsetD8", 2000, 0, 139, 313},
+  {"cuMemsetD8", 3020, 0, 140, 314},
+  {"cuMemsetD8", 7000, 1, 141, 315},
+  {"cuMemsetD8Async", 3020, 0, 157, 316},
+  {"cuMemsetD8Async", 7000, 1, 158, 317},
   {"cuMipmappedArrayCreate", 5000, 0, 32, 21},
   {"cuMipmappedArrayDestroy", 5000, 0, 34, 22},
   {"cuMipmappedArrayGetLevel", 5000, 0, -1, 835},
   {"cuMipmappedArrayGetMemoryRequirements", 11060, 0, -1, 836},
   {"cuMipmappedArrayGetSparseProperties", 11010, 0, -1, 837},
   {"cuModuleEnumerateFunctions", 12040, 0, -1, 925},
-  {"cuModuleGetFunction", 2000, 0, 340, 926},
+  {"cuModuleGetFunction", 2000, 0, 347, 926},
   {"cuModuleGetFunctionCount", 12040, 0, -1, 927},
   {"cuModuleGetGlobal", 2000, 0, -1, 928},
   {"cuModuleGetGlobal", 3020, 0, -1, 929},
@@ -14099,36 +14403,36 @@ const hook_abi hook_abis[] = {
   {"cuParamSetf", 2000, 0, -1, 1044},
   {"cuParamSeti", 2000, 0, -1, 1045},
   {"cuParamSetv", 2000, 0, -1, 1046},
-  {"cuPointerGetAttribute", 4000, 0, 395, 328},
-  {"cuPointerGetAttributes", 7000, 0, 396, 329},
-  {"cuPointerSetAttribute", 6000, 0, 397, 330},
+  {"cuPointerGetAttribute", 4000, 0, 402, 328},
+  {"cuPointerGetAttributes", 7000, 0, 403, 329},
+  {"cuPointerSetAttribute", 6000, 0, 404, 330},
   {"cuProfilerInitialize", 4000, 0, -1, 1094},
-  {"cuProfilerStart", 4000, 0, 356, 1095},
-  {"cuProfilerStop", 4000, 0, 357, 1096},
-  {"cuSignalExternalSemaphoresAsync", 10000, 0, 249, 746},
-  {"cuSignalExternalSemaphoresAsync", 10000, 1, 250, 747},
-  {"cuStreamAddCallback", 5000, 0, 195, 395},
-  {"cuStreamAddCallback", 7000, 1, 196, 396},
-  {"cuStreamAttachMemAsync", 6000, 0, 58, 69},
-  {"cuStreamAttachMemAsync", 7000, 1, 59, 70},
-  {"cuStreamBatchMemOp", 8000, 0, 245, 348},
-  {"cuStreamBatchMemOp", 11070, 0, 247, 350},
-  {"cuStreamBatchMemOp", 8000, 1, 246, 349},
-  {"cuStreamBatchMemOp", 11070, 1, 248, 351},
-  {"cuStreamBeginCapture", 10000, 0, 201, 637},
-  {"cuStreamBeginCapture", 10010, 0, 203, 639},
-  {"cuStreamBeginCapture", 10000, 1, 202, 638},
-  {"cuStreamBeginCapture", 10010, 1, 204, 640},
-  {"cuStreamBeginCaptureToGraph", 12030, 0, 205, 641},
-  {"cuStreamBeginCaptureToGraph", 12030, 1, 206, 642},
-  {"cuStreamCopyAttributes", 11000, 0, 199, 397},
-  {"cuStreamCopyAttributes", 11000, 1, 200, 398},
-  {"cuStreamCreate", 2000, 0, 190, 399},
-  {"cuStreamCreateWithPriority", 5050, 0, 191, 400},
-  {"cuStreamDestroy", 2000, 0, 193, 401},
-  {"cuStreamDestroy", 4000, 0, 194, 402},
-  {"cuStreamEndCapture", 10000, 0, 207, 643},
-  {"cuStreamEndCapture", 10000, 1, 208, 644},
+  {"cuProfilerStart", 4000, 0, 363, 1095},
+  {"cuProfilerStop", 4000, 0, 364, 1096},
+  {"cuSignalExternalSemaphoresAsync", 10000, 0, 256, 746},
+  {"cuSignalExternalSemaphoresAsync", 10000, 1, 257, 747},
+  {"cuStreamAddCallback", 5000, 0, 202, 395},
+  {"cuStreamAddCallback", 7000, 1, 203, 396},
+  {"cuStreamAttachMemAsync", 6000, 0, 65, 69},
+  {"cuStreamAttachMemAsync", 7000, 1, 66, 70},
+  {"cuStreamBatchMemOp", 8000, 0, 252, 348},
+  {"cuStreamBatchMemOp", 11070, 0, 254, 350},
+  {"cuStreamBatchMemOp", 8000, 1, 253, 349},
+  {"cuStreamBatchMemOp", 11070, 1, 255, 351},
+  {"cuStreamBeginCapture", 10000, 0, 208, 637},
+  {"cuStreamBeginCapture", 10010, 0, 210, 639},
+  {"cuStreamBeginCapture", 10000, 1, 209, 638},
+  {"cuStreamBeginCapture", 10010, 1, 211, 640},
+  {"cuStreamBeginCaptureToGraph", 12030, 0, 212, 641},
+  {"cuStreamBeginCaptureToGraph", 12030, 1, 213, 642},
+  {"cuStreamCopyAttributes", 11000, 0, 206, 397},
+  {"cuStreamCopyAttributes", 11000, 1, 207, 398},
+  {"cuStreamCreate", 2000, 0, 197, 399},
+  {"cuStreamCreateWithPriority", 5050, 0, 198, 400},
+  {"cuStreamDestroy", 2000, 0, 200, 401},
+  {"cuStreamDestroy", 4000, 0, 201, 402},
+  {"cuStreamEndCapture", 10000, 0, 214, 643},
+  {"cuStreamEndCapture", 10000, 1, 215, 644},
   {"cuStreamGetAttribute", 11000, 0, -1, 403},
   {"cuStreamGetAttribute", 11000, 1, -1, 404},
   {"cuStreamGetCaptureInfo", 10010, 0, -1, 645},
@@ -14152,34 +14456,34 @@ const hook_abi hook_abis[] = {
   {"cuStreamGetPriority", 7000, 1, -1, 417},
   {"cuStreamIsCapturing", 10000, 0, -1, 651},
   {"cuStreamIsCapturing", 10000, 1, -1, 652},
-  {"cuStreamQuery", 2000, 0, 166, 352},
-  {"cuStreamQuery", 7000, 1, 167, 353},
-  {"cuStreamSetAttribute", 11000, 0, 197, 418},
-  {"cuStreamSetAttribute", 11000, 1, 198, 419},
-  {"cuStreamSynchronize", 2000, 0, 164, 354},
-  {"cuStreamSynchronize", 7000, 1, 165, 355},
-  {"cuStreamUpdateCaptureDependencies", 11030, 0, 334, 653},
-  {"cuStreamUpdateCaptureDependencies", 12030, 0, 336, 655},
-  {"cuStreamUpdateCaptureDependencies", 11030, 1, 335, 654},
-  {"cuStreamUpdateCaptureDependencies", 12030, 1, 337, 656},
-  {"cuStreamWaitEvent", 3020, 0, 168, 356},
-  {"cuStreamWaitEvent", 7000, 1, 169, 357},
-  {"cuStreamWaitValue32", 8000, 0, 172, 358},
-  {"cuStreamWaitValue32", 11070, 0, 174, 360},
-  {"cuStreamWaitValue32", 8000, 1, 173, 359},
-  {"cuStreamWaitValue32", 11070, 1, 175, 361},
-  {"cuStreamWaitValue64", 9000, 0, 176, 362},
-  {"cuStreamWaitValue64", 11070, 0, 178, 364},
-  {"cuStreamWaitValue64", 9000, 1, 177, 363},
-  {"cuStreamWaitValue64", 11070, 1, 179, 365},
-  {"cuStreamWriteValue32", 8000, 0, 180, 366},
-  {"cuStreamWriteValue32", 11070, 0, 182, 368},
-  {"cuStreamWriteValue32", 8000, 1, 181, 367},
-  {"cuStreamWriteValue32", 11070, 1, 183, 369},
-  {"cuStreamWriteValue64", 9000, 0, 184, 370},
-  {"cuStreamWriteValue64", 11070, 0, 186, 372},
-  {"cuStreamWriteValue64", 9000, 1, 185, 371},
-  {"cuStreamWriteValue64", 11070, 1, 187, 373},
+  {"cuStreamQuery", 2000, 0, 173, 352},
+  {"cuStreamQuery", 7000, 1, 174, 353},
+  {"cuStreamSetAttribute", 11000, 0, 204, 418},
+  {"cuStreamSetAttribute", 11000, 1, 205, 419},
+  {"cuStreamSynchronize", 2000, 0, 171, 354},
+  {"cuStreamSynchronize", 7000, 1, 172, 355},
+  {"cuStreamUpdateCaptureDependencies", 11030, 0, 341, 653},
+  {"cuStreamUpdateCaptureDependencies", 12030, 0, 343, 655},
+  {"cuStreamUpdateCaptureDependencies", 11030, 1, 342, 654},
+  {"cuStreamUpdateCaptureDependencies", 12030, 1, 344, 656},
+  {"cuStreamWaitEvent", 3020, 0, 175, 356},
+  {"cuStreamWaitEvent", 7000, 1, 176, 357},
+  {"cuStreamWaitValue32", 8000, 0, 179, 358},
+  {"cuStreamWaitValue32", 11070, 0, 181, 360},
+  {"cuStreamWaitValue32", 8000, 1, 180, 359},
+  {"cuStreamWaitValue32", 11070, 1, 182, 361},
+  {"cuStreamWaitValue64", 9000, 0, 183, 362},
+  {"cuStreamWaitValue64", 11070, 0, 185, 364},
+  {"cuStreamWaitValue64", 9000, 1, 184, 363},
+  {"cuStreamWaitValue64", 11070, 1, 186, 365},
+  {"cuStreamWriteValue32", 8000, 0, 187, 366},
+  {"cuStreamWriteValue32", 11070, 0, 189, 368},
+  {"cuStreamWriteValue32", 8000, 1, 188, 367},
+  {"cuStreamWriteValue32", 11070, 1, 190, 369},
+  {"cuStreamWriteValue64", 9000, 0, 191, 370},
+  {"cuStreamWriteValue64", 11070, 0, 193, 372},
+  {"cuStreamWriteValue64", 9000, 1, 192, 371},
+  {"cuStreamWriteValue64", 11070, 1, 194, 373},
   {"cuSurfObjectCreate", 5000, 0, -1, 1047},
   {"cuSurfObjectDestroy", 5000, 0, -1, 1048},
   {"cuSurfObjectGetResourceDesc", 5000, 0, -1, 838},
@@ -14226,13 +14530,13 @@ const hook_abi hook_abis[] = {
   {"cuTexRefSetMipmapLevelClamp", 5000, 0, -1, 871},
   {"cuTexRefSetMipmappedArray", 5000, 0, -1, 872},
   {"cuThreadExchangeStreamCaptureMode", 10010, 0, -1, 657},
-  {"cuUserObjectCreate", 11030, 0, 331, 658},
-  {"cuUserObjectRelease", 11030, 0, 333, 659},
-  {"cuUserObjectRetain", 11030, 0, 332, 660},
+  {"cuUserObjectCreate", 11030, 0, 338, 658},
+  {"cuUserObjectRelease", 11030, 0, 340, 659},
+  {"cuUserObjectRetain", 11030, 0, 339, 660},
   {"cuVDPAUCtxCreate", 3010, 0, -1, 1097},
   {"cuVDPAUCtxCreate", 3020, 0, -1, 1098},
   {"cuVDPAUGetDevice", 3010, 0, -1, 1099},
-  {"cuWaitExternalSemaphoresAsync", 10000, 0, 251, 748},
-  {"cuWaitExternalSemaphoresAsync", 10000, 1, 252, 749},
+  {"cuWaitExternalSemaphoresAsync", 10000, 0, 258, 748},
+  {"cuWaitExternalSemaphoresAsync", 10000, 1, 259, 749},
 };
 const uint32_t hook_abi_count = sizeof hook_abis / sizeof *hook_abis;

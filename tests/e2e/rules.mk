@@ -48,7 +48,7 @@ $(E2E)/ticker: $(E2E_OBJ)/ticker.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcudart -lpthread
 
-$(E2E)/segments: $(E2E_OBJ)/segments.o
+$(E2E)/segments $(E2E)/importer: $(E2E)/%: $(E2E_OBJ)/%.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcuda
@@ -63,7 +63,7 @@ $(E2E)/test_hardship: $(E2E_OBJ)/test_hardship.o $(OBJ)/tests/tools/command.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-$(addprefix $(E2E)/,random_caller random_caller_static segments ticker): | $(CUDA_STUBS)/libcuda.so
+$(addprefix $(E2E)/,random_caller random_caller_static segments importer ticker): | $(CUDA_STUBS)/libcuda.so
 
 TESTS      += $(addprefix $(E2E)/test_,counts hardship memory)
 # An instrumented program under an uninstrumented preload library is what neither sanitizer can host.
@@ -73,5 +73,5 @@ TESTS_ALL  += $(E2E)/test_counts_all
 TESTS_LONG += $(E2E)/test_counts_long
 SAME_PLAIN += $(E2E_OBJ)/kernels.o
 $(E2E)/test_counts $(E2E)/test_counts_all $(E2E)/test_counts_long: | $(E2E)/random_caller $(E2E)/random_caller_static
-$(E2E)/test_memory: | $(E2E)/segments
+$(E2E)/test_memory: | $(E2E)/segments $(E2E)/importer
 $(E2E)/test_hardship: | $(E2E)/ticker

@@ -47,6 +47,25 @@ START_TEST(segments_of_mapped_pages_count_as_those_of_malloc_do)
 }
 END_TEST
 
+/* 4 MiB (a size that the caches do not round up), all but its first 4 KiB copied. */
+START_TEST(memory_of_another_process_is_imported_and_in_no_sum_of_this_one)
+{
+  sh_status(0, "$WEIR run --force -o t.db --mode=%s --sim=1 -- $BUILD/tests/e2e/importer %s",
+            _i % 2 ? "strict" : "observe", _i / 2 ? "leave" : "close");
+  ck_assert_int_eq(ask("t.db", "select peak from memory where mem is null and device is null"),
+                   4 << 20);
+  ck_assert_int_eq(ask("t.db", "select sum(bytes) from allocation where memory = 'imported'"),
+                   4 << 20);
+  ck_assert_int_eq(ask("t.db", "select peak from memory where mem = 8"), 4 << 20);
+  ck_assert_int_eq(ask("t.db", "select count(*) from block where mem = 8 and how = 0"), _i / 2);
+  ck_assert_int_eq(ask("t.db", "select count(*) from block where mem <> 8 and how <> 1"), 0);
+  ck_assert_int_eq(ask("t.db", "select bytes from copy where source_memory = 'device' and "
+                               "source_device = 0"),
+                   (4 << 20) - 4096);
+  sh_status(0, "$WEIR report t.db | grep -q \"imported (another's) *1 *4.00 MiB\"");
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("memory");
@@ -54,6 +73,7 @@ int main(void)
   tcase_set_timeout(t, 120);
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_loop_test(t, segments_of_mapped_pages_count_as_those_of_malloc_do, 0, SEEDS);
+  tcase_add_loop_test(t, memory_of_another_process_is_imported_and_in_no_sum_of_this_one, 0, 4);
   suite_add_tcase(s, t);
   return run_suite(s);
 }

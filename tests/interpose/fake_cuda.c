@@ -42,6 +42,9 @@ int fake_answer(const char *name)
 
 GIVES(cuMemAlloc_v2)
 GIVES(cuMemAllocManaged)
+GIVES(cuIpcOpenMemHandle_v2)
+GIVES(cuMemPoolImportPointer)
+GIVES(cuExternalMemoryGetMappedBuffer)
 GIVES(cuMemCreate)
 GIVES(cuMemRetainAllocationHandle)
 GIVES(cuMemImportFromShareableHandle)
@@ -73,6 +76,15 @@ int cuCtxGetDevice(int *device)
 {
   *device = fake.device;
   return fake.context ? 0 : 201;
+}
+
+EXPORT int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t address);
+int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t address)
+{
+  int status = fake_answer("cuMemGetAddressRange_v2");
+  if (base) *base = address;
+  if (bytes) *bytes = fake.range;
+  return status;
 }
 
 EXPORT int cuDeviceGetName(char *name, int bytes, int device);
@@ -179,6 +191,7 @@ int cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flag
 
 GIVES(cudaMalloc)
 GIVES(cudaMallocManaged)
+GIVES(cudaIpcOpenMemHandle)
 GIVES(cudaMallocAsync)
 GIVES(cudaMallocFromPoolAsync)
 GIVES(cudaMallocHost)

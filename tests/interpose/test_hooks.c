@@ -470,6 +470,64 @@ START_TEST(many_mappings_go_with_one_call_and_outlive_a_reset)
 }
 END_TEST
 
+/* `e` is of imported memory. */
+static void one_imported(const trace_event *e, unsigned kind, uint64_t at, size_t bytes)
+{
+  ck_assert_uint_eq(e->kind, kind);
+  ck_assert_uint_eq(e->a, at);
+  ck_assert_uint_eq(e->bytes, bytes);
+  ck_assert_uint_eq(e->mem, WEIR_MEM_IMPORTED);
+}
+
+START_TEST(memory_of_another_process_counts_from_the_first_open_to_the_last_close)
+{
+  CUdeviceptr p = 0;
+  void *q = NULL;
+  CUipcMemHandle h = {{0}};
+  cudaIpcMemHandle_t r = {{0}};
+  rig_fake[0]->give = rig_fake[3]->give = DEVICE_A;
+  rig_fake[0]->range = 12345;
+  D(cuIpcOpenMemHandle_v2)(&p, h, 1);
+  one_imported(rig_one(), WEIR_EV_ALLOC, DEVICE_A, 12345);
+  ck_assert_uint_eq(block_tag_mem(pointer_tag(DEVICE_A + 12344)), WEIR_MEM_DEVICE);
+  R(cudaIpcOpenMemHandle)(&q, r, 1);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL);
+  rig_fake[0]->status = CUDA_ERROR_INVALID_VALUE;
+  D(cuIpcCloseMemHandle)(DEVICE_A);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL);
+  rig_fake[0]->status = CUDA_SUCCESS;
+  D(cuIpcCloseMemHandle)(DEVICE_A);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CALL);
+  rig_fake[0]->status = CUDA_ERROR_INVALID_VALUE;
+  D(cuIpcCloseMemHandle)(DEVICE_A);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_FREE);
+  ck_assert_uint_eq(block_tag_mem(pointer_tag(DEVICE_A)), WEIR_MEM_DEVICE);
+  rig_fake[0]->status = CUDA_SUCCESS;
+  R(cudaIpcCloseMemHandle)(q);
+  one_imported(rig_one(), WEIR_EV_FREE, DEVICE_A, 12345);
+  ck_assert_uint_eq(pointer_tag(DEVICE_A), 0);
+}
+END_TEST
+
+START_TEST(external_memory_and_a_shared_pools_is_imported_until_it_is_freed)
+{
+  CUdeviceptr p = 0;
+  CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc = {.size = 777};
+  CUmemPoolPtrExportData data = {{0}};
+  rig_fake[0]->give = DEVICE_A;
+  D(cuExternalMemoryGetMappedBuffer)(&p, (CUexternalMemory)P(7), &desc);
+  one_imported(rig_one(), WEIR_EV_ALLOC, DEVICE_A, 777);
+  D(cuMemFree_v2)(DEVICE_A);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_FREE);
+  rig_fake[0]->range = 512;
+  D(cuMemPoolImportPointer)(&p, (CUmemoryPool)P(9), &data);
+  one_imported(rig_one(), WEIR_EV_ALLOC, DEVICE_A, 512);
+  D(cuMemFreeAsync)(DEVICE_A, NULL);
+  ck_assert_uint_eq(rig_one()->flags, WEIR_EVF_ASYNC);
+  ck_assert_uint_eq(pointer_tag(DEVICE_A), 0);
+}
+END_TEST
+
 START_TEST(registered_host_memory_is_pinned_until_it_is_unregistered)
 {
   char *host = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -961,6 +1019,8 @@ END_TEST
   X(a_release_or_an_unmapping_that_fails_changes_nothing)                                          \
   X(physical_memory_of_the_host_is_pinned_and_what_is_imported_tells_its_size_when_mapped)         \
   X(many_mappings_go_with_one_call_and_outlive_a_reset)                                            \
+  X(memory_of_another_process_counts_from_the_first_open_to_the_last_close)                        \
+  X(external_memory_and_a_shared_pools_is_imported_until_it_is_freed)                              \
   X(registered_host_memory_is_pinned_until_it_is_unregistered)                                     \
   X(arrays_are_counted_in_elements)                                                                \
   X(explicit_kinds_are_believed)                                                                   \
