@@ -32,6 +32,7 @@
   X(HOSTREG, 11, "hostreg", 0) /* host register a, bytes; unregister: bytes 0 */                   \
   X(CALL, 12, "call", 0)       /* any other hooked call; a, b as its row says */                   \
   X(CACHE, 13, "cache", 0)     /* no call: what happened to a cache in `copy`; see the facts */    \
+  X(RANGE, 14, "range", 0)     /* no call, NVTX: see range_fact; a: name number, b: payload */     \
   X(STACK, 32, "stack", 1)   /* a: id; extra slots: `bytes` u64 return addresses, innermost 1st */ \
   X(MODULE, 33, "module", 1) /* payload module_info, build-id, path, module_stamp */               \
   X(NAME, 34, "name", 1)     /* a: handle, b: name_kind, payload: `bytes` bytes of name */         \
@@ -40,7 +41,8 @@
   X(TENSOR, 37, "tensor", 1) /* a: storage; mem, device; payload tensor_info, name, module */      \
   X(CORRELATION, 38, "correlation", 1) /* a: number of device work; b: start of its event */       \
   X(DEVICE_WORK, 39, "device_work", 1) /* payload: device_operation, one or more */                \
-  X(DEVICE_FACT, 40, "device_fact", 1) /* a: device_fact; b: a count; payload: text */
+  X(DEVICE_FACT, 40, "device_fact", 1) /* a: device_fact; b: a count; payload: text */             \
+  X(RANGE_NAME, 41, "range_name", 1)   /* a: number in the thread; payload range_name, texts */
 
 typedef enum event_kind {
   WEIR_EV_NONE = 0,
@@ -137,8 +139,34 @@ typedef enum cache_fact {
 typedef enum name_kind {
   WEIR_NAME_KERNEL = 1, /* a: CUfunction, CUkernel or host stub address */
   WEIR_NAME_DEVICE = 2, /* a: ordinal; payload: product name */
-  WEIR_NAME_API = 3     /* a: api number; for functions the reader's table may lack */
+  WEIR_NAME_API = 3,    /* a: api number; for functions the reader's table may lack */
+  /* as the program said by NVTX */
+  WEIR_NAME_CATEGORY = 4,  /* a: category; payload: domain, a zero, the name */
+  WEIR_NAME_OS_THREAD = 5, /* a: the kernel's number of the thread */
+  WEIR_NAME_CU_DEVICE = 6, /* a: ordinal */
+  WEIR_NAME_STREAM = 7,    /* a: handle */
+  WEIR_NAME_EVENT = 8      /* a: handle */
 } name_kind;
+
+/* The `copy` byte of a RANGE, whose `mem` is the payload's nvtxPayloadType_t (0: none) and whose
+ * `bytes` is a number of the range: of the thread for a push and its pop, of the process for a start
+ * and its end. An end and a pop have no name. */
+typedef enum range_fact {
+  WEIR_RANGE_PUSH = 1,
+  WEIR_RANGE_POP = 2,
+  WEIR_RANGE_START = 3,
+  WEIR_RANGE_END = 4,
+  WEIR_RANGE_MARK = 5
+} range_fact;
+
+/* Payload head of a RANGE_NAME. Followed by domain_bytes of the domain's name, then text_bytes of
+ * text, UTF-8. */
+typedef struct range_name {
+  uint32_t category; /* 0: none */
+  uint32_t color;    /* ARGB, 0: none */
+  uint16_t domain_bytes, text_bytes;
+  uint32_t pad;
+} range_name;
 
 enum {
   WEIR_EVF_ASYNC = 1,         /* the call is the asynchronous form */

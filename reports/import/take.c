@@ -133,6 +133,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
   trace_event alone;
   size_t index = 0;
   weir_status status = WEIR_OK;
+  if (e->kind == WEIR_EV_RANGE) return WEIR_OK;
   if (im->batch.rows[WR_TABLE_EVENT].count >= WR_BATCH_EVENTS) status = wr_importer_flush(im);
   if (!status) status = find_thread(s, serial, tid, &index);
   if (!status && e->api >= api_total) status = warn_unknown_api(im, e->api);

@@ -32,7 +32,8 @@ static const char *const commands[] = {
     "echo 'int twice(int a) { return a + a; } int main(void) { return twice(4); }' >\"$WORK/a.c\"; "
     "cd \"$WORK\" && gcc -O2 -S -o - a.c && gcc -O2 -o a.out a.c && ./a.out; echo $?; gcc -c "
     "nothing.c",
-    "ls / | sort | tr a-z A-Z | grep -c .; env | grep -v '^LD_PRELOAD=\\|^WEIR_SPOOL_DIR=' | sort; "
+    "ls / | sort | tr a-z A-Z | grep -c .; env | grep -v "
+    "'^LD_PRELOAD=\\|^WEIR_SPOOL_DIR=\\|^NVTX_INJ' | sort; "
     "umask; pwd",
     "bash -c 'for i in 1 2 3; do (echo $i; exit $i); echo $?; done; trap \"echo trapped\" TERM; "
     "kill $$; "
@@ -94,7 +95,8 @@ START_TEST(test_what_we_export_is_our_hooks_and_nothing_else)
                  "grep -v ' _*cu[A-Z_a-z0-9]*@[^@]' | sort | tr '\\n' ' '");
   o = run_shell_with(WITHOUT, command, quiet_env());
   ck_assert_str_eq(o.out, "A libcudart.so.11.0 A libcudart.so.12 A libcudart.so.13 A weir_driver "
-                          "T __asan_default_options T dlclose T dlmopen T dlopen T dlsym T dlvsym "
+                          "T InitializeInjectionNvtx2 T __asan_default_options T dlclose T dlmopen "
+                          "T dlopen T dlsym T dlvsym "
                           "T execl T execle T execlp T execv T execve T execvp T execvpe "
                           "T fexecve T posix_spawn T posix_spawnp T weir_note T weir_note_engine ");
   (void)snprintf(command, sizeof command, "%s%s", list,

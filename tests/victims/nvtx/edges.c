@@ -1,0 +1,98 @@
+/* edges.c MODE: what a program may do with ranges that is odd. Each ends with status 0. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <nvtx3/nvToolsExt.h>
+
+static void *push_and_end(void *unused)
+{
+  nvtxRangePushA("left open");
+  return unused;
+}
+
+static void *pop_only(void *unused)
+{
+  nvtxRangePop();
+  return unused;
+}
+
+static void in_thread(void *(*f)(void *))
+{
+  pthread_t t;
+  pthread_create(&t, NULL, f, NULL);
+  pthread_join(t, NULL);
+}
+
+int main(int argc, char **argv)
+{
+  const char *mode = argc > 1 ? argv[1] : "";
+  if (!strcmp(mode, "bare")) {
+    int push = nvtxRangePushA("a"), pop = nvtxRangePop(), more = nvtxRangePop();
+    printf("%d %d %d\n", push, pop, more);
+  } else if (!strcmp(mode, "pops")) {
+    nvtxRangePop();
+    nvtxRangePushA("a");
+    nvtxRangePop();
+    nvtxRangePop();
+  } else if (!strcmp(mode, "threads")) {
+    nvtxRangePushA("main's");
+    in_thread(pop_only);
+    in_thread(push_and_end);
+    nvtxRangePop();
+  } else if (!strcmp(mode, "fork")) {
+    nvtxRangePushA("parent's");
+    pid_t child = fork();
+    if (!child) {
+      nvtxRangePop();
+      nvtxRangePushA("child's");
+      nvtxRangePop();
+      exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    nvtxRangePop();
+    return WEXITSTATUS(status);
+  } else if (!strcmp(mode, "deep")) {
+    for (int i = 0; i < 5000; i++)
+      nvtxRangePushA("deep");
+    for (int i = 0; i < 5000; i++)
+      nvtxRangePop();
+    nvtxRangePushA("after");
+    nvtxRangePop();
+  } else if (!strcmp(mode, "own-choice")) {
+    setenv("NVTX_INJECTION64_PATH", "/nonexistent/tool.so", 1);
+    nvtxRangePushA("unseen");
+    nvtxRangePop();
+  } else if (!strcmp(mode, "odd-text")) {
+    static char big[5000];
+    nvtxEventAttributes_t none = {0};
+    memset(big, 'x', sizeof big - 1);
+    big[1023] = (char)0xc3; /* a character that does not fit whole */
+    big[1024] = (char)0xa9;
+    nvtxMarkA(big);
+    nvtxMarkA(NULL);
+    nvtxMarkW(NULL);
+    nvtxMarkEx(NULL);
+    nvtxMarkEx(&none);
+    nvtxMarkW(L"\U0010ffff");
+    nvtxDomainMarkEx(NULL, NULL);
+  } else if (!strcmp(mode, "many-texts")) {
+    char text[32];
+    for (int i = 0; i < 3000; i++) {
+      (void)snprintf(text, sizeof text, "step %d", i % 1500);
+      nvtxRangePushA(text);
+      nvtxRangePop();
+    }
+  } else if (!strcmp(mode, "exec")) { /* without us, but with what we set */
+    unsetenv("LD_PRELOAD");
+    execl("/proc/self/exe", argv[0], "pops", (char *)NULL);
+    return 1;
+  } else if (!strcmp(mode, "environment")) {
+    const char *now = getenv("NVTX_INJECTION64_PATH");
+    printf("%s\n", now ? now : "none");
+  }
+  return 0;
+}
