@@ -21,8 +21,7 @@ bool wr_grow(void *array, size_t *capacity, size_t need, size_t size)
   return true;
 }
 
-/* Bytes of the UTF-8 character at `s` (`left` bytes remain), 0 if it is none. */
-static size_t utf8_length(const unsigned char *s, size_t left)
+size_t wr_utf8_length(const unsigned char *s, size_t left)
 {
   if (s[0] < 0x80) return 1;
   size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
@@ -42,7 +41,7 @@ char *wr_text(const char *text, size_t bytes, bool printable)
   char *copy = malloc(bytes + 1);
   if (!copy) return NULL;
   for (size_t i = 0; i < bytes;) {
-    size_t n = utf8_length((const unsigned char *)text + i, bytes - i);
+    size_t n = wr_utf8_length((const unsigned char *)text + i, bytes - i);
     unsigned char c = (unsigned char)text[i];
     bool control = printable && (c < 0x20 || c == 0x7f ||
                                  (n == 2 && c == 0xc2 && (unsigned char)text[i + 1] < 0xa0));

@@ -13,6 +13,9 @@
 /* Makes room for `need` elements of `size` bytes in the array at *array. False: out of memory. */
 bool wr_grow(void *array, size_t *capacity, size_t need, size_t size);
 
+/* Bytes of the UTF-8 character at `s` (`left` bytes remain), 0 if it is none. */
+size_t wr_utf8_length(const unsigned char *s, size_t left);
+
 /* A new copy of `bytes` of text, cut at the first NUL: what is not UTF-8 becomes '?', and, where
  * `printable`, control characters too (terminals obey them). NULL: out of memory. */
 char *wr_text(const char *text, size_t bytes, bool printable);

@@ -48,6 +48,21 @@ static const struct {
     {"report --top a", "1 to 1000"},
     {"report --depth 65 a", "0 to 64"},
     {"report --width wide a", "0 to 100000"},
+    {"trace", "FILE is missing"},
+    {"trace a b", "one trace"},
+    {"trace --format xml a", "no format 'xml': text, csv or jsonl"},
+    {"trace --kind copy,banana a", "no kind 'banana': alloc, free, copy"},
+    {"trace --kind stack a", "no kind 'stack'"},
+    {"trace --device gpu a", "--device takes a number from 0 on"},
+    {"trace --thread 0 a", "--thread takes a number from 1 on"},
+    {"trace --process -1 a", "--process takes a number from 1 on"},
+    {"trace --stream main a", "legacy, per-thread or a handle"},
+    {"trace --stream 0x a", "legacy, per-thread or a handle"},
+    {"trace --min-bytes big a", "--min-bytes takes bytes"},
+    {"trace --min-ns 3h a", "--min-ns takes a time"},
+    {"trace --from -5 a", "--from takes a time"},
+    {"trace --to 1e9 a", "--to takes a time"},
+    {"trace --to 99999999999999s a", "--to takes a time"},
     {"resolve", "TRACE is missing"},
     {"resolve a b", "one trace"},
     {"resolve --symbols /no/such a", "takes a folder"},
@@ -91,8 +106,8 @@ END_TEST
 
 START_TEST(help_lists_every_command_for_people_and_explains_each)
 {
-  static const char *const names[] = {"run",    "report", "resolve", "compare", "import",
-                                      "replay", "export", "version", "help"};
+  static const char *const names[] = {"run",    "report", "trace",  "resolve", "compare",
+                                      "import", "replay", "export", "version", "help"};
   outcome *all = sh_status(0, "$WEIR help");
   ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
   ck_assert_str_eq(sh_status(0, "$WEIR -h")->out, all->out);
@@ -133,8 +148,8 @@ END_TEST
  */
 START_TEST(manual_and_help_have_the_same_options)
 {
-  static const char *const names[] = {"run",    "report",  "compare", "import", "replay",
-                                      "export", "version", "help",    "collect"};
+  static const char *const names[] = {"run",    "report", "trace",   "compare", "import",
+                                      "replay", "export", "version", "help",    "collect"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     outcome *help = sh_status(0,
                               "$WEIR help %s | sed -n 's/^  \\(-., "
@@ -155,7 +170,8 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(o->out, "collect compare export help import replay report resolve run version ");
+  ck_assert_str_eq(o->out,
+                   "collect compare export help import replay report resolve run trace version ");
 }
 END_TEST
 

@@ -5,13 +5,14 @@
 #include "tools/weir/cmd.h"
 
 extern const cmd_option run_options[], collect_options[], import_options[], report_options[],
-    replay_options[], export_options[], compare_options[], resolve_options[];
+    replay_options[], export_options[], compare_options[], resolve_options[], trace_options[];
 
 int run_main(const cmd *c, int argc, char **argv);
 int collect_main(const cmd *c, int argc, char **argv);
 int import_main(const cmd *c, int argc, char **argv);
 int report_main(const cmd *c, int argc, char **argv);
 int resolve_main(const cmd *c, int argc, char **argv);
+int trace_main(const cmd *c, int argc, char **argv);
 int compare_main(const cmd *c, int argc, char **argv);
 int replay_main(const cmd *c, int argc, char **argv);
 int export_main(const cmd *c, int argc, char **argv);

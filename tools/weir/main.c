@@ -26,6 +26,12 @@ static const cmd commands[] = {
      "names\n"
      "that are too long for a line are cut in the middle; in a file or a pipe nothing is.",
      report_options, false, report_main},
+    {"trace", "[--format text|csv|jsonl] [-o FILE] [FILTER]... FILE",
+     "List the events of a trace in the order of time",
+     "FILE is a trace, complete or not, or a spool. Without a FILTER all events are listed; with\n"
+     "several, those that pass every one. TIME is of the trace, from its begin, in ns, or with a\n"
+     "unit: 1.5s, 200ms, 30us. The page weir(1) says what the columns are.",
+     trace_options, false, trace_main},
     {"resolve", "[--symbols DIR] TRACE",
      "Store in a trace which functions, files and lines its calls came from",
      "Run it where the programs and libraries of the run still are: from then on 'weir report' "

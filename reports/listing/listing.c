@@ -1,0 +1,176 @@
+/* listing.c: the events of a trace in the order of time.
+ *
+ * A trace has its events in the order in which its processes' spools were read, and no index by
+ * time. So one statement gives the numbers of the events that pass the filters, in order of their
+ * beginnings: SQLite sorts two integers an event, in memory while they fit its cache and in a
+ * temporary file beyond. Another reads each event by its number. */
+#include "reports/listing/listing.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/event.h"
+#include "reports/base/util.h"
+#include "reports/listing/write.h"
+#include "reports/model/open.h"
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+#define KIND_WORD(id, value, name, extended) {name, WEIR_EV_##id, extended},
+
+static const struct kind_word {
+  const char *name;
+  unsigned kind;
+  bool extended; /* no event: a stack, a name */
+} kind_words[] = {WEIR_EVENT_KIND_MAP(KIND_WORD){"allocation", WEIR_EV_ALLOC, false},
+                  {"release", WEIR_EV_FREE, false},
+                  {"wait", WEIR_EV_SYNC, false},
+                  {"registration", WEIR_EV_HOSTREG, false},
+                  {"cache_action", WEIR_EV_CACHE, false}};
+
+uint64_t listing_kind(const char *name, size_t bytes)
+{
+  for (size_t i = 0; i < sizeof kind_words / sizeof *kind_words; i++) {
+    const struct kind_word *k = &kind_words[i];
+    if (!k->extended && strlen(k->name) == bytes && !strncmp(k->name, name, bytes))
+      return UINT64_C(1) << k->kind;
+  }
+  return 0;
+}
+
+#define KIND_LIST_0(name)                    ", " name
+#define KIND_LIST_1(name)                    ""
+#define KIND_LIST(id, value, name, extended) KIND_LIST_##extended(name)
+
+const char *listing_kinds(void)
+{
+  static const char list[] = WEIR_EVENT_KIND_MAP(KIND_LIST);
+  return list + strlen(", ");
+}
+
+/* ---- filters --------------------------------------------------------------------------------- */
+
+enum { ARG_KINDS = 1, ARG_FUNCTIONS, ARG_FIRST_NUMBER };
+
+/* The filters that are one number, and what an event must be. The k-th is parameter
+ * ARG_FIRST_NUMBER + k. */
+static const struct number_filter {
+  size_t offset; /* of a listing_number in listing_filter */
+  const char *sql;
+} number_filters[] = {
+    {offsetof(listing_filter, device), "(e.device = ?3 OR e.src_device = ?3)"},
+    {offsetof(listing_filter, stream), "e.stream = ?4 AND e.kind <> 13"},
+    {offsetof(listing_filter, thread), "e.thread IN (SELECT id FROM main.thread WHERE tid = ?5)"},
+    {offsetof(listing_filter, process),
+     "e.process IN (SELECT id FROM main.process WHERE pid = ?6)"},
+    {offsetof(listing_filter, min_bytes), "e.kind IN (1, 3, 4, 11, 13) AND e.bytes >= ?7"},
+    {offsetof(listing_filter, min_ns), "e.duration >= ?8"},
+    {offsetof(listing_filter, from), "e.start >= ?9"},
+    {offsetof(listing_filter, to), "e.start < ?10"},
+};
+
+#define FUNCTIONS_LIKE "SELECT id FROM main.api WHERE name GLOB ?2"
+
+static const listing_number *number_at(const listing_filter *f, size_t i)
+{
+  return (const listing_number *)(const void *)((const char *)f + number_filters[i].offset);
+}
+
+/* "SELECT e.id ... WHERE ..." (new, NULL: out of memory). */
+static char *order_sql(const listing_filter *f)
+{
+  char *sql = NULL;
+  size_t bytes = 0;
+  FILE *to = open_memstream(&sql, &bytes);
+  if (!to) return NULL;
+  (void)fputs("SELECT e.id FROM event e WHERE 1", to);
+  if (f->kinds) (void)fputs(" AND e.kind BETWEEN 0 AND 63 AND ?1 >> e.kind & 1", to);
+  if (f->functions) (void)fputs(" AND e.api IN (" FUNCTIONS_LIKE ")", to);
+  for (size_t i = 0; i < sizeof number_filters / sizeof *number_filters; i++)
+    if (number_at(f, i)->asked) (void)fprintf(to, " AND %s", number_filters[i].sql);
+  (void)fputs(" ORDER BY e.start, e.id", to);
+  if (!fclose(to)) return sql;
+  free(sql);
+  return NULL;
+}
+
+static weir_status prepare_order(const wr_db *db, const listing_filter *f, sqlite3_stmt **out)
+{
+  char *sql = order_sql(f);
+  weir_status s = sql ? wr_db_prepare(db, sql, out) : wr_db_out_of_memory(db);
+  free(sql);
+  if (s) return s;
+  if (f->kinds) sqlite3_bind_int64(*out, ARG_KINDS, (int64_t)f->kinds);
+  if (f->functions) sqlite3_bind_text(*out, ARG_FUNCTIONS, f->functions, -1, SQLITE_STATIC);
+  for (size_t i = 0; i < sizeof number_filters / sizeof *number_filters; i++)
+    if (number_at(f, i)->asked)
+      sqlite3_bind_int64(*out, ARG_FIRST_NUMBER + (int)i, number_at(f, i)->value);
+  return WEIR_OK;
+}
+
+/* A name that the trace does not know is a mistake, and not a function without calls. */
+static weir_status check_functions(const wr_db *db, const char *functions)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s = functions ? wr_db_prepare(db, FUNCTIONS_LIKE, &q) : WEIR_OK;
+  if (s || !functions) return s;
+  sqlite3_bind_text(q, ARG_FUNCTIONS, functions, -1, SQLITE_STATIC);
+  int code = sqlite3_step(q);
+  if (code == SQLITE_DONE)
+    s = weir_fail(WEIR_EINVAL, "no function in %s is called '%s'", db->path, functions);
+  else if (code != SQLITE_ROW)
+    s = wr_db_fail(db, "reading");
+  sqlite3_finalize(q);
+  return s;
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+typedef struct walk {
+  FILE *out;
+  listing_format format;
+  const wr_db *db;
+  sqlite3_stmt *order, *event;
+  listing_names names;
+} walk;
+
+static weir_status write_event(walk *w)
+{
+  listing_row row;
+  sqlite3_bind_int64(w->event, 1, sqlite3_column_int64(w->order, 0));
+  int code = sqlite3_step(w->event);
+  if (code == SQLITE_ROW) {
+    listing_row_read(&row, w->event, &w->names);
+    listing_write_row(w->out, w->format, &row);
+  }
+  sqlite3_reset(w->event);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) return wr_db_fail(w->db, "reading");
+  return ferror(w->out) ? weir_fail_errno(WEIR_EIO, errno, "writing the events") : WEIR_OK;
+}
+
+static weir_status write_events(walk *w)
+{
+  int code;
+  weir_status s = WEIR_OK;
+  while (!s && (code = sqlite3_step(w->order)) != SQLITE_DONE)
+    s = code == SQLITE_ROW ? write_event(w) : wr_db_fail(w->db, "reading");
+  return s;
+}
+
+weir_status listing_write(FILE *out, const char *trace, const listing_settings *settings)
+{
+  wr_input in;
+  weir_status s = wr_input_open(&in, trace);
+  if (s) return s;
+  walk w = {.out = out, .format = settings->format, .db = &in.db};
+  s = check_functions(&in.db, settings->filter.functions);
+  if (!s) s = listing_names_load(&w.names, &in.db);
+  if (!s) s = prepare_order(&in.db, &settings->filter, &w.order);
+  if (!s) s = listing_row_prepare(&in.db, &w.event);
+  if (!s) listing_write_head(out, w.format);
+  if (!s) s = write_events(&w);
+  sqlite3_finalize(w.order);
+  sqlite3_finalize(w.event);
+  listing_names_free(&w.names);
+  wr_input_close(&in);
+  return s;
+}

@@ -1,0 +1,195 @@
+/* row.c: see row.h. What a, b and `copy` of an event are depends on its kind (SCHEMA.md, `event`). */
+#include "reports/listing/row.h"
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/event.h"
+#include "reports/base/util.h"
+
+/* What is asked of an event, in the order of sql_number. */
+#define NUMBERS                                                                                    \
+  "SELECT e.id, e.start, e.duration, (SELECT pid FROM main.process x WHERE x.id = e.process),"     \
+  " (SELECT tid FROM main.thread x WHERE x.id = e.thread), e.kind, e.api, e.status, e.device,"     \
+  " e.src_device, e.stream, e.bytes, e.copy, e.mem, e.src_mem, e.flags, e.a, e.b, e.call,"         \
+  " e.context, e.stack, (SELECT n.name FROM main.name n WHERE e.kind = 6 AND"                      \
+  " n.process = e.process AND n.kind = 'kernel' AND n.handle = e.a)"
+
+typedef enum sql_number {
+  SQL_ID,
+  SQL_START,
+  SQL_DURATION,
+  SQL_PID,
+  SQL_TID,
+  SQL_KIND,
+  SQL_API,
+  SQL_STATUS,
+  SQL_DEVICE,
+  SQL_SRC_DEVICE,
+  SQL_STREAM,
+  SQL_BYTES,
+  SQL_COPY,
+  SQL_MEM,
+  SQL_SRC_MEM,
+  SQL_FLAGS,
+  SQL_A,
+  SQL_B,
+  SQL_CALL,
+  SQL_CONTEXT,
+  SQL_STACK,
+  SQL_KERNEL,
+  SQL_CALLER,
+  SQL_FILE,
+  SQL_LINE
+} sql_number;
+
+weir_status listing_row_prepare(const wr_db *db, sqlite3_stmt **out)
+{
+  static const char plain[] = NUMBERS ", NULL, NULL, NULL FROM event e WHERE e.id = ?1";
+  static const char resolved[] =
+      NUMBERS ", l.function, l.file, l.line FROM event e"
+              " LEFT JOIN main.site s ON s.stack = e.stack LEFT JOIN main.source_line l"
+              " ON l.frame = s.frame AND l.inlined = s.inlined WHERE e.id = ?1";
+  bool has = wr_db_has_table(db, "site") && wr_db_has_table(db, "source_line");
+  return wr_db_prepare(db, has ? resolved : plain, out);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void set_number(listing_row *row, listing_column column, int64_t number)
+{
+  row->at[column] = (listing_value){.type = VALUE_NUMBER, .number = number};
+}
+
+static void set_handle(listing_row *row, listing_column column, int64_t handle)
+{
+  if (handle) row->at[column] = (listing_value){.type = VALUE_HANDLE, .number = handle};
+}
+
+static void set_text(listing_row *row, listing_column column, const char *text)
+{
+  if (text) row->at[column] = (listing_value){.type = VALUE_TEXT, .text = text};
+}
+
+static void set_flag(listing_row *row, listing_column column, bool set)
+{
+  if (set) set_number(row, column, 1);
+}
+
+static void copy_number(listing_row *row, listing_column column, sqlite3_stmt *q, sql_number from)
+{
+  if (sqlite3_column_type(q, (int)from) != SQLITE_NULL)
+    set_number(row, column, sqlite3_column_int64(q, (int)from));
+}
+
+static int64_t number_of(sqlite3_stmt *q, sql_number from)
+{
+  return sqlite3_column_int64(q, (int)from);
+}
+
+/* ---- by kind --------------------------------------------------------------------------------- */
+
+static void read_copy(listing_row *row, sqlite3_stmt *q, const listing_names *names)
+{
+  copy_number(row, LISTING_source_device, q, SQL_SRC_DEVICE);
+  set_text(row, LISTING_direction, listing_name(names, NAMES_DIRECTION, number_of(q, SQL_COPY)));
+  set_text(row, LISTING_source_memory,
+           listing_name(names, NAMES_MEMORY, number_of(q, SQL_SRC_MEM)));
+  set_handle(row, LISTING_source, number_of(q, SQL_B));
+}
+
+static void read_launch(listing_row *row, sqlite3_stmt *q)
+{
+  uint64_t grid = (uint64_t)number_of(q, SQL_B);
+  set_text(row, LISTING_kernel, (const char *)sqlite3_column_text(q, SQL_KERNEL));
+  set_number(row, LISTING_grid_x, (int64_t)(grid & UINT32_MAX));
+  set_number(row, LISTING_grid_y, (int64_t)(grid >> 32 & UINT16_MAX));
+  set_number(row, LISTING_grid_z, (int64_t)(grid >> 48));
+  copy_number(row, LISTING_threads, q, SQL_BYTES);
+}
+
+static void read_fact(listing_row *row, sqlite3_stmt *q, const listing_names *names)
+{
+  int64_t fact = number_of(q, SQL_COPY);
+  set_text(row, LISTING_action, listing_name(names, NAMES_FACT, fact));
+  if (fact == WEIR_CACHE_GIVEN_BACK || fact == WEIR_CACHE_TAINTED)
+    set_text(row, LISTING_reason, listing_name(names, NAMES_REASON, number_of(q, SQL_B)));
+}
+
+/* Why a rerouted allocation or free was no hit. */
+static void read_reason(listing_row *row, sqlite3_stmt *q, const listing_names *names)
+{
+  int64_t reason = number_of(q, SQL_COPY);
+  if (reason) set_text(row, LISTING_reason, listing_name(names, NAMES_REASON, reason));
+}
+
+static bool has_size(int64_t kind)
+{
+  return kind == WEIR_EV_ALLOC || kind == WEIR_EV_COPY || kind == WEIR_EV_MEMSET ||
+         kind == WEIR_EV_HOSTREG || kind == WEIR_EV_CACHE;
+}
+
+static bool has_pointer(int64_t kind)
+{
+  return has_size(kind) || kind == WEIR_EV_FREE;
+}
+
+static void read_by_kind(listing_row *row, sqlite3_stmt *q, const listing_names *names)
+{
+  int64_t kind = number_of(q, SQL_KIND), flags = number_of(q, SQL_FLAGS);
+  if (has_size(kind)) copy_number(row, LISTING_bytes, q, SQL_BYTES);
+  set_handle(row, has_pointer(kind) ? LISTING_pointer : LISTING_handle, number_of(q, SQL_A));
+  if (has_pointer(kind))
+    set_text(row, LISTING_memory, listing_name(names, NAMES_MEMORY, number_of(q, SQL_MEM)));
+  if (kind == WEIR_EV_ALLOC || kind == WEIR_EV_FREE) read_reason(row, q, names);
+  if (kind == WEIR_EV_FREE && number_of(q, SQL_B)) copy_number(row, LISTING_waited_ns, q, SQL_B);
+  if (kind == WEIR_EV_COPY) read_copy(row, q, names);
+  if (kind == WEIR_EV_MEMSET) copy_number(row, LISTING_value, q, SQL_B);
+  if (kind == WEIR_EV_SYNC)
+    set_text(row, LISTING_waits_for, listing_name(names, NAMES_WAIT, number_of(q, SQL_COPY)));
+  if (kind == WEIR_EV_LAUNCH) read_launch(row, q);
+  if (kind == WEIR_EV_CACHE) read_fact(row, q, names);
+  set_flag(row, LISTING_asynchronous, flags & WEIR_EVF_ASYNC);
+  set_flag(row, LISTING_captured, flags & WEIR_EVF_CAPTURE);
+  set_flag(row, LISTING_cached, flags & WEIR_EVF_CACHED);
+  set_flag(row, LISTING_staged, flags & WEIR_EVF_STAGED);
+}
+
+/* The default streams by name: their handles are the same numbers in every program. */
+static void read_stream(listing_row *row, sqlite3_stmt *q)
+{
+  uint64_t stream = (uint64_t)number_of(q, SQL_STREAM);
+  if (number_of(q, SQL_KIND) == WEIR_EV_CACHE) return;
+  if (stream == WEIR_STREAM_LEGACY)
+    set_text(row, LISTING_stream, "legacy");
+  else if (stream == WEIR_STREAM_PER_THREAD)
+    set_text(row, LISTING_stream, "per-thread");
+  else
+    set_handle(row, LISTING_stream, (int64_t)stream);
+}
+
+void listing_row_read(listing_row *row, sqlite3_stmt *q, const listing_names *names)
+{
+  static const struct {
+    listing_column to;
+    sql_number from;
+  } plain[] = {{LISTING_id, SQL_ID},
+               {LISTING_start_ns, SQL_START},
+               {LISTING_duration_ns, SQL_DURATION},
+               {LISTING_pid, SQL_PID},
+               {LISTING_tid, SQL_TID},
+               {LISTING_status, SQL_STATUS},
+               {LISTING_device, SQL_DEVICE},
+               {LISTING_call, SQL_CALL},
+               {LISTING_context, SQL_CONTEXT},
+               {LISTING_stack, SQL_STACK},
+               {LISTING_line, SQL_LINE}};
+  memset(row, 0, sizeof *row);
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+    copy_number(row, plain[i].to, q, plain[i].from);
+  set_text(row, LISTING_kind, listing_name(names, NAMES_KIND, number_of(q, SQL_KIND)));
+  if (number_of(q, SQL_API))
+    set_text(row, LISTING_function, listing_name(names, NAMES_API, number_of(q, SQL_API)));
+  read_stream(row, q);
+  read_by_kind(row, q, names);
+  set_text(row, LISTING_caller, (const char *)sqlite3_column_text(q, SQL_CALLER));
+  set_text(row, LISTING_file, (const char *)sqlite3_column_text(q, SQL_FILE));
+}

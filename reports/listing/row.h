@@ -1,0 +1,76 @@
+/* row.h: an event as values by column. */
+#ifndef WEIR_REPORTS_LISTING_ROW_H
+#define WEIR_REPORTS_LISTING_ROW_H
+
+#include "reports/listing/names.h"
+
+/* In the order in which CSV has them. Names are those of the views (SCHEMA.md), where one has it. */
+#define LISTING_COLUMN_MAP(X)                                                                      \
+  X(id)                                                                                            \
+  X(start_ns)                                                                                      \
+  X(duration_ns)                                                                                   \
+  X(pid)                                                                                           \
+  X(tid)                                                                                           \
+  X(kind)                                                                                          \
+  X(function)                                                                                      \
+  X(status)                                                                                        \
+  X(device)                                                                                        \
+  X(source_device)                                                                                 \
+  X(stream)                                                                                        \
+  X(bytes)                                                                                         \
+  X(direction)                                                                                     \
+  X(memory)                                                                                        \
+  X(source_memory)                                                                                 \
+  X(pointer)                                                                                       \
+  X(source)                                                                                        \
+  X(value)                                                                                         \
+  X(waits_for)                                                                                     \
+  X(waited_ns)                                                                                     \
+  X(handle)                                                                                        \
+  X(kernel)                                                                                        \
+  X(grid_x)                                                                                        \
+  X(grid_y)                                                                                        \
+  X(grid_z)                                                                                        \
+  X(threads)                                                                                       \
+  X(action)                                                                                        \
+  X(reason)                                                                                        \
+  X(asynchronous)                                                                                  \
+  X(captured)                                                                                      \
+  X(cached)                                                                                        \
+  X(staged)                                                                                        \
+  X(call)                                                                                          \
+  X(context)                                                                                       \
+  X(stack)                                                                                         \
+  X(caller)                                                                                        \
+  X(file)                                                                                          \
+  X(line)
+
+typedef enum listing_column {
+#define LISTING_COLUMN_ENUM(name) LISTING_##name,
+  LISTING_COLUMN_MAP(LISTING_COLUMN_ENUM)
+#undef LISTING_COLUMN_ENUM
+      LISTING_COLUMNS
+} listing_column;
+
+typedef struct listing_value {
+  enum {
+    VALUE_NONE,
+    VALUE_NUMBER,
+    VALUE_HANDLE,
+    VALUE_TEXT
+  } type; /* HANDLE: shown in hexadecimal */
+  int64_t number;
+  const char *text; /* borrowed, until the statement steps; not clean: the file's own bytes */
+} listing_value;
+
+typedef struct listing_row {
+  listing_value at[LISTING_COLUMNS];
+} listing_row;
+
+/* A statement of one event by its id, ?1 (*out new). */
+weir_status listing_row_prepare(const wr_db *db, sqlite3_stmt **out);
+
+/* The statement's row. */
+void listing_row_read(listing_row *row, sqlite3_stmt *q, const listing_names *names);
+
+#endif
