@@ -330,7 +330,9 @@ CREATE VIEW CUPTI_ACTIVITY_KIND_RUNTIME(start, "end", eventClass, globalTid, cor
 CREATE VIEW CUPTI_ACTIVITY_KIND_MEMCPY(start, "end", deviceId, contextId, greenContextId, streamId,
   correlationId, globalPid, bytes, copyKind, deprecatedSrcId, srcKind, dstKind, srcDeviceId,
   srcContextId, dstDeviceId, dstContextId, migrationCause, graphNodeId, virtualAddress, copyCount) AS
-  SELECT e.start, e."end", COALESCE(e.device, e.src_device, 0), e.context, NULL, e.stream,
+  SELECT COALESCE((SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind = 1), e.start),
+         COALESCE((SELECT max(d."end") FROM device_work d WHERE d.event = e.id AND d.kind = 1), e."end"),
+         COALESCE(e.device, e.src_device, 0), e.context, NULL, e.stream,
          COALESCE(e.call, e.id), (p.pid & 0xFFFFFF) << 24, e.bytes, e.copy, NULL,
          (SELECT nsys FROM mem_kind k WHERE k.id = e.src_mem),
          (SELECT nsys FROM mem_kind k WHERE k.id = e.mem),
@@ -340,7 +342,9 @@ CREATE VIEW CUPTI_ACTIVITY_KIND_MEMCPY(start, "end", deviceId, contextId, greenC
 
 CREATE VIEW CUPTI_ACTIVITY_KIND_MEMSET(start, "end", deviceId, contextId, greenContextId, streamId,
   correlationId, globalPid, value, bytes, graphNodeId, memKind) AS
-  SELECT e.start, e."end", COALESCE(e.device, 0), e.context, NULL, e.stream, COALESCE(e.call, e.id),
+  SELECT COALESCE((SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind = 2), e.start),
+         COALESCE((SELECT max(d."end") FROM device_work d WHERE d.event = e.id AND d.kind = 2), e."end"),
+         COALESCE(e.device, 0), e.context, NULL, e.stream, COALESCE(e.call, e.id),
          (p.pid & 0xFFFFFF) << 24, e.b, e.bytes, NULL,
          (SELECT nsys FROM mem_kind k WHERE k.id = e.mem)
   FROM event e JOIN process p ON p.id = e.process

@@ -710,6 +710,7 @@ static weir_status load_all(load *l, int top)
   if (!s) s = wr_cache_load(&l->m->cache, l->db);
   if (!s) s = wr_reserved_load(l->m, l->db);
   if (!s) s = wr_tensors_load(&l->m->tensors, l->db, top);
+  if (!s) s = wr_device_times_load(&l->m->device_times, l->db);
   if (s) return s;
   list_split(l);
   for (size_t i = 0; i < l->m->process_count; i++) /* an unfinished one may lack it */
@@ -770,6 +771,7 @@ void wr_model_free(wr_model *m)
   }
   wr_cache_free(&m->cache);
   wr_tensors_free(&m->tensors);
+  wr_device_times_free(&m->device_times);
   free_strings(m->notes, m->note_count);
   free_strings(m->coverage.passed_names, m->coverage.passed_count);
   free_strings(m->coverage.embedding, m->coverage.embedding_count);

@@ -7,6 +7,7 @@
 #define WEIR_REPORTS_MODEL_H
 
 #include "reports/model/cache.h"
+#include "reports/model/device_times.h"
 #include "reports/import/schema.h"
 #include "reports/model/tensors.h"
 #include "reports/base/util.h"
@@ -179,6 +180,7 @@ typedef struct wr_model {
   wr_coverage coverage;
   wr_cache cache;
   wr_tensors tensors;
+  wr_device_times device_times;
   wr_sites alloc, copy, sync, leak;
   wr_frame_name *frames; /* owned; of the sites' stacks */
   size_t frame_count;

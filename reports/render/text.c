@@ -7,6 +7,7 @@
 #include <time.h>
 #include "core/trace/spool.h"
 #include "reports/render/cache_render.h"
+#include "reports/render/device_times_render.h"
 #include "reports/render/page.h"
 #include "reports/render/render.h"
 #include "reports/render/tensors_render.h"
@@ -529,6 +530,7 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const report_settings *
     wr_tensors_section(p, &m->tensors);
   } else {
     print_transfers(p);
+    wr_device_times_section(p, &m->device_times);
     print_host_memory(p);
     print_memory(p);
     wr_tensors_section(p, &m->tensors);

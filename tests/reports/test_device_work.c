@@ -154,6 +154,114 @@ START_TEST(facts_are_named)
 }
 END_TEST
 
+/* A device member of the report's, by name. */
+static int64_t device_number(const json_t *report, const char *name)
+{
+  const json_t *d = json_array_get(json_object_get(report, "device_times"), 0);
+  json_t *value = json_object_get(d, name);
+  ck_assert_msg(json_is_integer(value), "%s", name);
+  return json_integer_value(value);
+}
+
+/* Two copies that overlap from 200 to 250, a kernel from 240 to 400, another device's. */
+static void write_overlapping_work(void)
+{
+  device_operation o[] = {operation(1, 100, 250), operation(2, 200, 300), operation(3, 240, 400),
+                          operation(4, 500, 600), operation(5, 0, 0)};
+  o[1].copy = WEIR_COPY_DTOH;
+  o[2].kind = WEIR_DEVICE_KERNEL;
+  o[3].device = 1;
+  o[4].start = 0;
+  write_work(o, 5);
+}
+
+START_TEST(overlapping_work_counts_once_in_each_sum)
+{
+  synth_open(synth_dir());
+  copy_at(10);
+  write_overlapping_work();
+  json_t *j = synth_json(import_this());
+  ck_assert_int_eq(device_number(j, "span_ns"), 300);
+  ck_assert_int_eq(device_number(j, "busy_ns"), 300);
+  ck_assert_int_eq(device_number(j, "copy_ns"), 200);
+  ck_assert_int_eq(device_number(j, "kernel_ns"), 160);
+  ck_assert_int_eq(device_number(j, "overlap_ns"), 60);
+  const json_t *d = json_array_get(json_object_get(j, "device_times"), 0);
+  const json_t *h2d = json_object_get(json_object_get(d, "work"), "h2d");
+  ck_assert_int_eq(json_integer_value(json_object_get(h2d, "operations")), 2);
+  ck_assert_int_eq(json_integer_value(json_object_get(h2d, "timed_bytes")), 64);
+  ck_assert_int_eq(json_integer_value(json_object_get(h2d, "busy_ns")), 150);
+  ck_assert_uint_eq(json_array_size(json_object_get(j, "device_times")), 2);
+  json_decref(j);
+}
+END_TEST
+
+static void fact_at(uint64_t at, int fact, uint64_t count, const char *text)
+{
+  trace_event head = {
+      .a = (uint64_t)fact, .b = count, .start = spool_current()->clock_first.ticks + at};
+  ck_assert(
+      spool_writer_extended(synth_thread(WRITER), WEIR_EV_DEVICE_FACT, &head, text, strlen(text)));
+}
+
+START_TEST(the_report_names_what_was_not_observed)
+{
+  synth_open(synth_dir());
+  fact_at(10, WEIR_DEVICE_FACT_OBSERVED, 0, "copies, CUPTI 130001");
+  fact_at(100, WEIR_DEVICE_FACT_YIELDED, 0, "");
+  fact_at(400, WEIR_DEVICE_FACT_OBSERVED, 0, "copies, CUPTI 130001");
+  fact_at(500, WEIR_DEVICE_FACT_DROPPED, 7, "");
+  fact_at(500, WEIR_DEVICE_FACT_UNTIMED, 2, "");
+  copy_at(10);
+  write_overlapping_work();
+  const char *t = import_this();
+  json_t *j = synth_json(t), *o = json_object_get(j, "device_observation");
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "yields")), 1);
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "yielded_ns")), 300);
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "dropped")), 7);
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "untimed")), 2);
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "unmatched")), 5);
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "incomplete_processes")), 1);
+  json_decref(j);
+  char *text = synth_text(t, 100);
+  static const char *const said[] = {
+      "copies, CUPTI 130001", "7 device operations lost", "2 device operations without times",
+      "300 ns without",       "kernels ran in 60 ns",     "1 process ended before"};
+  for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+    ck_assert_msg(strstr(text, said[i]) != NULL, "%s is not in\n%s", said[i], text);
+  free(text);
+}
+END_TEST
+
+START_TEST(a_report_without_device_times_has_no_such_section)
+{
+  synth_open(synth_dir());
+  copy_at(10);
+  char *text = synth_text(import_this(), 100);
+  ck_assert_ptr_null(strstr(text, "Device time"));
+  free(text);
+}
+END_TEST
+
+/* As queries for Nsight's tables expect them. */
+START_TEST(nsight_s_copies_are_the_device_s_where_it_was_observed)
+{
+  synth_open(synth_dir());
+  correlate(0, 7, 10);
+  copy_at(10);
+  copy_at(20);
+  device_operation o[] = {operation(7, 100, 150), operation(7, 200, 260)};
+  write_work(o, 2);
+  const char *t = import_this();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY"
+                                   " WHERE start = 100 AND \"end\" = 260"),
+                   1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY"
+                                   " WHERE start = 20 AND \"end\" = 25"),
+                   1);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/device_work");
@@ -166,6 +274,10 @@ int main(void)
   tcase_add_test(t, times_that_cannot_be_are_none);
   tcase_add_test(t, a_hostile_spool_harms_nobody);
   tcase_add_test(t, facts_are_named);
+  tcase_add_test(t, overlapping_work_counts_once_in_each_sum);
+  tcase_add_test(t, the_report_names_what_was_not_observed);
+  tcase_add_test(t, a_report_without_device_times_has_no_such_section);
+  tcase_add_test(t, nsight_s_copies_are_the_device_s_where_it_was_observed);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
