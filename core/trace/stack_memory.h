@@ -12,4 +12,7 @@
  * left as it is. */
 void stack_memory_init(void *library, void **space, void *(*real_dlsym)(void *, const char *));
 
+/* Before each capture: memory that was readable in the last one need not be any more. */
+void stack_memory_begin(void);
+
 #endif

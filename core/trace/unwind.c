@@ -216,6 +216,7 @@ const char *stack_init(const char *beside, void *(*real_dlopen)(const char *, in
     if (!use_libunwind(beside, real_dlopen, real_dlsym))
       atomic_store(&unwind_backend.capture, backtrace);
     backtrace(frames, 4); /* the first ones allocate and load: here, not in a CUDA call */
+    stack_memory_begin();
     atomic_load (&unwind_backend.capture)(frames, 4);
     if (unwind_backend.flush) find_frame_cache((uintptr_t)frames[0]);
     atomic_store(&unwind_backend.unloads, object_loads_now().subs);
@@ -280,6 +281,7 @@ void stack_unloaded(void)
 int weir_unwind(void **frames, int *first)
 {
   const int depth = (int)unwind_backend.depth;
+  stack_memory_begin();
   for (;;) {
     int spare = (int)atomic_load_explicit(&unwind_backend.spare, memory_order_relaxed), ahead = 0;
     int got =
