@@ -32,6 +32,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/base/fork.h"
 #include "core/base/trylock.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -61,7 +62,7 @@ enum {
 _Static_assert(sizeof(spool_budget) <= PAGE, "the budget's file is a page");
 _Static_assert(WEIR_SPOOL_UNIT << (GRADES - 1) == WEIR_SPOOL_CHUNK, "the largest grade");
 
-static struct {
+static FORK_STATE struct {
   _Atomic(spool_header *) header; /* mapped; NULL: no spool */
   _Atomic uint32_t epoch;         /* see spool_fork_epoch() */
   uint64_t limit;                 /* bytes of chunks */
@@ -71,8 +72,6 @@ static struct {
   spool_budget *budget; /* mapped; NULL: there is none, the limit is this spool's alone */
   dev_t budget_device;  /* of its file, to know it again in a forked child */
   ino_t budget_inode;
-  _Atomic(trace_event *) chunk[WEIR_SPOOL_MAX_CHUNKS]; /* mapped address, NULL: not mapped */
-  uint8_t grade[WEIR_SPOOL_MAX_CHUNKS];                /* of each mapped: units as 1 << grade */
   _Atomic uint32_t seen;     /* entries ever used: no more need be looked at */
   _Atomic uint32_t ready;    /* entries whose blocks are reserved */
   _Atomic uint32_t end;      /* units of the file that are given out */
@@ -84,6 +83,12 @@ static struct {
   trylock clock_guard;                         /* of the header's last pair */
   char path[PATH_MAX];
 } spool;
+
+/* The chunks of this image's spool. */
+static struct {
+  _Atomic(trace_event *) at; /* mapped address; NULL: not mapped */
+  uint8_t grade;             /* of it: units as 1 << grade */
+} chunks[WEIR_SPOOL_MAX_CHUNKS];
 
 /* What a forked child has from its parent, and need not ask the system for. */
 static struct {
@@ -391,7 +396,7 @@ static int create(const spool_options *options, unsigned n, spool_header **out)
 /* Bytes of the chunk `index`, which is mapped. */
 static size_t chunk_bytes(uint32_t index)
 {
-  return (size_t)WEIR_SPOOL_UNIT << spool.grade[index];
+  return (size_t)WEIR_SPOOL_UNIT << chunks[index].grade;
 }
 
 /* Unmaps a former spool of this process. */
@@ -402,7 +407,7 @@ static void forget(void)
   spool.stale = NULL;
   if (h) munmap(h, WEIR_SPOOL_HEADER);
   for (uint32_t i = 0, n = atomic_exchange(&spool.seen, 0); i < n; i++) {
-    trace_event *chunk = atomic_exchange(&spool.chunk[i], NULL);
+    trace_event *chunk = atomic_exchange(&chunks[i].at, NULL);
     if (chunk) munmap(chunk, chunk_bytes(i));
   }
   atomic_store(&spool.owners, 0);
@@ -544,7 +549,7 @@ void spool_after_fork(void)
     spool.stale = h;
     replace(h, WEIR_SPOOL_HEADER);
     for (uint32_t i = 0, n = atomic_load(&spool.seen); i < n; i++) {
-      trace_event *chunk = atomic_load(&spool.chunk[i]);
+      trace_event *chunk = atomic_load(&chunks[i].at);
       if (chunk) replace(chunk, chunk_bytes(i));
     }
   }
@@ -679,7 +684,7 @@ static void displace(chunk_entry *entry)
 static int map_chunk(spool_header *h, uint32_t index, unsigned grade)
 {
   chunk_entry *entry = &spool_directory(h)[index];
-  trace_event *chunk = atomic_load(&spool.chunk[index]);
+  trace_event *chunk = atomic_load(&chunks[index].at);
   const size_t bytes = (size_t)WEIR_SPOOL_UNIT << grade;
   int fd = open_again(), error = 0;
   if (fd < 0) return errno;
@@ -689,9 +694,9 @@ static int map_chunk(spool_header *h, uint32_t index, unsigned grade)
   if (!error && chunk) error = populate(chunk, fd, offset, bytes);
   if (!error && !chunk && !(chunk = map_file(fd, offset, bytes, bytes))) error = errno;
   close_file(fd);
-  if (error || atomic_load(&spool.chunk[index])) return error;
-  spool.grade[index] = (uint8_t)grade; /* for good, and read by whoever sees the address */
-  atomic_store_explicit(&spool.chunk[index], chunk, memory_order_release);
+  if (error || atomic_load(&chunks[index].at)) return error;
+  chunks[index].grade = (uint8_t)grade; /* for good, and read by whoever sees the address */
+  atomic_store_explicit(&chunks[index].at, chunk, memory_order_release);
   return 0;
 }
 
@@ -750,7 +755,7 @@ static int grow_by(spool_header *h, unsigned grade, uint32_t *index, uint32_t *g
     raise_to(&h->chunks, *index + 1);
     if (!error) return 0;
     chunk_entry *entry = &spool_directory(h)[*index];
-    if (!atomic_load(&spool.chunk[*index])) displace(entry);
+    if (!atomic_load(&chunks[*index].at)) displace(entry);
     uint32_t state = units_of(entry) ? WEIR_CHUNK_BARE : WEIR_CHUNK_FREE;
     atomic_store(&entry->state, entry_state(*generation, state));
   }
@@ -814,8 +819,8 @@ static unsigned grade_wanted(const spool_header *h, const spool_writer *w, unsig
 static bool take_mapped(spool_header *h, uint32_t index, unsigned from, unsigned to,
                         uint32_t *generation)
 {
-  if (!atomic_load_explicit(&spool.chunk[index], memory_order_acquire)) return false;
-  if (spool.grade[index] < from || spool.grade[index] > to) return false;
+  if (!atomic_load_explicit(&chunks[index].at, memory_order_acquire)) return false;
+  if (chunks[index].grade < from || chunks[index].grade > to) return false;
   return claim_chunk(&spool_directory(h)[index], WEIR_CHUNK_FREE, generation);
 }
 
@@ -901,7 +906,7 @@ static void begin_chunk(spool_header *h, spool_writer *w, uint32_t index, uint32
   entry->sequence = w->sequence++;
   atomic_store_explicit(&entry->state, entry_state(generation, WEIR_CHUNK_OWNED),
                         memory_order_release);
-  w->next = atomic_load_explicit(&spool.chunk[index], memory_order_acquire);
+  w->next = atomic_load_explicit(&chunks[index].at, memory_order_acquire);
   w->end = w->next + chunk_bytes(index) / sizeof *w->next;
   w->place = (uint64_t)generation << 16;
   w->chunk = index;

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/fork.h"
 #include "core/base/trylock.h"
 #include "core/trace/stack_path.h"
 #include "core/trace/unwind.h"
@@ -61,7 +62,7 @@ typedef struct module {
   bool recorded; /* in this spool: a forked child has its parent's table */
 } module;
 
-static struct {
+static FORK_STATE struct {
   trylock guard;        /* of the table */
   uint32_t spool_epoch; /* of the spool they are recorded in */
   module *table;        /* mapped, grows by doubling */

@@ -203,24 +203,32 @@ void unwind_thin(void)
 
 /* ---- choosing the unwinder ------------------------------------------------------------------- */
 
+/* The first captures allocate and load: here, not in a CUDA call. backtrace() loads libgcc_s, which
+ * a process with a libunwind that can be flushed does without. */
+static void begin_captures(bool libunwind)
+{
+  void *frames[4] = {NULL};
+  if (libunwind) {
+    stack_memory_begin();
+    atomic_load (&unwind_backend.capture)(frames, 4);
+    find_frame_cache((uintptr_t)frames[0]);
+    unwind_thin();
+  } else {
+    atomic_store(&unwind_backend.capture, backtrace);
+  }
+  if (unwind_backend.cache_at < 0) backtrace(frames, 4);
+  atomic_store(&unwind_backend.unloads, object_loads_now().subs);
+}
+
 const char *stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
                        void *(*real_dlsym)(void *, const char *), unsigned depth)
 {
-  void *frames[4] = {NULL};
   int saved = errno;
   atomic_store(&unwind_backend.capture, NULL);
   unwind_backend.flush = NULL;
   unwind_backend.cache_at = -1;
   unwind_backend.depth = depth < WEIR_STACK_MAX_DEPTH ? depth : WEIR_STACK_MAX_DEPTH;
-  if (depth) {
-    if (!use_libunwind(beside, real_dlopen, real_dlsym))
-      atomic_store(&unwind_backend.capture, backtrace);
-    backtrace(frames, 4); /* the first ones allocate and load: here, not in a CUDA call */
-    stack_memory_begin();
-    atomic_load (&unwind_backend.capture)(frames, 4);
-    if (unwind_backend.flush) find_frame_cache((uintptr_t)frames[0]);
-    atomic_store(&unwind_backend.unloads, object_loads_now().subs);
-  }
+  if (depth) begin_captures(use_libunwind(beside, real_dlopen, real_dlsym));
   errno = saved;
   return stack_unwinder();
 }

@@ -15,11 +15,12 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "core/base/fork.h"
 
 object_functions objects;
 
-static const int *load_lock; /* its first word: 0 when it is free; NULL: not found */
-static bool lock_lost;       /* this image is a forked child that has it as held */
+static FORK_STATE const int *load_lock; /* its first word: 0 when it is free; NULL: not found */
+static FORK_STATE bool lock_lost;       /* this image is a forked child that has it as held */
 
 /* ---- finding the lock ------------------------------------------------------------------------ */
 

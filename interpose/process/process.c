@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include "core/base/fork.h"
 #include "core/base/options.h"
 #include "core/trace/api.h"
 #include "interpose/elf/elf.h"
@@ -44,7 +45,7 @@
 #define STACKS_DEPTH     32
 
 __thread thread_state thread_self = {.epoch = EPOCH_NEVER};
-_Atomic bool process_recording;
+FORK_STATE _Atomic bool process_recording;
 
 static struct {
   _Atomic uint32_t epoch;
@@ -52,7 +53,7 @@ static struct {
 } wiped __attribute__((aligned(WIPE_BYTES))); /* 0 before set-up and in a child nobody told us of */
 extern _Atomic uint32_t process_epoch __attribute__((alias("wiped")));
 
-static struct {
+static FORK_STATE struct {
   pthread_mutex_t lock;  /* over everything below but `coverage` */
   uint32_t images;       /* epochs given out in this and its parents' memory */
   bool configured;       /* options read, handlers registered: once, forked children inherit it */
@@ -145,9 +146,10 @@ static void begin_image(void)
   atomic_store(&wiped.epoch, ++life.images);
 }
 
-static _Atomic int recording_threads; /* of this image: those that end_thread() waits for */
-static _Atomic bool spool_to_come;    /* this is a forked child's image that has none yet */
-static _Atomic bool stacks_left_off;  /* and the trace is still to say so */
+static FORK_STATE _Atomic int
+    recording_threads;                        /* of this image: those that end_thread() waits for */
+static FORK_STATE _Atomic bool spool_to_come; /* this is a forked child's image that has none yet */
+static FORK_STATE _Atomic bool stacks_left_off; /* and the trace is still to say so */
 
 /* Another of the parent's threads may have been in the unwinder, holding its locks or the dynamic
  * linker's, and is not here to give them back. */
@@ -160,29 +162,37 @@ static void disable_stacks(void)
   atomic_store(&stacks_left_off, true);
 }
 
+/* The parent's header, mapped once more: a child that announces itself counts itself there after
+ * that, when the first mapping is gone. NULL: it cannot be mapped. */
+static spool_header *map_again(spool_header *parent)
+{
+  void *again = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
+  return again == MAP_FAILED ? NULL : again;
+}
+
 /* In a child. Most call no CUDA, so its spool is opened at its first event; who collects what the
- * parent recorded is told that there may be one (under `weir run` it knows its children). The
- * parent's header is mapped once more for the time being, so that the child can count itself there
- * after that (`counted`: the parent knows of the fork). */
+ * parent recorded is told that there may be one. Under `weir run` it knows its children, and the
+ * child counts itself in its parent's header at once (`counted`: the parent knows of the fork). */
 static void begin_child(bool counted)
 {
-  const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   int this_thread = pthread_getspecific(life.key) != NULL;
-  spool_header *parent = spool_current();
+  spool_header *parent = spool_current(), *kept = NULL;
   bool loader_locked = objects_forked();
-  void *kept = MAP_FAILED;
 
   process_parts_forked();
-  life.unwinder_lock = unlocked; /* whoever held it is not in this image */
+  lock_reset(&life.unwinder_lock);
   if (loader_locked || atomic_load(&recording_threads) > this_thread) disable_stacks();
   atomic_store(&recording_threads, this_thread);
-  if (parent && counted) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
+  if (parent && counted && process_folder.automatic)
+    kept = map_again(parent);
+  else if (parent && counted)
+    atomic_fetch_add(&parent->forks_done, 1);
   spool_after_fork();
   begin_image();
   if (parent) atomic_store(&spool_to_come, true);
   if (parent && process_folder.automatic && !spool_announce()) open_image(false);
-  if (kept == MAP_FAILED) return;
-  atomic_fetch_add(&((spool_header *)kept)->forks_done, 1);
+  if (!kept) return;
+  atomic_fetch_add(&kept->forks_done, 1);
   munmap(kept, WEIR_SPOOL_HEADER);
 }
 
@@ -342,7 +352,6 @@ static void print_missing_parts(thread_state *t, const char *unwinder)
  */
 static void detect_fork(void)
 {
-  pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   bool needed = atomic_load(&wiped.epoch) == 0;
 
   if (!needed) return;
@@ -350,7 +359,7 @@ static void detect_fork(void)
     process_set_up();
     return;
   }
-  life.lock = unlocked; /* whoever held it is not in this image */
+  lock_reset(&life.lock);
   begin_child(false);
 }
 

@@ -128,7 +128,7 @@ void capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream)
 
 void capture_forked(void)
 {
-  atomic_store(&steps, 0);
+  if (atomic_load(&steps)) atomic_store(&steps, 0);
   own_steps = 0;
   beginning_at = ending_at = 0;
 }

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include "core/base/fork.h"
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
@@ -23,11 +24,11 @@ typedef struct pool {
 _Atomic bool driver_pools_touched;
 
 static pool pools[POOLS];
-static _Atomic unsigned count;    /* places that were ever taken */
-static _Atomic uint64_t devices;  /* bitmap: the pool that the device has now is known */
-static _Atomic uint32_t asked_ms; /* coarse clock, when the figures were asked for last */
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* over the pools, and while one is asked */
+static FORK_STATE _Atomic unsigned count;   /* places that were ever taken */
+static FORK_STATE _Atomic uint64_t devices; /* bitmap: the pool that the device has now is known */
+static _Atomic uint32_t asked_ms;           /* coarse clock, when the figures were asked for last */
+/* Over the pools, and while one is asked. */
+static FORK_STATE pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread uint32_t uses __attribute__((tls_model("initial-exec")));
 
 static pool *find_pool(uint64_t handle)
@@ -233,9 +234,8 @@ void driver_pools_device_gone(unsigned device)
 
 void driver_pools_forked(void)
 {
-  pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
-  lock = unlocked; /* whoever held it is not in this image */
-  for (int i = 0; i < POOLS; i++)
+  lock_reset(&lock);
+  for (unsigned i = 0, n = atomic_load(&count); i < n; i++)
     atomic_store(&pools[i].handle, 0);
-  driver_pools_moved();
+  if (atomic_load(&devices)) driver_pools_moved();
 }

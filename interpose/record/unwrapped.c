@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include "core/base/fork.h"
 #include "interpose/process/mode.h"
 
 /* thunks.S */
@@ -19,7 +20,7 @@ extern uint8_t thunk_any_taken;
 static char names[THUNKS][64];
 static unsigned used;
 static _Atomic bool too_many; /* were looked up for the thunks there are */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static FORK_STATE pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *thunk_at(unsigned i)
 {
@@ -53,8 +54,7 @@ void *unwrapped_watch(const char *name, void *real)
 
 void unwrapped_forked(void)
 {
-  pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
-  lock = unlocked; /* whoever held it is not in this image */
+  lock_reset(&lock);
 }
 
 bool unwrapped_overflowed(void)

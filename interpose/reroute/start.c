@@ -31,5 +31,6 @@ void reroute_end(void)
 
 void reroute_forked(void)
 {
+  if (process_mode_now() == WEIR_OBSERVE && fill_in_use == WEIR_FILL_NONE) return;
   if (context_any()) reroute_end();
 }
