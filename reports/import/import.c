@@ -389,7 +389,7 @@ weir_status importer_poll(trace_importer *im, uint64_t *events)
 {
   uint64_t before = im->written;
   weir_status first = WEIR_OK;
-  for (size_t i = 0; i < im->spool_count; i++) {
+  for (size_t i = im->spools_ended; i < im->spool_count; i++) {
     wr_spool *s = im->spools[i];
     if (!s || s->drained) continue;
     weir_status status = drain_spool(s, false);
@@ -397,7 +397,7 @@ weir_status importer_poll(trace_importer *im, uint64_t *events)
     if (status == WEIR_ENOSPC || status == WEIR_ENOMEM) break; /* it is nobody's fault: later */
   }
   if (!first) first = wr_importer_flush(im);
-  for (size_t i = 0; i < im->spool_count && !first; i++)
+  for (size_t i = im->spools_ended; i < im->spool_count && !first; i++)
     if (im->spools[i] && !im->spools[i]->drained) spool_hand_back(im->spools[i]->reader);
   if (events) *events = im->written - before;
   return first;
@@ -405,13 +405,28 @@ weir_status importer_poll(trace_importer *im, uint64_t *events)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
+/* The first function from `api` on that was seen; WEIR_SPOOL_MAX_APIS: none. Of thousands few are,
+ * so eight are looked at in one go. `h` is a copy of ours. */
+static uint32_t next_covered(const spool_header *h, uint32_t api)
+{
+  uint64_t eight = 0;
+  while (api < WEIR_SPOOL_MAX_APIS && !atomic_load(&h->coverage[api])) {
+    api++;
+    for (; api < WEIR_SPOOL_MAX_APIS && api % sizeof eight == 0; api += sizeof eight) {
+      memcpy(&eight, (const void *)&h->coverage[api], sizeof eight);
+      if (eight) break;
+    }
+  }
+  return api;
+}
+
 static weir_status queue_coverage(wr_spool *s)
 {
   const spool_header *h = spool_reader_coverage(s->reader);
   weir_status status = WEIR_OK;
-  for (uint32_t i = 1; !status && i < WEIR_SPOOL_MAX_APIS; i++) {
+  for (uint32_t i = next_covered(h, 1); !status && i < WEIR_SPOOL_MAX_APIS;
+       i = next_covered(h, i + 1)) {
     unsigned seen = atomic_load(&h->coverage[i]);
-    if (!seen) continue;
     wr_op op = {.sql = "INSERT OR REPLACE INTO coverage VALUES(?,?,?,?,?)",
                 .v = {s->process, i, !!(seen & WEIR_COVER_LOOKED_UP), !!(seen & WEIR_COVER_PASSED),
                       !!(seen & WEIR_COVER_CALLED)},
@@ -467,7 +482,7 @@ static void repay_budget(trace_importer *im)
 {
   spool_reader *any = NULL;
   uint64_t bytes = 0;
-  for (size_t i = 0; i < im->spool_count; i++) {
+  for (size_t i = im->spools_ended; i < im->spool_count; i++) {
     if (!is_drained(im->spools[i])) continue;
     any = im->spools[i]->reader;
     bytes += spool_reader_owes(any);
@@ -481,11 +496,13 @@ weir_status importer_commit(trace_importer *im)
   weir_status status = wr_importer_flush(im);
   if (status) return status;
   repay_budget(im);
-  for (size_t i = 0; i < im->spool_count; i++) {
+  for (size_t i = im->spools_ended; i < im->spool_count; i++) {
     if (!is_drained(im->spools[i])) continue;
     free_spool(im->spools[i]);
     im->spools[i] = NULL;
   }
+  while (im->spools_ended < im->spool_count && !im->spools[im->spools_ended])
+    im->spools_ended++;
   return WEIR_OK;
 }
 

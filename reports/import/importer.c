@@ -20,7 +20,7 @@ static void report_progress(trace_importer *im)
 {
   if (!im->options.progress) return;
   uint64_t guess = im->written;
-  for (size_t i = 0; i < im->spool_count; i++)
+  for (size_t i = im->spools_ended; i < im->spool_count; i++)
     if (im->spools[i]) guess += spool_reader_left(im->spools[i]->reader);
   im->options.progress(im->options.progress_context, im->written, guess);
 }

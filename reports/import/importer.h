@@ -93,6 +93,7 @@ struct trace_importer {
   wr_memory_log memory; /* events taken by this importer */
   wr_spool **spools;    /* by number; NULL: its end is written */
   size_t spool_count, spool_capacity;
+  size_t spools_ended; /* so many from the first on are NULL: a program may start thousands */
   bool origin_known;
   uint64_t origin;          /* CLOCK_MONOTONIC ns of the first spool's boot */
   uint64_t origin_realtime; /* CLOCK_REALTIME ns at `origin` */

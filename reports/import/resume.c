@@ -112,7 +112,7 @@ static weir_status keep_asked(wr_spool *s)
 weir_status wr_resume_positions(trace_importer *im)
 {
   weir_status status = WEIR_OK;
-  for (size_t i = 0; i < im->spool_count && !status; i++) {
+  for (size_t i = im->spools_ended; i < im->spool_count && !status; i++) {
     wr_spool *s = im->spools[i];
     if (!s || !s->started) continue;
     status = spool_reader_positions(s->reader, keep_position, s);
