@@ -35,7 +35,7 @@ $(SIM)/libcuda.so.1: $(SIMDRV_O) cuda/sim/driver/libcuda.map
 	  -Wl,--version-script,cuda/sim/driver/libcuda.map $(SIMDRV_O) $(LDFLAGS) -o $@ -lpthread -ldl
 	$(Q)ln -sf libcuda.so.1 $(SIM)/libcuda.so
 
--include cuda/sim/runtime/rules.mk
+-include cuda/sim/runtime/rules.mk cuda/sim/cupti/rules.mk
 
 # What answers "not supported", driver first, then the runtime's own list (SIMRT_UNSUPPORTED).
 $(SIM)/unsupported.txt: $(SIMGEN)/unsupported.txt $(SIMRT_UNSUPPORTED)

@@ -22,6 +22,18 @@
  *                           Direction `pageable` is the host's own copy of memory that is not
  *                           pinned: a pageable copy takes as long as the slower of it and the link
  *                           (they overlap), and holds the link only for the link's part.
+ *   WEIR_SIM_CUPTI=LIST     how libcupti.so.13 of the software device shall fail, a word each:
+ *                             version:N            the version it says it is
+ *                             zero-times           under a timestamp callback, times are 0
+ *                             reversed-times       work ends before it begins
+ *                             lost-device-syncs    cuCtxSynchronize has no record
+ *                             disable-hangs        to disable kernels never comes back
+ *                             finalize-crashes     cuptiFinalize after the launch of a graph
+ *                             null-buffer-crashes  a client gives no buffer
+ *                             flush-hangs          cuptiActivityFlushAll never comes back
+ *                             subscribed           another tool has the one subscription
+ *                             enable:RESULT        cuptiActivityEnable answers this CUptiResult
+ *                             drop:N               each Nth record is lost, and counted as such
  *   CUDA_LAUNCH_BLOCKING=1  launches wait for their kernel, and return its error
  *   WEIR_SIM_COUNTS=FILE    at exit, a line `FUNCTION CALLS` for each function called from outside;
  *                           %p in FILE is the process id
@@ -50,6 +62,10 @@ int weir_sim_define_global(void *module, const char *name, size_t bytes, const v
 /* WEIR_SIM_FAIL and WEIR_SIM_LINK from now on; call numbers count from here. NULL or "": none. */
 int weir_sim_set_fail(const char *list);
 int weir_sim_set_link(const char *list);
+
+/* WEIR_SIM_CUPTI from now on; in libcupti.so.13, not in libcuda.so.1. NULL or "": no fault. Returns
+ * a CUptiResult. */
+int weir_sim_cupti_set(const char *list);
 
 /* Capacity of one device from now on; what is allocated stays. */
 int weir_sim_set_memory(int device, size_t bytes);

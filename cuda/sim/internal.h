@@ -33,6 +33,7 @@
 #include "api.gen.h"
 #include "cuda/sim/control.h"
 #include "cuda/sim/twin.h"
+#include "cuda/sim/watch.h"
 
 #define SIM_DRIVER_VERSION 13000
 #define SIM_MAX_DEVICES    32
@@ -111,6 +112,8 @@ struct sim_thread {
   void *fault_stack;                     /* of a worker: to handle faults on */
   CUstreamCaptureMode capture_mode;      /* of cuThreadExchangeStreamCaptureMode */
   uint64_t number;                       /* of the thread, never used again */
+  uint32_t correlation;                  /* of the call that is made, if watched; 0: none */
+  bool in_watcher;                       /* runs a function of the watcher */
   _Atomic uint64_t calls[SIM_API_COUNT]; /* from outside, written by this thread only */
 };
 
@@ -294,6 +297,13 @@ struct sim_op {
   void (*numbered)(struct sim_op *op, CUstream);   /* it has its place in the stream; or NULL */
   uint64_t seq;
   bool always; /* runs after a sticky error too */
+  /* What the work is, done now; NULL: none of the device's. */
+  void (*describe)(const struct sim_op *op, CUstream stream, struct weir_watch_work *work);
+  uint32_t watched;             /* WEIR_WATCH_..., when it was queued */
+  uint32_t correlation;         /* of the call that queued it */
+  uint32_t graph_id;            /* of the executable graph it is of; 0: none */
+  uint64_t node_id;             /* of its node; 0: none */
+  uint64_t queued_ns, began_ns; /* by the watcher's clock */
   uint32_t deps, dep_room;
   struct sim_ticket *dep;         /* what it waits for; holds references */
   struct sim_ticket near_deps[2]; /* place for the usual few */
@@ -372,10 +382,59 @@ CUresult sim_context_wait(CUcontext context);
 /* For the work of every context of the process. */
 void sim_wait_all(void);
 
+void sim_run_watched(struct sim_op *op, CUstream stream); /* device/watch.c */
+/* Runs it, on the thread that has its turn. */
+static inline void sim_run_op(struct sim_op *op, CUstream s)
+{
+  if (unlikely(op->watched && op->describe))
+    sim_run_watched(op, s);
+  else if (op->run)
+    op->run(op, s);
+}
+
 /* What a node of a graph does: event.c, stream_api.c. */
 struct sim_op *sim_host_node_op(const CUDA_HOST_NODE_PARAMS_v2 *p);
 struct sim_op *sim_record_op(CUevent event, CUresult *error);
 struct sim_op *sim_wait_op(CUevent event, CUresult *error);
+
+/* ---- what is watched (device/watch.c; watch.h) ----------------------------------------------- */
+
+#define SIM_WATCH_WORK                                                                             \
+  ((uint32_t)(WEIR_WATCH_COPIES | WEIR_WATCH_PEERS | WEIR_WATCH_FILLS | WEIR_WATCH_KERNELS))
+
+extern _Atomic uint32_t sim_watched_kinds;
+
+struct sim_watched { /* one call */
+  struct weir_watch_call call;
+  bool outermost; /* not within another */
+  bool calls;     /* the watcher asked for calls when it began */
+};
+
+bool sim_watch_call_slow(struct sim_watched *w, const char *name, const void *params);
+CUresult sim_watch_call_end(struct sim_watched *w, CUresult result);
+void sim_watch_op(struct sim_op *op, uint32_t kinds);
+void sim_watch_resource_slow(const struct weir_watch_resource *resource);
+/* The device begins with it only now; else it does when it is run. */
+void sim_op_begins(struct sim_op *op);
+/* The same name at an address that stays; NULL: no memory. */
+const char *sim_watch_name(const char *name);
+
+static inline uint32_t sim_watches(uint32_t kinds)
+{
+  return atomic_load_explicit(&sim_watched_kinds, memory_order_relaxed) & kinds;
+}
+
+/* A call begins; true: sim_watch_call_end() has to be called. */
+static inline bool sim_watch_call(struct sim_watched *w, const char *name, const void *params)
+{
+  return unlikely(sim_watches(UINT32_MAX)) && sim_watch_call_slow(w, name, params);
+}
+
+#define sim_watch_resource(...)                                                                    \
+  do {                                                                                             \
+    if (unlikely(sim_watches(WEIR_WATCH_RESOURCES)))                                               \
+      sim_watch_resource_slow(&(struct weir_watch_resource){__VA_ARGS__});                         \
+  } while (0)
 
 /* ---- capture ------------------------------------------------------------------------------------
  *

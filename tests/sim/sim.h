@@ -132,9 +132,9 @@ static UNUSED void add_group(Suite *suite, const char *name, const TTest *const 
 static UNUSED int run_groups(const char *name, const TTest *const *tests, void (*setup)(void),
                              const TTest *const *bare)
 {
-  static const char *const of_the_user[] = {"CUDA_VISIBLE_DEVICES", "WEIR_SIM_FAIL",
-                                            "WEIR_SIM_LINK",        "WEIR_SIM_COUNTS",
-                                            "CUDA_LAUNCH_BLOCKING", "WEIR_SIM_MEMORY"};
+  static const char *const of_the_user[] = {
+      "CUDA_VISIBLE_DEVICES", "WEIR_SIM_FAIL",   "WEIR_SIM_LINK", "WEIR_SIM_COUNTS",
+      "CUDA_LAUNCH_BLOCKING", "WEIR_SIM_MEMORY", "WEIR_SIM_CUPTI"};
   setenv("WEIR_SIM_DEVICES", "4", 1);
   for (size_t i = 0; i < sizeof of_the_user / sizeof *of_the_user; i++)
     unsetenv(of_the_user[i]);

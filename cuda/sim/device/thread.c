@@ -99,6 +99,7 @@ static void fork_child(void)
       atomic_store_explicit(&sim_self->calls[i], 0, memory_order_relaxed);
   }
   memset(ended_calls, 0, sizeof ended_calls);
+  atomic_store(&sim_watched_kinds, 0);
   const char *file = getenv("WEIR_SIM_COUNTS");
   counts_are_ours = file && strstr(file, "%p");
   if (!(atomic_load(&sim_gate) & SIM_GATE_UNINITIALISED))

@@ -34,6 +34,7 @@ static CUresult fill_context(CUcontext c, unsigned flags)
   c->legacy = sim_stream_new(c, 0, 0, true);
   if (!c->legacy) return CUDA_ERROR_OUT_OF_MEMORY;
   atomic_store(&c->error, CUDA_SUCCESS);
+  sim_watch_resource(.event = WEIR_WATCH_CONTEXT_CREATED, .context = c);
   return CUDA_SUCCESS;
 }
 
@@ -82,6 +83,7 @@ static void close_streams(CUcontext c)
 /* Ends the content; calls with this context current answer CONTEXT_IS_DESTROYED from now on. */
 static void empty_context(CUcontext c)
 {
+  sim_watch_resource(.event = WEIR_WATCH_CONTEXT_ENDS, .context = c);
   release_holds(c);
   sim_context_wait(c);
   atomic_store(&c->error, CUDA_ERROR_CONTEXT_IS_DESTROYED);

@@ -122,14 +122,18 @@ class Api:
         level = ("SIM_STATELESS" if base in STATELESS else
                  "SIM_ANY_ERROR" if ANY_ERROR.match(base) else
                  "SIM_NO_CONTEXT" if NO_CONTEXT.match(base) else "SIM_NORMAL")
+        fields = split_params(params)
         lines = [f"SIM_EXPORT CUresult {name}({params or 'void'})", "{"]
-        if core:
-            lines += [f"  CUresult gate = sim_enter(SIM_API_{name}, {level});",
-                      f"  return gate ? gate : sim_answer(SIM_API_{name}, {self.call(name, core)});"]
-        else:
-            lines += [f"  (void)({n});" for _, n in split_params(params)]
-            lines += [f"  CUresult gate = sim_enter(SIM_API_{name}, {level});",
-                      f"  return gate ? gate : sim_not_supported(SIM_API_{name}, false);"]
+        if fields:
+            lines += ["  struct { %s } parameters_ = {%s};" % (" ".join(f"{t} {n};" for t, n in fields),
+                                                    ", ".join(n for _, n in fields))]
+        answer = f"sim_answer(SIM_API_{name}, {self.call(name, core)})" if core else \
+            f"sim_not_supported(SIM_API_{name}, false)"
+        lines += ["  struct sim_watched call_;",
+                  f"  bool watched_ = sim_watch_call(&call_, \"{name}\", {'&parameters_' if fields else 'NULL'});",
+                  f"  CUresult gate_ = sim_enter(SIM_API_{name}, {level});",
+                  f"  CUresult result_ = gate_ ? gate_ : {answer};",
+                  "  return unlikely(watched_) ? sim_watch_call_end(&call_, result_) : result_;"]
         return "\n".join(lines + ["}"])
 
 

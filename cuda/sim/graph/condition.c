@@ -214,7 +214,7 @@ static bool goes_on(CUstream s)
 static void run_body(struct body *b, CUstream s)
 {
   for (struct sim_op *op = b->first; op && goes_on(s); op = op->next)
-    if (op->run) op->run(op, s);
+    sim_run_op(op, s);
 }
 
 static void run_while(struct condition_op *w, CUstream s)

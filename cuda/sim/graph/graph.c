@@ -147,11 +147,13 @@ CUgraph sim_graph_new(void)
   if (!g) return NULL;
   g->id = next_id++;
   g->end = &g->first;
+  sim_watch_resource(.event = WEIR_WATCH_GRAPH_CREATED, .graph = g);
   return g;
 }
 
 void sim_graph_end(CUgraph g)
 {
+  sim_watch_resource(.event = WEIR_WATCH_GRAPH_ENDS, .graph = g);
   while (g->first)
     sim_node_end(g->first);
   for (struct sim_user_reference *r = g->users, *next; r; r = next) {
@@ -207,6 +209,8 @@ CUresult sim_graph_clone(CUgraph from, bool exec, CUgraph *to)
   free(clones);
   if (error && g) sim_graph_end(g);
   if (!error) *to = g;
+  if (!error)
+    sim_watch_resource(.event = WEIR_WATCH_GRAPH_CLONED, .graph = g, .original_graph = from);
   return error;
 }
 

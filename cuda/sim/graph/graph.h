@@ -19,6 +19,7 @@ struct sim_nodes { /* a set of nodes, in the order they came */
 struct CUgraphNode_st {
   uint32_t magic;
   uint32_t index; /* place in its graph while it is sorted or compared */
+  uint64_t id;    /* never used again */
   CUgraph graph;
   CUgraphNode next, *link;            /* nodes of the graph, oldest first */
   CUgraphNode origin;                 /* that it was cloned from; may be dead */

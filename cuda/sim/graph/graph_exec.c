@@ -14,6 +14,13 @@ struct sim_arena sim_graph_execs = SIM_ARENA(struct CUgraphExec_st, SIM_GRAPH_EX
 struct end_op {
   struct sim_op op;
   CUgraphExec exec;
+  uint64_t began_ns; /* the launch, where launches are watched */
+};
+
+/* The first operation of a launch that is watched as a whole. */
+struct begin_op {
+  struct sim_op op;
+  struct end_op *end; /* of the same launch */
 };
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -113,6 +120,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph g, unsigned long long fla
   e->source_id = g->id;
   e->flags = flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
   g->instances++;
+  sim_watch_resource(.event = WEIR_WATCH_EXEC_CREATED, .graph = g, .exec = e);
   *exec = e;
   return CUDA_SUCCESS;
 }
@@ -154,6 +162,7 @@ CUresult sim_cuGraphExecDestroy(CUgraphExec e)
 {
   SIM_GRAPH_HOLD();
   NEED_EXEC(e);
+  sim_watch_resource(.event = WEIR_WATCH_EXEC_ENDS, .exec = e);
   __atomic_store_n(&e->magic, 0, __ATOMIC_RELEASE);
   exec_unref(e);
   return CUDA_SUCCESS;
@@ -278,14 +287,43 @@ static void drop_end(struct sim_op *op)
   exec_unref(((struct end_op *)op)->exec);
 }
 
-static bool add_end(struct chain *c, CUgraphExec e)
+static void describe_graph(const struct sim_op *op, CUstream s, struct weir_watch_work *w)
+{
+  (void)s;
+  w->kind = WEIR_WATCH_GRAPHS;
+  w->graph = (uint32_t)((const struct end_op *)op)->exec->graph->id;
+  w->began = ((const struct end_op *)op)->began_ns;
+}
+
+static void run_begin(struct sim_op *op, CUstream s)
+{
+  (void)s;
+  sim_op_begins(op);
+  ((struct begin_op *)op)->end->began_ns = op->began_ns;
+}
+
+/* Before all others. */
+static bool add_begin(struct chain *c, struct end_op *end)
+{
+  struct begin_op *op = sim_op_new(sizeof *op, run_begin);
+  if (!op) return false;
+  op->end = end;
+  op->op.next = c->first;
+  c->first = &op->op;
+  end->op.describe = describe_graph;
+  return true;
+}
+
+static bool add_end(struct chain *c, CUgraphExec e, bool only_maps)
 {
   struct end_op *op = sim_op_new(sizeof *op, NULL);
   if (!op) return false;
   op->exec = e;
   op->op.drop = drop_end;
   e->refs++;
-  return chain_add(c, &op->op);
+  if (!chain_add(c, &op->op)) return false;
+  bool whole = op->op.watched & WEIR_WATCH_GRAPHS && !only_maps;
+  return !whole || add_begin(c, op);
 }
 
 /* What the graph does, queued; or only what gives it its memory. */
@@ -295,7 +333,7 @@ static CUresult queue_graph(CUgraphExec e, CUstream s, bool only_maps)
   CUgraph g = e->graph;
   bool made = only_maps ? add_maps(&c, g)
                         : add_auto_frees(&c, g, s) && add_defaults(&c, g) && add_nodes(&c, g, s);
-  if (!made || !add_end(&c, e)) {
+  if (!made || !add_end(&c, e, only_maps)) {
     for (struct sim_op *op = c.first, *next; op; op = next) {
       next = op->next;
       sim_op_free(op);

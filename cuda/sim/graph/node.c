@@ -226,8 +226,10 @@ static void let_go(CUgraphNode n)
 
 static CUgraphNode node_new(CUgraph graph, const CUgraphNodeParams *p)
 {
+  static uint64_t ids;
   CUgraphNode n = sim_arena_new(&sim_graph_nodes);
   if (!n) return NULL;
+  n->id = ++ids;
   n->graph = graph;
   n->params = *p;
   return n;
@@ -251,6 +253,8 @@ CUresult sim_node_add(CUgraph graph, const struct sim_nodes *after, CUgraphNodeP
   error = sim_nodes_copy(&n->after, after) ? keep_params(n, params) : CUDA_ERROR_OUT_OF_MEMORY;
   if (!error) {
     link_node(n);
+    sim_watch_resource(.event = WEIR_WATCH_NODE_CREATED, .graph = graph, .node = n,
+                       .node_type = (uint32_t)params->type);
     *node = n;
     return CUDA_SUCCESS;
   }
@@ -263,6 +267,8 @@ CUresult sim_node_add(CUgraph graph, const struct sim_nodes *after, CUgraphNodeP
 void sim_node_end(CUgraphNode n)
 {
   CUgraph g = n->graph;
+  sim_watch_resource(.event = WEIR_WATCH_NODE_ENDS, .graph = g, .node = n,
+                     .node_type = (uint32_t)n->params.type);
   *n->link = n->next;
   if (n->next)
     n->next->link = n->link;
@@ -338,6 +344,9 @@ CUresult sim_node_clone(CUgraphNode from, CUgraph graph, bool exec, CUgraphNode 
     n->params.kernel.func = from->params.kernel.func;
   }
   if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) n->params.alloc.accessDescs = NULL;
+  sim_watch_resource(.event = WEIR_WATCH_NODE_CLONED, .graph = graph, .node = n,
+                     .original_graph = from->graph, .original_node = from,
+                     .node_type = (uint32_t)n->params.type);
   *to = n;
   return error;
 }
@@ -351,7 +360,7 @@ static void run_broken(struct sim_op *op, CUstream s)
   sim_context_fail(s->context, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-struct sim_op *sim_node_op(CUgraphNode n)
+static struct sim_op *node_op(CUgraphNode n)
 {
   struct sim_op *op = NULL;
   CUresult error = CUDA_SUCCESS;
@@ -382,4 +391,37 @@ struct sim_op *sim_node_op(CUgraphNode n)
   }
   if (error && error != CUDA_ERROR_OUT_OF_MEMORY) return sim_op_new(sizeof *op, run_broken);
   return op;
+}
+
+/* Of the executable graph that is launched, whose child or body it may be in. */
+static uint32_t root_id(CUgraph g)
+{
+  while (g->parent)
+    g = g->parent->graph;
+  return (uint32_t)g->id;
+}
+
+struct sim_op *sim_node_op(CUgraphNode n)
+{
+  struct sim_op *op = node_op(n);
+  if (!op || likely(!op->watched)) return op;
+  op->node_id = n->id;
+  op->graph_id = root_id(n->graph);
+  if (op->watched & WEIR_WATCH_GRAPHS) op->watched &= ~SIM_WATCH_WORK;
+  return op;
+}
+
+__attribute__((visibility("default"))) uint64_t weir_sim_node_id(void *node)
+{
+  return sim_arena_has(&sim_graph_nodes, node) ? ((CUgraphNode)node)->id : 0;
+}
+
+__attribute__((visibility("default"))) uint32_t weir_sim_graph_id(void *graph)
+{
+  return sim_arena_has(&sim_graphs, graph) ? (uint32_t)((CUgraph)graph)->id : 0;
+}
+
+__attribute__((visibility("default"))) uint32_t weir_sim_exec_id(void *exec)
+{
+  return sim_arena_has(&sim_graph_execs, exec) ? (uint32_t)((CUgraphExec)exec)->graph->id : 0;
 }

@@ -34,6 +34,7 @@ struct side {
   CUcontext alone;           /* the one it is registered for; NULL: it is for all */
   bool sync_memops;
   bool planned;              /* a graph's memory may still be to be allocated */
+  bool array;                /* of an array */
   uint32_t readers, writers; /* bit a device that may reach it */
 };
 
@@ -42,9 +43,11 @@ struct copy {
   struct side dst, src;
   size_t width, height, depth; /* bytes, rows, planes */
   enum sim_direction direction;
-  char *staged; /* a copy of the source, owned */
-  bool denied;  /* the device may not reach a mapping */
-  bool now;     /* the source is read before the call returns */
+  char *staged;     /* a copy of the source, owned */
+  bool denied;      /* the device may not reach a mapping */
+  bool now;         /* the source is read before the call returns */
+  bool async;       /* the call was of the asynchronous form */
+  enum memory from; /* src.memory, before it was staged */
 };
 
 struct fill {
@@ -54,6 +57,7 @@ struct fill {
   uint32_t value;
   unsigned element; /* bytes: 1, 2, 4 */
   bool denied;      /* the device may not reach a mapping */
+  bool async;       /* the call was of the asynchronous form */
 };
 
 /* ---- doing it -------------------------------------------------------------------------------- */
@@ -99,6 +103,7 @@ static void copy_slowly(struct copy *c, CUstream s, CUresult *error)
   pthread_mutex_t *engine = &(d ? d : s->context->device)->engine[c->direction];
   uint64_t host = is_pageable(c) ? sim_now_ns() + time_over(sim_link_of(SIM_PAGEABLE), c) : 0;
   pthread_mutex_lock(engine);
+  sim_op_begins(&c->op);
   uint64_t link = time_over(sim_link_of(c->direction), c), end = sim_now_ns() + link;
   sim_guard_run(copy_rows, c, error);
   if (link) sleep_until(end);
@@ -142,6 +147,49 @@ static void run_fill(struct sim_op *op, CUstream s)
   CUresult error = CUDA_ERROR_ILLEGAL_ADDRESS;
   if (((struct fill *)op)->denied || !sim_guard_run(fill_rows, op, &error))
     sim_context_fail(s->context, error);
+}
+
+/* ---- what a watcher is told of it -------------------------------------------------------------- */
+
+static uint8_t watched_memory(const struct side *side, enum memory memory)
+{
+  static const uint8_t kinds[] = {[PAGEABLE] = WEIR_WATCH_PAGEABLE,
+                                  [PINNED] = WEIR_WATCH_PINNED,
+                                  [MANAGED] = WEIR_WATCH_MANAGED,
+                                  [DEVICE] = WEIR_WATCH_DEVICE};
+  return side->array ? WEIR_WATCH_ARRAY : kinds[memory];
+}
+
+static uint32_t primary_id(const struct sim_device *d)
+{
+  return d && d->primary ? (uint32_t)d->primary->id : 0;
+}
+
+static void describe_copy(const struct sim_op *op, CUstream s, struct weir_watch_work *w)
+{
+  const struct copy *c = (const struct copy *)op;
+  w->kind = c->direction == SIM_P2P ? WEIR_WATCH_PEERS : WEIR_WATCH_COPIES;
+  w->bytes = c->width * c->height * c->depth;
+  w->from = watched_memory(&c->src, c->staged ? c->from : c->src.memory);
+  w->to = watched_memory(&c->dst, c->dst.memory);
+  w->async = c->async;
+  if (c->direction != SIM_P2P) return;
+  const struct sim_device *from = c->src.device, *to = c->dst.device, *here = s->context->device;
+  w->from_device = (uint32_t)from->ordinal;
+  w->to_device = (uint32_t)to->ordinal;
+  w->from_context = from == here ? w->context : primary_id(from);
+  w->to_context = to == here ? w->context : primary_id(to);
+}
+
+static void describe_fill(const struct sim_op *op, CUstream s, struct weir_watch_work *w)
+{
+  const struct fill *f = (const struct fill *)op;
+  (void)s;
+  w->kind = WEIR_WATCH_FILLS;
+  w->bytes = f->width * f->height * f->element;
+  w->value = f->value;
+  w->to = watched_memory(&f->dst, f->dst.memory);
+  w->async = f->async;
 }
 
 /* ---- what memory it is ----------------------------------------------------------------------- */
@@ -237,6 +285,7 @@ static CUresult stage_source(struct sim_op *op)
   if (atomic_load_explicit(&sim_link_slow, memory_order_relaxed))
     sleep_until(sim_now_ns() + time_over(sim_link_of(SIM_PAGEABLE), c)); /* the host's part */
   copy_rows(&to_stage);
+  c->from = c->src.memory;
   c->src = to_stage.dst;
   return CUDA_SUCCESS;
 }
@@ -253,6 +302,7 @@ static CUresult submit_copy(struct copy *c, CUstream s, bool async, uint64_t *ti
   consider(&c->dst, s);
   consider(&c->src, s);
   enum sim_how how = returns_early(c, async) ? SIM_QUEUE : SIM_AND_WAIT;
+  c->async = async;
   c->op.drop = drop_copy;
   if (c->now && how == SIM_QUEUE) {
     c->op.park = stage_source;
@@ -278,6 +328,8 @@ static struct copy *copy_new(size_t width, size_t height, size_t depth)
 {
   struct copy *c = sim_op_new(sizeof *c, run_copy);
   if (!c) return NULL;
+  c->op.describe = describe_copy;
+  c->async = true; /* as a graph's node */
   c->width = width;
   c->height = height;
   c->depth = depth;
@@ -391,6 +443,7 @@ static CUresult array_side(struct side *out, const struct box_side *b, const str
   *out = (struct side){.pitch = a->pitch,
                        .slice = a->pitch * a->rows,
                        .memory = DEVICE,
+                       .array = true,
                        .readers = UINT32_MAX,
                        .writers = UINT32_MAX,
                        .device = a->context->device};
@@ -619,6 +672,8 @@ static CUresult fill_op(const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool planned, struc
   if (p->dst % element || pitch % element || pitch < bytes) return CUDA_ERROR_INVALID_VALUE;
   struct fill *f = sim_op_new(sizeof *f, run_fill);
   if (!f) return CUDA_ERROR_OUT_OF_MEMORY;
+  f->op.describe = describe_fill;
+  f->async = true; /* as a graph's node */
   f->dst = (struct side){.start = (char *)p->dst, .pitch = pitch, .planned = planned};
   f->width = p->width;
   f->height = p->height;
@@ -649,6 +704,7 @@ static CUresult fill_memory(CUdeviceptr dst, size_t pitch, unsigned element, uin
   error = fill_op(&p, false, &f);
   if (error) return error;
   f->denied = denied(s, f->dst.writers);
+  f->async = async;
   bool wait = !async && (f->dst.memory == PINNED || f->dst.sync_memops);
   return sim_submit(s, &f->op, wait ? SIM_AND_WAIT : SIM_QUEUE, NULL);
 }

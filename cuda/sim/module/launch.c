@@ -160,8 +160,20 @@ struct launch_op {
   const struct weir_twin *twin;
   struct weir_twin_thread thread; /* grid, block, shared; the indices move */
   void **arguments;               /* into the bytes after this struct */
+  const char *name;               /* that stays, where launches are watched; else NULL */
   bool whole_block;               /* one call of the twin is a block */
 };
+
+static void describe_launch(const struct sim_op *op, CUstream s, struct weir_watch_work *w)
+{
+  const struct launch_op *l = (const struct launch_op *)op;
+  (void)s;
+  w->kind = WEIR_WATCH_KERNELS;
+  w->name = l->name;
+  memcpy(w->grid, l->thread.grid, sizeof w->grid);
+  memcpy(w->block, l->thread.block, sizeof w->block);
+  w->shared = (uint32_t)l->thread.shared_bytes;
+}
 
 static void run_block(struct launch_op *l)
 {
@@ -244,6 +256,14 @@ static CUresult extra_buffer(void **extra, const char **buffer, size_t *bytes)
   return CUDA_SUCCESS;
 }
 
+/* Without a twin it only keeps its place in the stream. */
+static CUresult launch_skipped(CUfunction f, struct launch_op **out)
+{
+  say_skipped(f->name);
+  *out = sim_op_new(sizeof **out, NULL);
+  return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* A launch op with the arguments copied. */
 static CUresult launch_new(const struct weir_twin *twin, void **params, void **extra,
                            struct launch_op **out)
@@ -291,24 +311,27 @@ static bool shape_is_legal(CUfunction f, const CUlaunchConfig *c)
   return c->sharedMemBytes <= (unsigned)(opted ? opted : MAX_SHARED);
 }
 
-/* The op of a launch; without a twin it only keeps its place in the stream. */
-static CUresult launch_op(CUfunction f, const CUlaunchConfig *c, void **params, void **extra,
-                          struct sim_op **op)
+static CUresult shape_op(struct launch_op *l, CUfunction f, const CUlaunchConfig *c,
+                         struct sim_op **op)
 {
-  const struct weir_twin *twin = sim_twin_of(f);
-  if (!twin) {
-    say_skipped(f->name);
-    *op = sim_op_new(sizeof **op, NULL);
-    return *op ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  struct launch_op *l;
-  CUresult error = launch_new(twin, params, extra, &l);
-  if (error) return error;
+  l->op.describe = describe_launch;
+  if (unlikely(l->op.watched)) l->name = sim_watch_name(f->name);
   l->thread = (struct weir_twin_thread){.grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
                                         .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
                                         .shared_bytes = c->sharedMemBytes};
   *op = &l->op;
   return CUDA_SUCCESS;
+}
+
+/* The op of a launch. */
+static CUresult launch_op(CUfunction f, const CUlaunchConfig *c, void **params, void **extra,
+                          struct sim_op **op)
+{
+  const struct weir_twin *twin = sim_twin_of(f);
+  struct launch_op *l = NULL;
+  CUresult error = twin ? launch_new(twin, params, extra, &l) : launch_skipped(f, &l);
+  if (error) return error;
+  return shape_op(l, f, c, op);
 }
 
 static CUresult capture_launch(CUstream s, const CUlaunchConfig *c, CUfunction f, void **params,
@@ -368,9 +391,9 @@ CUresult sim_launch_node_op(CUfunction f, const CUDA_KERNEL_NODE_PARAMS_v3 *p, s
   bool known = p->kernelParams || !sim_twin_of(f) || !sim_twin_of(f)->argument_count;
   if (known) return launch_op(f, &c, p->kernelParams, NULL, op);
   /* its twin was not there when the arguments were, so they are unknown */
-  say_skipped(f->name);
-  *op = sim_op_new(sizeof **op, NULL);
-  return *op ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  struct launch_op *l = NULL;
+  CUresult error = launch_skipped(f, &l);
+  return error ? error : shape_op(l, f, &c, op);
 }
 
 /* The arguments, copied behind an array of pointers to them; of a kernel without a twin nobody

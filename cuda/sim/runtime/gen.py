@@ -13,8 +13,6 @@ parameters, and else answers cudaErrorNotSupported. Written to OUTDIR, only wher
                         the newest that cudaTypedefs.h names PFN_cu<name>_v<version> (0: no per-thread form)
   pass.gen.h            the entry points that are the driver's call of the same parameters
   unsupported.gen.h     the names that are not done: X(cudaX), a line each
-  cupti.gen.h           CUPTI's results, R(result, number), and functions, N(cuptiX), but those that cupti.c does;
-                        where the Toolkit came without CUPTI, no more than cupti.c needs
 """
 import os
 import re
@@ -112,18 +110,6 @@ def passed(name, suffix, params, driver):
     return f"RT_CALL({name}, {function}({arguments}))"
 
 
-def cupti(include):
-    """CUPTI's results and functions, without those of libcheckpoint, which is another library."""
-    headers = [h for folder in (include, include.parent / "extras/CUPTI/include")
-               for h in folder.glob("cupti_*.h") if h.name != "cupti_checkpoint.h"]
-    text = "".join(re.sub(r"/\*.*?\*/", "", h.read_text(), flags=re.S) for h in headers)
-    results = {"CUPTI_SUCCESS": 0, "CUPTI_ERROR_INVALID_PARAMETER": 1, "CUPTI_ERROR_NOT_SUPPORTED": 27}
-    results.update(re.findall(r"\b(CUPTI_(?:SUCCESS|ERROR_\w+))\s*=\s*(\w+)", text))
-    names = set(re.findall(r"\bCUPTIAPI\s+(cupti\w+)\s*\(", text))
-    rows = [f"R({name}, {number})\n" for name, number in results.items()]
-    return rows + [f"N({name})\n" for name in sorted(names - {"cuptiGetVersion", "cuptiGetResultString"})]
-
-
 def main():
     text, include, out = Path(sys.argv[1]).read_text(), Path(sys.argv[2]), sys.argv[4]
     missing = set(Path(sys.argv[3]).read_text().split())
@@ -149,7 +135,6 @@ def main():
         "D({}, {}, {})\n".format(name, *driver[name]) for name in sorted(words & set(driver))))
     write(os.path.join(out, "pass.gen.h"), head + "".join(
         f"{row}\n" for _, row in sorted(calls.items())))
-    write(os.path.join(out, "cupti.gen.h"), head + "".join(cupti(include)))
     write(os.path.join(out, "unsupported.gen.h"), head + "".join(
         f"X({name})\n" for name in sorted(names - done)))
 

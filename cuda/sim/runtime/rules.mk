@@ -22,7 +22,7 @@ $(RT_GEN)/stamp: $(RT_GEN)/headers.i cuda/sim/runtime/gen.py cuda/sim/driver/gen
 	$(Q)python3 cuda/sim/runtime/gen.py $< $(CUDA_HOME)/include $(SIMGEN)/unsupported.txt $(RT_GEN) $(RT_SOURCES) cuda/sim/runtime/register.h
 	@touch $@
 
-$(RT_GEN)/rt.gen.h $(RT_GEN)/driver.gen.h $(RT_GEN)/cupti.gen.h $(RT_GEN)/pass.gen.h $(RT_GEN)/unsupported.gen.h: $(RT_GEN)/stamp ;
+$(RT_GEN)/rt.gen.h $(RT_GEN)/driver.gen.h $(RT_GEN)/pass.gen.h $(RT_GEN)/unsupported.gen.h: $(RT_GEN)/stamp ;
 
 $(RT_OBJECTS): | $(RT_GEN)/stamp
 
@@ -43,18 +43,7 @@ $(RT_LIST): $(RT_GEN)/unsupported.gen.h
 	@mkdir -p $(@D)
 	$(Q)sed -n 's/^X(\(.*\))$$/\1/p' $< > $@
 
-# For programs that are linked against CUPTI: nothing to profile.
-$(SIM)/libcupti.so.13: $(call objs,cuda/sim/runtime/cupti.c) cuda/sim/runtime/libcupti.map
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) -shared $(LDSAN) -Wl,-soname,libcupti.so.13 -Wl,-Bsymbolic -Wl,--version-script,cuda/sim/runtime/libcupti.map \
-	  $(filter %.o,$^) $(LDFLAGS) -o $@ -ldl
-	$(Q)ln -sf libcupti.so.13 $(SIM)/libcupti.so
-
-EXTRA_cuda/sim/runtime/cupti.c := -I$(RT_GEN)
-$(call objs,cuda/sim/runtime/cupti.c): | $(RT_GEN)/stamp
-
-sim-rt: $(SIM)/libcupti.so.13 $(RT_SHARED) $(RT_STATIC) $(RT_LIST)
+sim-rt: $(RT_SHARED) $(RT_STATIC) $(RT_LIST)
 sim: sim-rt
 
 .PHONY: sim-rt

@@ -60,6 +60,7 @@ CUstream sim_stream_new(CUcontext context, unsigned flags, int priority, bool is
   context->streams = s;
   s->listed = true;
   pthread_mutex_unlock(&context->lock);
+  sim_watch_resource(.event = WEIR_WATCH_STREAM_CREATED, .context = context, .stream = s);
   return s;
 }
 
@@ -77,6 +78,7 @@ static void unlist(CUstream s) /* context.lock held */
 void sim_stream_close(CUstream s)
 {
   CUcontext context = s->context;
+  sim_watch_resource(.event = WEIR_WATCH_STREAM_ENDS, .context = context, .stream = s);
   if (sim_capturing(s)) sim_capture_ops->stream_ends(s);
   pthread_mutex_lock(&context->lock);
   pthread_mutex_lock(&s->lock);
@@ -100,6 +102,8 @@ void *sim_op_new(size_t bytes, void (*run)(struct sim_op *, CUstream))
   op->run = run;
   op->dep = op->near_deps;
   op->dep_room = sizeof op->near_deps / sizeof *op->near_deps;
+  uint32_t kinds = sim_watches(UINT32_MAX);
+  if (unlikely(kinds)) sim_watch_op(op, kinds);
   return op;
 }
 
@@ -188,7 +192,7 @@ static void wait_ticket(CUstream s, uint64_t seq)
 
 static void run_op(CUstream s, struct sim_op *op)
 {
-  if (op->run && (op->always || !atomic_load(&s->context->error))) op->run(op, s);
+  if (op->always || !atomic_load(&s->context->error)) sim_run_op(op, s);
 }
 
 static void finish(CUstream s, uint64_t seq) /* stream.lock held */

@@ -8,7 +8,7 @@
 
 /* The calling thread's default stream of its current context, made at first use. The thread holds a
  * reference; streams of contexts that have ended are dropped on the way. */
-static CUstream per_thread(CUcontext context)
+static CUstream per_thread_of(CUcontext context)
 {
   struct sim_thread *t = sim_self;
   for (uint32_t i = 0; i < t->stream_count;) {
@@ -35,7 +35,7 @@ CUresult sim_stream_find(CUstream handle, CUstream *stream)
 {
   if (handle == CU_STREAM_PER_THREAD || handle == CU_STREAM_LEGACY || !handle) {
     SIM_NEED_CONTEXT(c);
-    *stream = handle == CU_STREAM_PER_THREAD ? per_thread(c) : c->legacy;
+    *stream = handle == CU_STREAM_PER_THREAD ? per_thread_of(c) : c->legacy;
     if (*stream) return CUDA_SUCCESS;
     return handle == CU_STREAM_PER_THREAD ? CUDA_ERROR_OUT_OF_MEMORY
                                           : CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -43,6 +43,21 @@ CUresult sim_stream_find(CUstream handle, CUstream *stream)
   if (!sim_arena_has(&sim_streams, handle)) return CUDA_ERROR_INVALID_HANDLE;
   *stream = handle;
   return (CUresult)atomic_load_explicit(&handle->context->error, memory_order_relaxed);
+}
+
+__attribute__((visibility("default"))) uint32_t weir_sim_stream_id(void *context, void *stream,
+                                                                   bool per_thread)
+{
+  CUcontext c = context ? context : sim_self ? sim_self->current : NULL;
+  CUstream s = stream;
+  if (!c || !sim_arena_has(&sim_contexts, c)) return 0;
+  if (!s && per_thread) s = CU_STREAM_PER_THREAD;
+  if (s == CU_STREAM_PER_THREAD) {
+    s = sim_self ? per_thread_of(c) : NULL;
+  } else if (!s || s == CU_STREAM_LEGACY) {
+    s = c->legacy;
+  }
+  return s && sim_arena_has(&sim_streams, s) ? (uint32_t)s->id : 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -1,20 +1,20 @@
-/* cupti.c: libcupti.so.13 of the software device: so that programs which are linked against CUPTI
- * load, and learn that there is nothing to profile.
+/* rest.c: CUPTI's version and the names of its results; and every function of its headers that the
+ * software device does not do: it answers CUPTI_ERROR_NOT_SUPPORTED, and says so once, on stderr
+ * and, under Weir, in the trace.
  *
- * It tells its version and the names of results; every other function of CUPTI's headers answers
- * CUPTI_ERROR_NOT_SUPPORTED, and says so once, on stderr and, under Weir, in the trace. The
- * functions' own types do not matter for a constant answer, so this file includes no CUPTI header.
- */
+ * The functions' own types do not matter for a constant answer, so this file includes no CUPTI
+ * header, and is all there is of the library where the Toolkit has none. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "cuda/sim/cupti/version.h"
 
 #define CUPTI_API __attribute__((visibility("default")))
 
-enum { VERSION = 130000 }; /* of CUDA 13.0, as the driver stand-in's */
+uint32_t sim_cupti_version = SIM_CUPTI_VERSION;
 
 enum {
 #define R(result, number) result = (number),
@@ -24,7 +24,7 @@ enum {
 #undef N
 };
 
-static int not_supported(_Atomic bool *said, const char *name)
+static __attribute__((unused)) int not_supported(_Atomic bool *said, const char *name)
 {
   char text[200];
   if (atomic_exchange(said, true)) return CUPTI_ERROR_NOT_SUPPORTED;
@@ -44,14 +44,14 @@ static int not_supported(_Atomic bool *said, const char *name)
 CUPTI_API int cuptiGetVersion(uint32_t *version);
 CUPTI_API int cuptiGetResultString(int result, const char **name);
 
-int cuptiGetVersion(uint32_t *version)
+CUPTI_API int cuptiGetVersion(uint32_t *version)
 {
   if (!version) return CUPTI_ERROR_INVALID_PARAMETER;
-  *version = VERSION;
+  *version = sim_cupti_version;
   return CUPTI_SUCCESS;
 }
 
-int cuptiGetResultString(int result, const char **name)
+CUPTI_API int cuptiGetResultString(int result, const char **name)
 {
   if (!name) return CUPTI_ERROR_INVALID_PARAMETER;
   switch (result) {

@@ -1,0 +1,93 @@
+/* sim_cupti.h: the inside of the software device's libcupti.so.13.
+ *
+ * What happens on the device comes through cuda/sim/watch.h (seam.c), becomes records in CUPTI's
+ * own layouts (record.c), which are put into the client's buffers (buffer.c), and callbacks
+ * (callback.c). Who may do what, and what is enabled, is in activity.c; how it can be made to fail,
+ * in fault.c.
+ *
+ * A record is written when its work has ended. The client's functions are called with no lock
+ * held. */
+#ifndef WEIR_SIM_CUPTI_H
+#define WEIR_SIM_CUPTI_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cupti.h>
+#include "cuda/sim/cupti/version.h"
+#include "cuda/sim/watch.h"
+
+#define CUPTI_API __attribute__((visibility("default")))
+
+/* ---- the software device (seam.c) ------------------------------------------------------------ */
+
+struct sim_seam { /* functions of watch.h, in libcuda */
+  void (*watch)(const struct weir_watcher *, uint32_t);
+  uint32_t (*context_device)(void *, uint32_t *);
+  uint32_t (*stream_id)(void *, void *, bool);
+  uint64_t (*node_id)(void *);
+  uint32_t (*graph_id)(void *), (*exec_id)(void *);
+};
+
+const struct sim_seam *sim_seam(void); /* NULL: the driver is another one */
+
+/* Says to the device what is wanted now, by activities and callbacks. */
+void sim_watch_what_is_wanted(void);
+uint64_t sim_client_now(void); /* the client's clock; CLOCK_REALTIME before it has one */
+
+/* ---- activities (activity.c) ----------------------------------------------------------------- */
+
+bool sim_wants(CUpti_ActivityKind kind, uint32_t context); /* is enabled, for that context */
+uint32_t sim_wanted_kinds(void);                           /* WEIR_WATCH_..., by activities */
+CUpti_ActivityKind sim_kernel_kind(uint32_t context);      /* INVALID: kernels are not wanted */
+/* The external ids of the calling thread, one a kind; true: there is one. */
+bool sim_external_id(CUpti_ExternalCorrelationKind kind, uint64_t *id);
+extern _Atomic(CUpti_TimestampCallbackFunc) sim_timestamp;
+extern _Atomic bool sim_latency_times; /* kernels' queued and submitted */
+
+/* ---- buffers (buffer.c) ---------------------------------------------------------------------- */
+
+void sim_put(const void *record, size_t bytes);
+/* Room for records is gone or the client's callbacks change: buffers go back to the client. */
+CUptiResult sim_flush(void);
+void sim_buffers_end(void); /* what is not delivered is forgotten; the thread ends */
+
+/* ---- records (record.c) ---------------------------------------------------------------------- */
+
+size_t sim_record_bytes(CUpti_ActivityKind kind); /* 0: none of this kind is ever made */
+void sim_record_work(const struct weir_watch_work *work);
+void sim_record_call(const struct weir_watch_call *call, CUpti_CallbackId cbid);
+void sim_record_flush(uint64_t began, uint64_t ended);
+
+/* ---- callbacks (callback.c) ------------------------------------------------------------------ */
+
+bool sim_domain_wanted(CUpti_CallbackDomain domain); /* some callback of it is enabled */
+/* Number of a function's callbacks; 0: it has none. */
+CUpti_CallbackId sim_cbid(const struct weir_watch_call *call);
+void sim_call_back(struct weir_watch_call *call, CUpti_CallbackId cbid, bool at_end);
+void sim_resource_call_back(const struct weir_watch_resource *resource);
+void sim_subscribers_end(void);
+
+/* ---- faults (fault.c) ------------------------------------------------------------------------ */
+
+struct sim_faults {
+  bool zero_times;        /* under a timestamp callback, start and end are 0 */
+  bool reversed_times;    /* end is before start */
+  bool lost_device_syncs; /* no record of cuCtxSynchronize */
+  bool disable_hangs;     /* to disable kernels never comes back */
+  bool finalize_crashes;  /* after the launch of a graph */
+  bool null_crashes;      /* where the client gives no buffer */
+  bool flush_hangs;
+  bool subscribed;         /* as if another tool had the one subscription */
+  uint32_t enable_answers; /* a CUptiResult; 0: what is right */
+  uint32_t drop;           /* each such number of records is lost; 0: none */
+};
+
+const struct sim_faults *sim_faults(void);
+_Noreturn void sim_crash(const char *why);
+void sim_hang(const char *why);
+extern _Atomic bool sim_graph_launched;
+
+#endif
