@@ -45,7 +45,7 @@ ALL_HDRS  := $(filter %.h %.def,$(shell tools/scripts/sources.sh c) $(wildcard c
 format: ## lay out all C and CUDA sources with clang-format
 	$(Q)tools/scripts/sources.sh c | xargs clang-format -i
 
-lint: lint-format lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, names of files, names of static functions, export lists, which folder may use which
+lint: lint-format lint-shell lint-names lint-man lint-exports lint-statics lint-floors check-table lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, names of files, names of static functions, export lists, which folder may use which, the table of functions
 
 lint-format:
 	$(say) FORMAT "all C and CUDA sources"

@@ -6,7 +6,7 @@
 
 static const api_info rows[] = {
     {"", 0, WEIR_API_NONE, 0},
-#define WEIR_API(number, name, layer, category, hooked) [number] = {name, layer, category, hooked},
+#define WEIR_API(number, name, layer, category, how) [number] = {name, layer, category, how},
 #include "core/trace/api.def"
 #undef WEIR_API
 };

@@ -24,11 +24,21 @@ typedef enum api_category {
   WEIR_API_OTHER
 } api_category;
 
+/* What becomes of a function's calls. interpose/table/unrecorded.tsv says which is of which class but
+ * the second, and why. */
+typedef enum api_class {
+  WEIR_API_UNREACHED, /* known, and neither wrapped nor without effect: not seen */
+  WEIR_API_WRAPPED,   /* in the hook table */
+  WEIR_API_ASKS,      /* not wrapped: it answers, and changes nothing */
+  WEIR_API_SETS,      /* not wrapped: it says how something later is done */
+  WEIR_API_BELOW      /* the runtime's: seen as the driver's function that it makes */
+} api_class;
+
 typedef struct api_info {
   const char *name; /* exported symbol, variant suffix included: cudaMemcpyAsync_ptsz */
   uint8_t layer;    /* 0: cu*, 1: cuda*, 2: weir_*, which are libweir's */
   uint8_t category; /* api_category */
-  uint8_t hooked;   /* 1: in the hook table, 0: known and not covered yet */
+  uint8_t how;      /* api_class */
 } api_info;
 
 /* Number of rows, row 0 included. */

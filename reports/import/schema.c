@@ -155,8 +155,9 @@ const char *wr_api_name(uint32_t api, char buffer[24])
 static weir_status insert_apis(const wr_db *db)
 {
   static const char *const layers[] = {"driver", "runtime", "weir"};
+  static const char *const unrecorded[] = {"unreached", "", "asks", "sets", "below"};
   sqlite3_stmt *row = NULL, *string = NULL;
-  weir_status s = wr_db_prepare(db, "INSERT INTO api VALUES(?,?,?,?,?)", &row);
+  weir_status s = wr_db_prepare(db, "INSERT INTO api VALUES(?,?,?,?,?,?)", &row);
   if (!s) s = wr_db_prepare(db, "INSERT INTO StringIds VALUES(?,?)", &string);
   for (uint32_t i = 1; !s && i < api_total; i++) {
     const api_info *info = api_row(i);
@@ -165,7 +166,11 @@ static weir_status insert_apis(const wr_db *db)
     sqlite3_bind_text(row, 2, info->name, -1, SQLITE_STATIC);
     sqlite3_bind_text(row, 3, layers[info->layer % 3], -1, SQLITE_STATIC);
     sqlite3_bind_text(row, 4, wr_api_category_name(info->category), -1, SQLITE_STATIC);
-    sqlite3_bind_int(row, 5, info->hooked);
+    sqlite3_bind_int(row, 5, info->how == WEIR_API_WRAPPED);
+    if (info->layer < 2 && info->how != WEIR_API_WRAPPED)
+      sqlite3_bind_text(row, 6, unrecorded[info->how % 5], -1, SQLITE_STATIC);
+    else
+      sqlite3_bind_null(row, 6);
     s = wr_db_run(db, row);
     sqlite3_bind_int(string, 1, (int)i);
     sqlite3_bind_text(string, 2, info->name, -1, SQLITE_STATIC);

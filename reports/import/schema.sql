@@ -27,7 +27,8 @@ CREATE TABLE frame(id INTEGER PRIMARY KEY, process INTEGER, address INTEGER, fir
 CREATE TABLE name(process INTEGER, kind TEXT, handle INTEGER, name TEXT, bytes INTEGER);
 CREATE INDEX name_by_handle ON name(process, kind, handle);
 CREATE TABLE note(id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, time INTEGER, text TEXT);
-CREATE TABLE api(id INTEGER PRIMARY KEY, name TEXT, layer TEXT, category TEXT, hooked INTEGER);
+CREATE TABLE api(id INTEGER PRIMARY KEY, name TEXT, layer TEXT, category TEXT, hooked INTEGER,
+                 unrecorded TEXT);
 CREATE TABLE coverage(process INTEGER, api INTEGER, looked_up INTEGER, passed INTEGER,
                       called INTEGER, PRIMARY KEY(process, api)) WITHOUT ROWID;
 

@@ -525,10 +525,15 @@ static weir_status take_string(const wr_db *db, sqlite3_stmt *q, char ***list, s
   return (*list)[(*count)++] ? WEIR_OK : wr_db_out_of_memory(db);
 }
 
+/* A function that this Weir wraps or does not know was let through by another: unseen. */
 static weir_status take_passed(void *context, sqlite3_stmt *q)
 {
   load *l = context;
-  return take_string(l->db, q, &l->m->coverage.passed_names, &l->m->coverage.passed_count);
+  const char *name = (const char *)sqlite3_column_text(q, 0);
+  const api_info *info = name ? api_row(api_find_name(name)) : NULL;
+  bool known = info && info->how != WEIR_API_WRAPPED;
+  wr_passed *of = &l->m->coverage.passed[known ? info->how : WEIR_API_UNREACHED];
+  return take_string(l->db, q, &of->names, &of->count);
 }
 
 static weir_status take_embedding(void *context, sqlite3_stmt *q)
@@ -547,8 +552,7 @@ static weir_status take_coverage(void *context, sqlite3_stmt *q)
 {
   load *l = context;
   l->m->coverage.looked_up = number_of(q, 0);
-  l->m->coverage.passed = number_of(q, 1);
-  l->m->coverage.called = number_of(q, 2);
+  l->m->coverage.called = number_of(q, 1);
   return WEIR_OK;
 }
 
@@ -595,8 +599,7 @@ static weir_status load_tables(load *l)
       {"SELECT handle, name FROM name WHERE kind = 'device' ORDER BY process, rowid",
        take_device_name},
       {"SELECT count(DISTINCT CASE WHEN looked_up THEN api END),"
-       " count(DISTINCT CASE WHEN passed THEN api END), count(DISTINCT CASE WHEN called THEN api "
-       "END)"
+       " count(DISTINCT CASE WHEN called THEN api END)"
        " FROM coverage",
        take_coverage},
       {"SELECT DISTINCT a.name FROM coverage c JOIN api a ON a.id = c.api WHERE c.passed ORDER BY "
@@ -773,7 +776,8 @@ void wr_model_free(wr_model *m)
   wr_tensors_free(&m->tensors);
   wr_device_times_free(&m->device_times);
   free_strings(m->notes, m->note_count);
-  free_strings(m->coverage.passed_names, m->coverage.passed_count);
+  for (int i = 0; i <= WEIR_API_BELOW; i++)
+    free_strings(m->coverage.passed[i].names, m->coverage.passed[i].count);
   free_strings(m->coverage.embedding, m->coverage.embedding_count);
   free(m->coverage.unknown_name);
   wr_unseen_free(&m->coverage);

@@ -6,6 +6,7 @@
 #ifndef WEIR_REPORTS_MODEL_H
 #define WEIR_REPORTS_MODEL_H
 
+#include "core/trace/api.h"
 #include "reports/model/cache.h"
 #include "reports/model/device_times.h"
 #include "reports/import/schema.h"
@@ -142,10 +143,14 @@ typedef struct wr_lacking { /* a module whose names are not known */
   char *path, *why;         /* owned */
 } wr_lacking;
 
+typedef struct wr_passed {
+  char **names; /* owned */
+  size_t count;
+} wr_passed;
+
 typedef struct wr_coverage {
-  uint64_t looked_up, passed, called;
-  char **passed_names; /* owned; functions that were looked up and went by unseen */
-  size_t passed_count;
+  uint64_t looked_up, called;
+  wr_passed passed[WEIR_API_BELOW + 1]; /* looked up and not wrapped, by api_class */
   uint64_t unknown_lookups;
   char *unknown_name; /* owned, or NULL */
   char **embedding;   /* owned; modules with device code and no shared cudart */

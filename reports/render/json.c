@@ -235,14 +235,25 @@ static json_t *lacking_json(const wr_coverage *c)
   return list;
 }
 
+static json_t *passed_json(const wr_coverage *c, api_class how)
+{
+  return strings_json(c->passed[how].names, c->passed[how].count);
+}
+
 static json_t *coverage_json(const wr_model *m)
 {
   const wr_coverage *c = &m->coverage;
   json_t *o = json_object();
   json_object_set_new(o, "functions_wrapped", json_number(c->looked_up));
-  json_object_set_new(o, "functions_passed_through", json_number(c->passed));
+  json_object_set_new(o, "functions_passed_through",
+                      json_number(c->passed[WEIR_API_UNREACHED].count));
   json_object_set_new(o, "functions_called", json_number(c->called));
-  json_object_set_new(o, "passed_through", strings_json(c->passed_names, c->passed_count));
+  json_object_set_new(o, "passed_through", passed_json(c, WEIR_API_UNREACHED));
+  json_t *why = json_object();
+  json_object_set_new(why, "asks", passed_json(c, WEIR_API_ASKS));
+  json_object_set_new(why, "sets", passed_json(c, WEIR_API_SETS));
+  json_object_set_new(why, "below", passed_json(c, WEIR_API_BELOW));
+  json_object_set_new(o, "unrecorded", why);
   json_object_set_new(o, "unknown_lookups", json_number(c->unknown_lookups));
   json_object_set_new(o, "unknown_name", string_or_null(c->unknown_name));
   json_object_set_new(o, "modules_embedding_cudart",

@@ -469,20 +469,38 @@ static void print_unseen_programs(wr_page *p)
     LINE(p, false, "  … and %zu more", c->unseen_count - UNSEEN_ROWS);
 }
 
+/* What was looked up: wrapped, let through for a reason, or out of reach. */
+static void print_looked_up(wr_page *p)
+{
+  const wr_coverage *c = &p->m->coverage;
+  const wr_passed *unseen = &c->passed[WEIR_API_UNREACHED];
+  size_t asks = c->passed[WEIR_API_ASKS].count, sets = c->passed[WEIR_API_SETS].count;
+  size_t below = c->passed[WEIR_API_BELOW].count;
+  if (!c->called && !c->looked_up && !unseen->count && !asks && !sets && !below) {
+    wr_page_line(p, false, "no CUDA function was looked up");
+    return;
+  }
+  LINE(p, false, "%s called; of those looked up, %s %s wrapped and %s %s through unseen",
+       COUNTED(c->called, "function"), COUNT(c->looked_up), c->looked_up == 1 ? "is" : "are",
+       COUNT(unseen->count), unseen->count == 1 ? "passes" : "pass");
+  if (asks + sets)
+    LINE(p, false,
+         "%s more are not recorded: %s ask and %s set how things are done; they move nothing",
+         COUNT(asks + sets), COUNT(asks), COUNT(sets));
+  if (below)
+    LINE(p, false, "%s of the runtime's, seen as the driver's that they call",
+         COUNTED(below, "function"));
+  if (unseen->count) wr_page_list(p, "passed through:", unseen->names, unseen->count);
+}
+
 static void print_coverage(wr_page *p)
 {
   const wr_model *m = p->m;
   const wr_coverage *c = &m->coverage;
   wr_page_heading(p, "Seen and not seen", NULL);
-  if (!c->called && !c->looked_up && !c->passed)
-    wr_page_line(p, false, "no CUDA function was looked up");
-  else
-    LINE(p, false, "%s called; of those looked up, %s %s wrapped and %s %s through unseen",
-         COUNTED(c->called, "function"), COUNT(c->looked_up), c->looked_up == 1 ? "is" : "are",
-         COUNT(c->passed), c->passed == 1 ? "passes" : "pass");
-  if (c->passed_count) wr_page_list(p, "passed through:", c->passed_names, c->passed_count);
+  print_looked_up(p);
   if (c->unknown_lookups)
-    LINE(p, true, "%s of functions Weir does not know, the first: %s",
+    LINE(p, true, "%s of functions, or of versions of them, that Weir does not know, the first: %s",
          COUNTED(c->unknown_lookups, "look-up"), c->unknown_name ? c->unknown_name : "?");
   if (c->embedding_count)
     LINE(p, false, "CUDA's runtime is built into %s, whose calls are seen at the driver layer:",

@@ -1,4 +1,7 @@
-/* test_hooks_table.c: calls that do many things at once, each of which is an event. */
+/* test_hooks_table.c: the table is whole, and its check sees where it is not; calls that do many
+ * things at once, each of which is an event. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/trace/api.h"
 #include "interpose/record/cuda_headers.h"
@@ -100,6 +103,48 @@ START_TEST(what_is_made_is_in_the_event_and_nothing_of_a_failure)
 }
 END_TEST
 
+/* The table's check, on a copy of the table that `change` was done to: its exit status. */
+static int check_table_after(const char *change)
+{
+  const char *cuda = getenv("CUDA_HOME");
+  char command[1024];
+  int n = snprintf(
+      command, sizeof command,
+      "d=$(mktemp -d) && mkdir -p $d/interpose/table $d/interpose/record $d/interpose/reroute"
+      " $d/core/trace && cp interpose/table/* $d/interpose/table && cp interpose/record/*.gen.h"
+      " $d/interpose/record && cp interpose/reroute/*.gen.h $d/interpose/reroute &&"
+      " cp core/trace/api.def $d/core/trace && (cd $d/interpose/table && %s) &&"
+      " python3 $d/interpose/table/gen.py --cuda '%s'"
+      " --table tests/interpose/data/cudart-13.0-lookups.tsv >$d/out 2>&1; r=$?;"
+      " if grep -q 'not compared' $d/out; then r=77; fi; rm -r $d; exit $r",
+      change, cuda && *cuda ? cuda : "/usr/local/cuda");
+  ck_assert_int_lt(n, (int)sizeof command);
+  int status = system(command);
+  ck_assert(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+START_TEST(every_function_and_look_up_has_its_wrapper_or_its_class)
+{
+  int status = check_table_after("true");
+  ck_assert_msg(status == 0 || status == 77, "make check-table: %d", status);
+}
+END_TEST
+
+START_TEST(a_broken_table_is_found)
+{
+  static const char *const changes[] = {
+      "sed -i '/^cuMemPoolTrimTo/d' hooks.tsv",
+      "sed -i 's/cuGetErrorName//' unrecorded.tsv",
+      "sed -i 's/bytes=bytesize route/bytes=0 route/' hooks.tsv",
+      "sed -i 's/^cuGraphLaunch\t-/cuNothing\t-/' hooks.tsv",
+  };
+  if (check_table_after("true") == 77) return; /* headers of another version than the table's */
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+    ck_assert_msg(check_table_after(changes[i]) == 1, "not found: %s", changes[i]);
+}
+END_TEST
+
 static void set_up_items(void)
 {
   rig_setup();
@@ -111,6 +156,9 @@ int main(void)
   Suite *s = suite_create("table");
   TCase *c = tcase_create("table");
   tcase_add_checked_fixture(c, set_up_items, rig_teardown);
+  tcase_set_timeout(c, 60);
+  tcase_add_test(c, every_function_and_look_up_has_its_wrapper_or_its_class);
+  tcase_add_test(c, a_broken_table_is_found);
   tcase_add_test(c, each_copy_of_a_batch_is_an_event_by_either_abi);
   tcase_add_test(c, each_range_of_a_batch_of_hints_is_an_event);
   tcase_add_test(c, each_decompression_of_a_batch_is_an_event);

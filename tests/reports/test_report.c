@@ -563,6 +563,43 @@ static size_t columns_of(const char *line, size_t bytes)
   return n;
 }
 
+START_TEST(what_was_let_through_is_said_with_its_reason)
+{
+  synth_open(synth_dir());
+  spool_header *h = spool_current();
+  atomic_store(&h->coverage[synth_api("cuMemAlloc_v2")], WEIR_COVER_LOOKED_UP | WEIR_COVER_CALLED);
+  atomic_store(&h->coverage[synth_api("cuDeviceGetAttribute")], WEIR_COVER_PASSED);
+  atomic_store(&h->coverage[synth_api("cuGetErrorName")], WEIR_COVER_PASSED);
+  atomic_store(&h->coverage[synth_api("cuFuncSetCacheConfig")], WEIR_COVER_PASSED);
+  atomic_store(&h->coverage[synth_api("cudaGraphLaunch")], WEIR_COVER_PASSED);
+  atomic_store(&h->coverage[synth_api("cuGetExportTable")], WEIR_COVER_PASSED);
+  atomic_store(&h->unknown_lookups, 2);
+  strcpy(h->unknown_name, "cuMemAlloc");
+  synth_alloc(0, 1000, 5, 0x9000, 10, 0, WEIR_MEM_DEVICE);
+  synth_close();
+  const char *t = import_synth_spool();
+  char *text = synth_text(t, 140);
+  ck_assert_ptr_nonnull(strstr(text, "1 is wrapped and 1 passes through unseen"));
+  ck_assert_ptr_nonnull(strstr(text, "3 more are not recorded: 2 ask and 1 set"));
+  ck_assert_ptr_nonnull(strstr(text, "1 function of the runtime's, seen as the driver's"));
+  ck_assert_ptr_nonnull(strstr(text, "passed through: cuGetExportTable\n"));
+  ck_assert_ptr_nonnull(strstr(text, "2 look-ups of functions, or of versions of them"));
+  free(text);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM coverage c JOIN api a ON a.id=c.api"
+                                   " WHERE passed AND unrecorded='asks'"),
+                   2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM api WHERE hooked AND unrecorded NOTNULL"
+                                   " OR NOT hooked AND unrecorded ISNULL AND layer<>'weir'"),
+                   0);
+  json_t *report = synth_json(t);
+  json_t *why = json_object_get(json_object_get(report, "coverage"), "unrecorded");
+  ck_assert_uint_eq(json_array_size(json_object_get(why, "asks")), 2);
+  ck_assert_uint_eq(json_array_size(json_object_get(why, "sets")), 1);
+  ck_assert_uint_eq(json_array_size(json_object_get(why, "below")), 1);
+  json_decref(report);
+}
+END_TEST
+
 START_TEST(text_keeps_to_its_width_and_says_what_was_lost)
 {
   oracle o = {0};
@@ -622,6 +659,7 @@ int main(void)
   tcase_add_test(t, waits_of_many_threads_are_a_part_of_their_time);
   tcase_add_test(t, all_times_are_the_hosts_by_name);
   tcase_add_test(t, what_was_captured_is_said_to_run_with_its_graphs);
+  tcase_add_test(t, what_was_let_through_is_said_with_its_reason);
   tcase_add_test(t, text_keeps_to_its_width_and_says_what_was_lost);
   tcase_add_test(t, control_characters_of_a_program_do_not_reach_the_terminal);
   suite_add_tcase(s, t);
