@@ -42,7 +42,8 @@
   X(CORRELATION, 38, "correlation", 1) /* a: number of device work; b: start of its event */       \
   X(DEVICE_WORK, 39, "device_work", 1) /* payload: device_operation, one or more */                \
   X(DEVICE_FACT, 40, "device_fact", 1) /* a: device_fact; b: a count; payload: text */             \
-  X(RANGE_NAME, 41, "range_name", 1)   /* a: number in the thread; payload range_name, texts */
+  X(RANGE_NAME, 41, "range_name", 1)   /* a: number in the thread; payload range_name, texts */    \
+  X(GRAPH, 42, "graph", 1) /* a: executable graph; copy: graph_fact; payload graph_node_info */
 
 typedef enum event_kind {
   WEIR_EV_NONE = 0,
@@ -333,5 +334,32 @@ typedef struct tensor_info {
   uint8_t pad;
   uint16_t name_bytes, module_bytes;
 } tensor_info;
+
+/* What a GRAPH record says of an executable graph, in the `copy` byte. Written behind the event of
+ * the call that it is about. `b`: the graph that was read, of MORE the place of its first node among
+ * all of them; `mem` 1: it is the last record of its fact. Append only. */
+typedef enum graph_fact {
+  WEIR_GRAPH_MADE = 1,    /* instantiated: these are its nodes */
+  WEIR_GRAPH_UPDATED = 2, /* to what these nodes say, in the same order */
+  WEIR_GRAPH_SET = 3, /* the first node is this now; what follows is within it, and all of that */
+  WEIR_GRAPH_ENABLED = 4, /* node b runs again */
+  WEIR_GRAPH_DISABLED = 5,
+  WEIR_GRAPH_MORE = 6 /* nodes that found no room in the record before */
+} graph_fact;
+
+/* A node: what an event of its kind would say of it. */
+typedef struct graph_node_info {
+  uint64_t node;       /* its handle in the graph that was read */
+  uint64_t parent;     /* of the node whose child graph or body it is in, 0: none */
+  uint64_t a, b;       /* copy: destination, source; memset: destination; kernel: its handle */
+  uint64_t bytes;      /* copy, memset, allocation; kernel: threads */
+  uint8_t type;        /* CUgraphNodeType */
+  uint8_t copy;        /* copy_kind */
+  uint8_t mem;         /* as in an event */
+  uint8_t device;      /* as in an event */
+  uint8_t src_device;  /* as in an event */
+  uint8_t conditional; /* 1: in the body of a conditional node: it may run, once or often */
+  uint8_t pad[2];
+} graph_node_info;
 
 #endif

@@ -57,6 +57,15 @@
   X(cuDeviceGetMemPool, PFN_cuDeviceGetMemPool_v11020)                                             \
   X(cuDeviceGetDefaultMemPool, PFN_cuDeviceGetDefaultMemPool_v11020)                               \
   X(cuArray3DGetDescriptor_v2, PFN_cuArray3DGetDescriptor_v3020)                                   \
+  X(cuGraphGetNodes, PFN_cuGraphGetNodes_v10000)                                                   \
+  X(cuGraphNodeGetType, PFN_cuGraphNodeGetType_v10000)                                             \
+  X(cuGraphKernelNodeGetParams, PFN_cuGraphKernelNodeGetParams_v10000)                             \
+  X(cuGraphKernelNodeGetParams_v2, PFN_cuGraphKernelNodeGetParams_v12000)                          \
+  X(cuGraphMemcpyNodeGetParams, PFN_cuGraphMemcpyNodeGetParams_v10000)                             \
+  X(cuGraphMemsetNodeGetParams, PFN_cuGraphMemsetNodeGetParams_v10000)                             \
+  X(cuGraphChildGraphNodeGetGraph, PFN_cuGraphChildGraphNodeGetGraph_v10000)                       \
+  X(cuGraphMemAllocNodeGetParams, PFN_cuGraphMemAllocNodeGetParams_v11040)                         \
+  X(cuGraphMemFreeNodeGetParams, PFN_cuGraphMemFreeNodeGetParams_v11040)                           \
   X(cuFuncGetName, PFN_cuFuncGetName_v12030)                                                       \
   X(cuKernelGetName, PFN_cuKernelGetName_v12030)
 

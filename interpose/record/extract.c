@@ -304,13 +304,6 @@ void extract_capture_end(hook_call *c, extract_word stream, extract_word graph)
   extract_call(c, graph, 0, 0, stream);
 }
 
-/* What the graph does may touch any memory that is live now. */
-void extract_graph(hook_call *c, extract_word graph, extract_word other)
-{
-  if (c->status == 0) record_subscriber_now()->graph_made(true);
-  extract_call(c, graph, other, 0, WEIR_NO_STREAM);
-}
-
 void extract_event(hook_call *c, extract_word event, extract_word b)
 {
   event_fields e = event_begin(c, WEIR_EV_EVENT);

@@ -9,7 +9,7 @@
  * Bytes are payload: width * height * depth, no pitch. */
 #include "interpose/record/extract.h"
 
-#include "interpose/record/event_fill.h"
+#include "interpose/record/graph.h"
 #include "interpose/record/subscriber.h"
 
 /* Ahead of anything that is asked about a copy or a memset. */
@@ -156,29 +156,56 @@ static uint64_t payload(const copy_args *a)
   return bytes * (dst > src ? dst : src);
 }
 
+WEIR_INLINE void resolve_sides(const hook_call *c, const copy_args *a, side *dst, side *src)
+{
+  *dst = side_of(c, a->dst, (enum copy_end)a->dst_end);
+  *src = side_of(c, a->src, (enum copy_end)a->src_end);
+  if (__builtin_expect(a->owners != COPY_NO_OWNERS, 0)) {
+    device_from_context(dst, a, a->dst_owner);
+    device_from_context(src, a, a->src_owner);
+  }
+}
+
+WEIR_INLINE void fill_copy(event_fields *e, const copy_args *a, const side *dst, const side *src)
+{
+  e->a = dst->at;
+  e->b = src->at;
+  e->bytes = payload(a);
+  e->mem = (uint8_t)(dst->mem | src->mem << 4);
+  e->device = dst->device;
+  e->src_device = src->device;
+  e->copy = (uint8_t)direction(dst, src);
+}
+
 void record_copy(hook_call *c, const copy_args *a)
 {
+  side dst, src;
   copy_begins(c);
-  side dst = side_of(c, a->dst, (enum copy_end)a->dst_end);
-  side src = side_of(c, a->src, (enum copy_end)a->src_end);
-  if (__builtin_expect(a->owners != COPY_NO_OWNERS, 0)) {
-    device_from_context(&dst, a, a->dst_owner);
-    device_from_context(&src, a, a->src_owner);
-  }
+  resolve_sides(c, a, &dst, &src);
   unsigned works = working_context(c, a->stream);
   note_shared_memory(c, &dst, works);
   note_shared_memory(c, &src, works);
   event_fields e = event_begin_here(c, WEIR_EV_COPY);
-  e.a = dst.at;
-  e.b = src.at;
-  e.bytes = payload(a);
-  e.mem = (uint8_t)(dst.mem | src.mem << 4);
-  e.device = dst.device;
-  e.src_device = src.device;
-  e.copy = (uint8_t)direction(&dst, &src);
+  fill_copy(&e, a, &dst, &src);
   if (c->status == 0 && copy_waits(a, &e, &dst, &src)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
   event_set_work_in(&e, a->stream, works);
   event_commit(c, &e);
+}
+
+void copy_describe(const hook_call *c, const copy_args *a, event_fields *e)
+{
+  side dst, src;
+  resolve_sides(c, a, &dst, &src);
+  fill_copy(e, a, &dst, &src);
+}
+
+void memset_describe(const hook_call *c, uint64_t dst, uint64_t bytes, event_fields *e)
+{
+  side to = side_of(c, dst, COPY_DEVICE);
+  e->a = dst;
+  e->bytes = bytes;
+  e->mem = to.mem;
+  e->device = to.device;
 }
 
 /* ---- memsets --------------------------------------------------------------------------------- */

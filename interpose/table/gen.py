@@ -52,7 +52,11 @@ EXTRACTORS = {
     'host_register': 'ptr bytes flags', 'host_unregister': 'ptr',
     'copy_batch': '!dsts !srcs !sizes count stream', 'copy_3d_batch': '!ops count stream',
     'call_batch': '!dsts !sizes count b=0 stream', 'decompress': '!params count stream',
-    'graph': 'graph other=0',
+    'graph': 'graph other=0', 'graph_add': 'graph node !node_params', 'graph_end': 'graph',
+    'graph_instantiate': 'graph exec', 'graph_update': 'exec graph', 'graph_enable': 'exec node enabled',
+    'graph_set_kernel': 'exec node !kernel', 'graph_set_kernel_v1': 'exec node !kernel_v1',
+    'graph_set_copy': 'exec node !copy', 'graph_set_memset': 'exec node !memset',
+    'graph_set_child': 'exec node child', 'graph_set': 'exec node !node_params',
     'memset': 'dst bytes value stream=0',
     'sync': 'type event=0 context=0', 'sync_stream': 'type stream event=0',
     'stream': 'stream create flags=0',
@@ -73,11 +77,15 @@ TYPES = {'out': 'const struct cudaPitchedPtr *', 'dsts': 'const CUdeviceptr *', 
          'sizes': 'const size_t *', 'ops': 'const CUDA_MEMCPY3D_BATCH_OP *', 'config': 'const CUlaunchConfig *',
          'config_rt': 'const cudaLaunchConfig_t *', 'launches': 'const CUDA_LAUNCH_PARAMS *',
          'params': 'const CUmemDecompressParams *', 'name': 'const char *', 'kernels': 'const CUkernel *',
-         'prop': 'const CUmemAllocationProp *'}
+         'prop': 'const CUmemAllocationProp *',
+         'node_params': 'const CUgraphNodeParams *', 'kernel': 'const CUDA_KERNEL_NODE_PARAMS_v2 *',
+         'kernel_v1': 'const CUDA_KERNEL_NODE_PARAMS_v1 *', 'copy': 'const CUDA_MEMCPY3D *',
+         'memset': 'const CUDA_MEMSET_NODE_PARAMS *'}
 # What is called ahead of the real function, and with which roles, for the extractors of "x+".
 BEFORE = {'free': 'free', 'free_async': 'free', 'host_unregister': 'free', 'pool_destroy': 'pool_destroy',
-          'reset_current': 'reset_current', 'vmm_release': 'vmm_release', 'ipc_close': 'ipc_close'}
-BEFORE_ROLES = ('ptr', 'pool', 'handle')
+          'reset_current': 'reset_current', 'vmm_release': 'vmm_release', 'ipc_close': 'ipc_close',
+          'graph_end': 'graph_end'}
+BEFORE_ROLES = ('ptr', 'pool', 'handle', 'graph')
 # The same of what decodes a copy (copy_args.h: copy_args_NAME, for the extractor copy_NAME); a last argument
 # says whether the function is the synchronous form.
 COPIES = {
@@ -98,7 +106,7 @@ INFORMED = {
 }
 
 # Extractors of what no program calls in its inner loop: their wrappers are WEIR_RARE (wrap.h).
-RARE = ('call', 'call_batch', 'decompress', 'graph', 'vmm_create', 'vmm_import', 'vmm_retain', 'vmm_release', 'vmm_map', 'vmm_unmap',
+RARE = ('call', 'call_batch', 'decompress', 'graph', 'graph_add', 'graph_end', 'graph_instantiate', 'vmm_create', 'vmm_import', 'vmm_retain', 'vmm_release', 'vmm_map', 'vmm_unmap',
         'context', 'context_made', 'context_destroy', 'named', 'named_like', 'named_list',
         'pool_trim', 'pool_set', 'pool_destroy', 'peer_access', 'primary_release', 'reset', 'reset_current')
 

@@ -5532,7 +5532,7 @@ static WEIR_RARE CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGr
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), WEIR_OUT(phGraphNode));
+  extract_graph_add(c, W(hGraph), WEIR_OUT(phGraphNode), nodeParams);
   call_leave(c);
   return r;
 }
@@ -5551,7 +5551,7 @@ static WEIR_RARE CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph 
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), WEIR_OUT(phGraphNode));
+  extract_graph_add(c, W(hGraph), WEIR_OUT(phGraphNode), nodeParams);
   call_leave(c);
   return r;
 }
@@ -5673,7 +5673,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphNodeSetParams, PFN_cuGraphNodeSetParams_v1202
 WEIR_EXPORT(w_cuGraphNodeSetParams, cuGraphNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
-static WEIR_RARE CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+static CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
   fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)hook_original(289);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5684,7 +5684,7 @@ static WEIR_RARE CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExe
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hGraphExec, hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraphExec), W(hNode));
+  extract_graph_set_kernel_v1(c, W(hGraphExec), W(hNode), nodeParams);
   call_leave(c);
   return r;
 }
@@ -5692,7 +5692,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecKernelNodeSetParams, PFN_cuGraphExecKerne
 WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams_v2)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
-static WEIR_RARE CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+static CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
   fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)hook_original(290);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5703,7 +5703,7 @@ static WEIR_RARE CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraph
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hGraphExec, hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraphExec), W(hNode));
+  extract_graph_set_kernel(c, W(hGraphExec), W(hNode), nodeParams);
   call_leave(c);
   return r;
 }
@@ -5711,7 +5711,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecKernelNodeSetParams_v2, PFN_cuGraphExecKe
 WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams_v2, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecMemcpyNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
-static WEIR_RARE CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+static CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
   fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)hook_original(291);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5722,7 +5722,7 @@ static WEIR_RARE CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExe
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hGraphExec, hNode, copyParams, ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraphExec), W(hNode));
+  extract_graph_set_copy(c, W(hGraphExec), W(hNode), copyParams);
   call_leave(c);
   return r;
 }
@@ -5730,7 +5730,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecMemcpyNodeSetParams, PFN_cuGraphExecMemcp
 WEIR_EXPORT(w_cuGraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecMemsetNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
-static WEIR_RARE CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+static CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
   fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)hook_original(292);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5741,7 +5741,7 @@ static WEIR_RARE CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExe
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hGraphExec, hNode, memsetParams, ctx))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraphExec), W(hNode));
+  extract_graph_set_memset(c, W(hGraphExec), W(hNode), memsetParams);
   call_leave(c);
   return r;
 }
@@ -5768,7 +5768,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecBatchMemOpNodeSetParams, PFN_cuGraphExecB
 WEIR_EXPORT(w_cuGraphExecBatchMemOpNodeSetParams, cuGraphExecBatchMemOpNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
-static WEIR_RARE CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
+static CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 {
   fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)hook_original(294);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5779,7 +5779,7 @@ static WEIR_RARE CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGrap
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hGraphExec, hNode, childGraph))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraphExec), W(hNode));
+  extract_graph_set_child(c, W(hGraphExec), W(hNode), W(childGraph));
   call_leave(c);
   return r;
 }
@@ -5787,7 +5787,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecChildGraphNodeSetParams, PFN_cuGraphExecC
 WEIR_EXPORT(w_cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
-static WEIR_RARE CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+static CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
   fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)hook_original(295);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5798,7 +5798,7 @@ static WEIR_RARE CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUg
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hGraphExec, hNode, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraphExec), W(hNode));
+  extract_graph_set(c, W(hGraphExec), W(hNode), nodeParams);
   call_leave(c);
   return r;
 }
@@ -5806,7 +5806,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecNodeSetParams, PFN_cuGraphExecNodeSetPara
 WEIR_EXPORT(w_cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecUpdate)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out);
-static WEIR_RARE CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
+static CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
   fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)hook_original(296);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5817,7 +5817,7 @@ static WEIR_RARE CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hG
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hGraphExec, hGraph, hErrorNode_out, updateResult_out))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraphExec), W(hGraph));
+  extract_graph_update(c, W(hGraphExec), W(hGraph));
   call_leave(c);
   return r;
 }
@@ -5825,7 +5825,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphExecUpdate, PFN_cuGraphExecUpdate_v10020), "c
 WEIR_EXPORT(w_cuGraphExecUpdate, cuGraphExecUpdate, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
-static WEIR_RARE CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+static CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
   fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)hook_original(297);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5836,7 +5836,7 @@ static WEIR_RARE CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hGraphExec, hGraph, resultInfo))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraphExec), W(hGraph));
+  extract_graph_update(c, W(hGraphExec), W(hGraph));
   call_leave(c);
   return r;
 }
@@ -5855,7 +5855,7 @@ static WEIR_RARE CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), WEIR_OUT(phGraphExec));
+  extract_graph_instantiate(c, W(hGraph), WEIR_OUT(phGraphExec));
   call_leave(c);
   return r;
 }
@@ -5874,7 +5874,7 @@ static WEIR_RARE CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgr
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), WEIR_OUT(phGraphExec));
+  extract_graph_instantiate(c, W(hGraph), WEIR_OUT(phGraphExec));
   call_leave(c);
   return r;
 }
@@ -5893,7 +5893,7 @@ static WEIR_RARE CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphExec, hGraph, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), WEIR_OUT(phGraphExec));
+  extract_graph_instantiate(c, W(hGraph), WEIR_OUT(phGraphExec));
   call_leave(c);
   return r;
 }
@@ -5912,7 +5912,7 @@ static WEIR_RARE CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExe
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphExec, hGraph, instantiateParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), WEIR_OUT(phGraphExec));
+  extract_graph_instantiate(c, W(hGraph), WEIR_OUT(phGraphExec));
   call_leave(c);
   return r;
 }
@@ -5931,7 +5931,7 @@ static WEIR_RARE CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGra
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(phGraphExec, hGraph, instantiateParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_graph(c, W(hGraph), WEIR_OUT(phGraphExec));
+  extract_graph_instantiate(c, W(hGraph), WEIR_OUT(phGraphExec));
   call_leave(c);
   return r;
 }
@@ -5983,12 +5983,13 @@ static WEIR_RARE CUresult w_cuGraphDestroy(CUgraph hGraph)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 570, 0, WEIR_BANK_DRIVER)) return real(hGraph);
+  extract_graph_end_before(c, W(hGraph));
   call_forward(c);
   CUresult r = real(hGraph);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hGraph))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, W(hGraph), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_graph_end(c, W(hGraph));
   call_leave(c);
   return r;
 }
@@ -6002,12 +6003,13 @@ static WEIR_RARE CUresult w_cuGraphDestroyNode(CUgraphNode hNode)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 571, 0, WEIR_BANK_DRIVER)) return real(hNode);
+  extract_graph_end_before(c, W(hNode));
   call_forward(c);
   CUresult r = real(hNode);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hNode))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, W(hNode), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_graph_end(c, W(hNode));
   call_leave(c);
   return r;
 }
@@ -6433,7 +6435,7 @@ _Static_assert(WEIR_SAME(&w_cuGraphKernelNodeSetAttribute, PFN_cuGraphKernelNode
 WEIR_EXPORT(w_cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuGraphNodeSetEnabled)(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled);
-static WEIR_RARE CUresult w_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
+static CUresult w_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
 {
   fn_cuGraphNodeSetEnabled real = (fn_cuGraphNodeSetEnabled)(uintptr_t)hook_original(329);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -6444,7 +6446,7 @@ static WEIR_RARE CUresult w_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgrap
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hGraphExec, hNode, isEnabled))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, W(hGraphExec), W(hNode), W(0), W(WEIR_NO_STREAM));
+  extract_graph_enable(c, W(hGraphExec), W(hNode), W(isEnabled));
   call_leave(c);
   return r;
 }

@@ -32,7 +32,11 @@ enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
   X(STACK_FRAME, 3, "stack_frame", false)                                                          \
   X(DEVICE_CALL, 3, "device_call", false)                                                          \
   X(DEVICE_WORK, 13, "device_work", true)                                                          \
-  X(BLOCK, 6, "block_row", true)
+  X(BLOCK, 6, "block_row", true)                                                                   \
+  X(GRAPH_CHANGE, 9, "graph_change", false)                                                        \
+  X(GRAPH_NODE, 14, "graph_node", false)                                                           \
+  X(GRAPH_WORK, 12, "graph_work", false)                                                           \
+  X(GRAPH_LAUNCH, 3, "graph_launch", false)
 
 typedef enum wr_table {
 #define WR_TABLE_ENUM(id, columns, name, numbered) WR_TABLE_##id,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/elf_facts.h"
+#include "reports/import/graph.h"
 #include "reports/import/importer.h"
 #include "reports/import/lifetime.h"
 
@@ -24,6 +25,7 @@ static weir_status shift_times(const trace_importer *im)
       "UPDATE tensor SET time = time - ?1",
       "UPDATE device_work SET start = start - ?1, \"end\" = \"end\" - ?1, queued = queued - ?1",
       "UPDATE device_fact SET time = time - ?1",
+      "UPDATE graph_change SET time = time - ?1",
       "UPDATE meta SET value = value + ?1 WHERE key LIKE 'start_%_ns'"};
   for (size_t i = 0; !s && i < sizeof(updates) / sizeof(updates[0]); i++) {
     sqlite3_stmt *q = NULL;
@@ -126,6 +128,7 @@ static weir_status complete_trace(trace_importer *im)
   if (!s) s = relate_modules(db);
   if (!s) s = look_at_modules(db);
   if (!s) s = wr_lifetimes(&im->batch, &im->memory, im->least);
+  if (!s) s = wr_graph_launches(&im->batch);
   if (!s) s = wr_batch_flush(&im->batch, true);
   if (!s) s = wr_db_exec(db, "UPDATE meta SET value = 1 WHERE key = 'finished'");
   return s;
@@ -142,6 +145,7 @@ weir_status wr_finish(trace_importer *im)
     if (!sqlite3_get_autocommit(im->db.handle))
       sqlite3_exec(im->db.handle, "ROLLBACK", NULL, NULL, NULL);
     im->batch.rows[WR_TABLE_BLOCK].count = 0; /* they are made anew */
+    im->batch.rows[WR_TABLE_GRAPH_WORK].count = im->batch.rows[WR_TABLE_GRAPH_LAUNCH].count = 0;
     return s;
   }
   wr_trace_file_fold(&im->db, true);

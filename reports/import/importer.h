@@ -28,6 +28,7 @@ typedef struct wr_thread {
   uint64_t correlated;   /* ticks: start of the event that `correlation` is of */
   uint32_t *correlation; /* numbers of device work of its next event (device_work.c) */
   size_t correlations, correlation_capacity;
+  int64_t graph_change, graph_nodes; /* row that further nodes belong to, 0: none; those it has */
 } wr_thread;
 
 enum { WR_PIECES = 256 };
@@ -102,6 +103,7 @@ struct trace_importer {
   bool merging;             /* the trace was there */
   bool unfinished;          /* and what finish() had done to it is taken back */
   int64_t processes, threads, stacks, frames, modules, strings, events; /* last row ids given out */
+  int64_t graph_changes;                                                /* the same */
   int64_t least, latest;    /* times of the rows so far, ns; 0 at first */
   int64_t duration_written; /* ns, last written to meta */
   uint64_t written;         /* events committed */

@@ -159,8 +159,9 @@ weir_status wr_resume_write(trace_importer *im)
       wr_db_exec(&im->db, WR_SET_WAL "PRAGMA wal_autocheckpoint = 4096; BEGIN IMMEDIATE;"
                                      "UPDATE meta SET value = 0 WHERE key = 'finished';"
                                      "DELETE FROM block_row; DELETE FROM memory;"
-                                     "DELETE FROM module WHERE base IS NULL;"
-                                     "COMMIT");
+                                     "DELETE FROM module WHERE base IS NULL;");
+  if (!s) s = wr_db_exec(&im->db, wr_graph_tables);
+  if (!s) s = wr_db_exec(&im->db, "DELETE FROM graph_work; DELETE FROM graph_launch; COMMIT");
   if (s && !sqlite3_get_autocommit(im->db.handle))
     sqlite3_exec(im->db.handle, "ROLLBACK", NULL, NULL, NULL);
   im->unfinished = !s;
@@ -191,6 +192,8 @@ static weir_status find_counters(trace_importer *im)
   int64_t first_string = im->strings;
   for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && !s; i++)
     s = wr_db_number(&im->db, counters[i].sql, counters[i].to);
+  if (!s && wr_db_has_table(&im->db, "graph_change")) /* else of an older Weir */
+    s = wr_db_number(&im->db, "SELECT max(id) FROM graph_change", &im->graph_changes);
   if (im->strings < first_string) im->strings = first_string;
   if (im->least > 0) im->least = 0;
   im->latest += im->least;

@@ -301,6 +301,21 @@ static weir_status create_with_place(const wr_db *db, const char *sql, size_t by
   return s;
 }
 
+const char wr_graph_tables[] =
+    "CREATE TABLE IF NOT EXISTS graph_change(id INTEGER PRIMARY KEY, process INTEGER,"
+    " thread INTEGER, time INTEGER, event INTEGER, fact INTEGER, exec INTEGER, graph INTEGER,"
+    " nodes INTEGER);"
+    "CREATE TABLE IF NOT EXISTS graph_node(change INTEGER, position INTEGER, node INTEGER,"
+    " parent INTEGER, type INTEGER, a INTEGER, b INTEGER, bytes INTEGER, copy INTEGER, mem INTEGER,"
+    " src_mem INTEGER, device INTEGER, src_device INTEGER, conditional INTEGER,"
+    " PRIMARY KEY(change, position)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS graph_work(content INTEGER, position INTEGER, type INTEGER,"
+    " kernel INTEGER, bytes INTEGER, copy INTEGER, mem INTEGER, src_mem INTEGER, device INTEGER,"
+    " src_device INTEGER, conditional INTEGER, count INTEGER, PRIMARY KEY(content, position))"
+    " WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS graph_launch(event INTEGER PRIMARY KEY, change INTEGER,"
+    " content INTEGER);";
+
 weir_status wr_schema_create(const wr_db *db)
 {
   char pragmas[128];
@@ -309,6 +324,7 @@ weir_status wr_schema_create(const wr_db *db)
   weir_status s = wr_db_exec(db, "BEGIN IMMEDIATE");
   if (!s) s = wr_db_exec(db, pragmas);
   if (!s) s = wr_db_exec(db, event_tables);
+  if (!s) s = wr_db_exec(db, wr_graph_tables);
   if (!s) s = create_with_place(db, wr_schema_sql, strlen(wr_schema_sql), NO_PLACE);
   if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS ";" BLOCK_VIEW(NO_PLACE));
   if (!s) s = wr_db_exec(db, fixed_rows);

@@ -54,6 +54,10 @@ bool wr_db_has_table(const wr_db *db, const char *table);
 /* Whether a table of the trace has a column: one of an older Weir may lack what came later. */
 bool wr_db_has_column(const wr_db *db, const char *table, const char *column);
 
+/* The tables of launched graphs (graph.h), where they are not there yet: an older trace of this
+ * version has none. */
+extern const char wr_graph_tables[];
+
 /* Tables, views, and the rows that every trace has (kinds, functions). */
 weir_status wr_schema_create(const wr_db *db);
 

@@ -92,6 +92,17 @@ CREATE TABLE memory(
   device INTEGER, mem INTEGER, registered INTEGER, allocs INTEGER, bytes INTEGER,
   peak INTEGER, peak_at INTEGER, peak_place INTEGER, live INTEGER, live_blocks INTEGER);
 
+-- What launches of graphs ran (graph.h): the tables graph_change, graph_node, graph_work and
+-- graph_launch are made by schema.c.
+CREATE TABLE graph_fact(id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO graph_fact VALUES
+  (1, 'made'), (2, 'updated'), (3, 'node_set'), (4, 'node_enabled'), (5, 'node_disabled');
+CREATE TABLE graph_node_type(id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO graph_node_type VALUES
+  (0, 'kernel'), (1, 'copy'), (2, 'memset'), (3, 'host_function'), (4, 'graph'), (5, 'empty'),
+  (6, 'event_wait'), (7, 'event_record'), (8, 'semaphore_signal'), (9, 'semaphore_wait'),
+  (10, 'allocation'), (11, 'free'), (12, 'memory_operation'), (13, 'conditional');
+
 -- ---- one view a kind, columns with names and units --------------------------------------------
 -- {place}: caller, file and line, of which a trace knows nothing before `weir resolve` (schema.c).
 
@@ -129,29 +140,47 @@ CREATE VIEW release(id, process, thread, function, start_ns, duration_ns, status
 
 CREATE VIEW copy(id, process, thread, function, start_ns, duration_ns, status, direction, bytes,
   destination, source, destination_memory, source_memory, destination_device, source_device,
-  asynchronous, may_wait, staged, call, stream, context, stack, captured, device_start_ns, device_ns, caller, file, line) AS
+  asynchronous, may_wait, staged, call, stream, context, stack, captured,
+  device_start_ns, device_ns, caller, file, line, count,
+  by_graph, conditional) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
-         e.duration, t.status, (SELECT name FROM copy_direction x WHERE x.id = t.copy), e.bytes,
-         e.a, e.b, (SELECT name FROM mem_kind x WHERE x.id = t.mem),
-         (SELECT name FROM mem_kind x WHERE x.id = t.src_mem), t.device, t.src_device,
-         t.flags & 1 <> 0, t.flags & 2 <> 0, t.flags & 128 <> 0,
+         e.duration, t.status, (SELECT name FROM copy_direction x WHERE x.id = ifnull(w.copy, t.copy)),
+         ifnull(w.bytes * w.count, e.bytes), CASE WHEN w.count IS NULL THEN e.a END,
+         CASE WHEN w.count IS NULL THEN e.b END, (SELECT name FROM mem_kind x WHERE x.id = ifnull(w.mem, t.mem)),
+         (SELECT name FROM mem_kind x WHERE x.id = ifnull(w.src_mem, t.src_mem)),
+         CASE WHEN w.count IS NULL THEN t.device ELSE w.device END,
+         CASE WHEN w.count IS NULL THEN t.src_device ELSE w.src_device END,
+         w.count IS NOT NULL OR t.flags & 1 <> 0, t.flags & 2 <> 0, t.flags & 128 <> 0,
          CASE WHEN t.flags & 32 THEN (SELECT call FROM batch_item x WHERE x.id = e.id) END,
-         t.stream, t.context, t.stack, t.flags & 16 <> 0,
-         (SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (1)),
-         (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (1)), {place}
+         t.stream, t.context, t.stack, t.flags & 16 <> 0, CASE WHEN w.count IS NULL THEN
+         (SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (1)) END,
+         CASE WHEN w.count IS NULL THEN (SELECT sum(d."end" - d.start) FROM device_work d
+         WHERE d.event = e.id AND d.kind IN (1)) END, {place},
+         ifnull(w.count, 1), w.count IS NOT NULL, ifnull(w.conditional, 0)
   FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind = 3;
+  LEFT JOIN graph_launch l ON l.event = CASE WHEN t.kind = 12 THEN e.id END
+  LEFT JOIN graph_work w ON w.content = l.content AND w.type = 1
+  WHERE t.kind = 3 OR w.type = 1;
 
 CREATE VIEW memset(id, process, thread, function, start_ns, duration_ns, status, pointer, bytes,
-  value, memory, device, asynchronous, stream, context, stack, captured, device_start_ns, device_ns, caller, file, line) AS
+  value, memory, device, asynchronous, stream, context, stack, captured,
+  device_start_ns, device_ns, caller, file, line, count,
+  by_graph, conditional) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
-         e.duration, t.status, e.a, e.bytes, e.b,
-         (SELECT name FROM mem_kind x WHERE x.id = t.mem), t.device, t.flags & 1 <> 0, t.stream,
-         t.context, t.stack, t.flags & 16 <> 0,
-         (SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (2)),
-         (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (2)), {place}
+         e.duration, t.status, CASE WHEN w.count IS NULL THEN e.a END,
+         ifnull(w.bytes * w.count, e.bytes), CASE WHEN w.count IS NULL THEN e.b END,
+         (SELECT name FROM mem_kind x WHERE x.id = ifnull(w.mem, t.mem)),
+         CASE WHEN w.count IS NULL THEN t.device ELSE w.device END,
+         w.count IS NOT NULL OR t.flags & 1 <> 0, t.stream,
+         t.context, t.stack, t.flags & 16 <> 0, CASE WHEN w.count IS NULL THEN
+         (SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (2)) END,
+         CASE WHEN w.count IS NULL THEN (SELECT sum(d."end" - d.start) FROM device_work d
+         WHERE d.event = e.id AND d.kind IN (2)) END, {place},
+         ifnull(w.count, 1), w.count IS NOT NULL, ifnull(w.conditional, 0)
   FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind = 4;
+  LEFT JOIN graph_launch l ON l.event = CASE WHEN t.kind = 12 THEN e.id END
+  LEFT JOIN graph_work w ON w.content = l.content AND w.type = 2
+  WHERE t.kind = 4 OR w.type = 2;
 
 CREATE VIEW wait(id, process, thread, function, start_ns, duration_ns, status, waits_for,
   event_handle, device, stream, context, stack, captured, caller, file, line) AS
@@ -163,16 +192,27 @@ CREATE VIEW wait(id, process, thread, function, start_ns, duration_ns, status, w
 
 CREATE VIEW launch(id, process, thread, function, start_ns, duration_ns, status, kernel,
   kernel_handle, grid_x, grid_y, grid_z, threads, device, stream, context, stack,
-  captured, device_start_ns, device_ns, caller, file, line) AS
+  captured,
+  device_start_ns, device_ns, caller, file, line, count,
+  by_graph, conditional) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status,
-         (SELECT n.name FROM name n WHERE n.process = t.process AND n.kind = 'kernel' AND n.handle = e.a),
-         e.a, e.b & 4294967295, e.b >> 32 & 65535, e.b >> 48 & 65535, e.bytes, t.device, t.stream,
-         t.context, t.stack, t.flags & 16 <> 0,
-         (SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (3, 4)),
-         (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (3, 4)), {place}
+         (SELECT n.name FROM name n WHERE n.process = t.process AND n.kind = 'kernel'
+          AND n.handle = ifnull(w.kernel, e.a)),
+         ifnull(w.kernel, e.a), CASE WHEN w.count IS NULL THEN e.b & 4294967295 END,
+         CASE WHEN w.count IS NULL THEN e.b >> 32 & 65535 END,
+         CASE WHEN w.count IS NULL THEN e.b >> 48 & 65535 END,
+         CASE WHEN w.count IS NULL THEN e.bytes END,
+         CASE WHEN w.count IS NULL THEN t.device ELSE w.device END, t.stream,
+         t.context, t.stack, t.flags & 16 <> 0, CASE WHEN w.count IS NULL THEN
+         (SELECT min(d.start) FROM device_work d WHERE d.event = e.id AND d.kind IN (3, 4)) END,
+         CASE WHEN w.count IS NULL THEN (SELECT sum(d."end" - d.start) FROM device_work d
+         WHERE d.event = e.id AND d.kind IN (3, 4)) END, {place},
+         ifnull(w.count, 1), w.count IS NOT NULL, ifnull(w.conditional, 0)
   FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind = 6;
+  LEFT JOIN graph_launch l ON l.event = CASE WHEN t.kind = 12 THEN e.id END
+  LEFT JOIN graph_work w ON w.content = l.content AND w.type = 0
+  WHERE t.kind = 6 OR w.type = 0;
 
 CREATE VIEW registration(id, process, thread, function, start_ns, duration_ns, status, pointer,
   bytes, context, stack, caller, file, line) AS

@@ -9,6 +9,7 @@
 #include "core/trace/api.h"
 #include "core/trace/stack.h"
 #include "core/weir/dtype.h"
+#include "reports/import/graph.h"
 #include "reports/import/importer.h"
 #include "reports/import/resume.h"
 
@@ -451,7 +452,8 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
   wr_spool *s = context;
   const wr_batch *b = &s->im->batch;
   size_t thread = 0, waiting = b->rows[WR_TABLE_STACK_FRAME].count + b->op_count +
-                               b->rows[WR_TABLE_DEVICE_WORK].count;
+                               b->rows[WR_TABLE_DEVICE_WORK].count +
+                               b->rows[WR_TABLE_GRAPH_NODE].count;
   weir_status status = waiting >= 4 * (size_t)WR_BATCH_EVENTS ? wr_importer_flush(s->im) : WEIR_OK;
   if (!status) status = find_thread(s, serial, tid, &thread);
   if (status) return status;
@@ -474,6 +476,8 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
     return wr_take_device_work(s, payload, bytes);
   case WEIR_EV_DEVICE_FACT:
     return wr_take_device_fact(s, head, payload, bytes);
+  case WEIR_EV_GRAPH:
+    return wr_graph_take(s, &s->thread[thread], head, payload, bytes);
   default:
     return WEIR_OK; /* a newer writer's */
   }

@@ -7,6 +7,7 @@
 #include "core/trace/event.h"
 #include "reports/model/first.h"
 #include "reports/import/event_columns.h"
+#include "reports/import/graph.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/sites.h"
 
@@ -16,7 +17,8 @@ typedef struct event_row {
   int64_t copy, mem, src_mem, flags, stream;
   int64_t start, ns;
   uint64_t bytes;
-  bool first; /* of its call */
+  uint64_t times; /* it was done: more than once by launches of graphs */
+  bool first;     /* of its call */
 } event_row;
 
 /* Sums that the pass keeps by number and the model gets as lists. */
@@ -62,6 +64,7 @@ static event_row read_common(sqlite3_stmt *q)
 #define READ(name, ...) .name = sqlite3_column_int64(q, WR_TEMPLATE_##name),
   event_row e = {WR_TEMPLATE_MAP(READ)};
 #undef READ
+  e.times = 1;
   e.api &= 0xffff;
   e.device = device_of(q, WR_TEMPLATE_device);
   e.src_device = device_of(q, WR_TEMPLATE_src_device);
@@ -105,9 +108,9 @@ static void count_alloc(load *l, const event_row *e)
 static void count_split(load *l, const event_row *e, int direction, int64_t host_mem)
 {
   uint64_t *s = l->split[direction][host_mem >= 0 && host_mem < 8 ? host_mem : WEIR_MEM_UNKNOWN];
-  s[0]++;
-  s[1] += e->bytes;
-  s[2] += !!(e->flags & WEIR_EVF_ASYNC);
+  s[0] += e->times;
+  s[1] += e->bytes * e->times;
+  s[2] += e->flags & WEIR_EVF_ASYNC ? e->times : 0;
 }
 
 /* "Memory copies from host to device of a memory block of 64 KB or less" are asynchronous with
@@ -128,8 +131,8 @@ static bool has_duration(const event_row *e)
 static void count_route(load *l, const event_row *e, int src, int dst)
 {
   wr_route *r = &l->by_route[src * WR_PLACES + dst];
-  r->calls++;
-  r->bytes += e->bytes;
+  r->calls += e->times;
+  r->bytes += e->bytes * e->times;
   if (!has_duration(e)) return;
   r->timed_bytes += e->bytes;
   r->timed_ns += (uint64_t)e->ns;
@@ -139,33 +142,34 @@ static void count_copy(load *l, const event_row *e)
 {
   wr_totals *t = &l->m->total;
   wr_device_totals *to = device_totals(l, e->device), *from = device_totals(l, e->src_device);
-  uint64_t n = e->bytes;
+  uint64_t c = e->times, n = e->bytes * c;
   switch (e->copy) {
   case WEIR_COPY_HTOD:
-    t->h2d_calls++, t->h2d_bytes += n, to->h2d_calls++, to->h2d_bytes += n;
+    t->h2d_calls += c, t->h2d_bytes += n, to->h2d_calls += c, to->h2d_bytes += n;
     count_split(l, e, 0, e->src_mem);
     count_route(l, e, WR_HOST, e->device);
     break;
   case WEIR_COPY_DTOH:
-    t->d2h_calls++, t->d2h_bytes += n, from->d2h_calls++, from->d2h_bytes += n;
+    t->d2h_calls += c, t->d2h_bytes += n, from->d2h_calls += c, from->d2h_bytes += n;
     count_split(l, e, 1, e->mem);
     count_route(l, e, e->src_device, WR_HOST);
     break;
   case WEIR_COPY_DTOD:
-    t->d2d_calls++, t->d2d_bytes += n, to->d2d_calls++, to->d2d_bytes += n;
+    t->d2d_calls += c, t->d2d_bytes += n, to->d2d_calls += c, to->d2d_bytes += n;
     count_route(l, e, e->src_device == WR_HOST ? e->device : e->src_device, e->device);
     break;
   case WEIR_COPY_PTOP:
-    t->p2p_calls++, t->p2p_bytes += n;
-    from->p2p_out_calls++, from->p2p_out_bytes += n, to->p2p_in_calls++, to->p2p_in_bytes += n;
+    t->p2p_calls += c, t->p2p_bytes += n;
+    from->p2p_out_calls += c, from->p2p_out_bytes += n, to->p2p_in_calls += c,
+        to->p2p_in_bytes += n;
     count_route(l, e, e->src_device, e->device);
     break;
   case WEIR_COPY_HTOH:
-    t->h2h_calls++, t->h2h_bytes += n;
+    t->h2h_calls += c, t->h2h_bytes += n;
     count_route(l, e, WR_HOST, WR_HOST);
     break;
   default:
-    t->other_copy_calls++, t->other_copy_bytes += n;
+    t->other_copy_calls += c, t->other_copy_bytes += n;
     break;
   }
 }
@@ -189,11 +193,11 @@ static void count_done(load *l, const event_row *e)
     count_copy(l, e);
     break;
   case WEIR_EV_MEMSET:
-    t->memset_calls++, t->memset_bytes += e->bytes;
-    d->memset_calls++, d->memset_bytes += e->bytes;
+    t->memset_calls += e->times, t->memset_bytes += e->bytes * e->times;
+    d->memset_calls += e->times, d->memset_bytes += e->bytes * e->times;
     break;
   case WEIR_EV_LAUNCH:
-    t->launches++, d->launches++;
+    t->launches += e->times, d->launches += e->times;
     break;
   case WEIR_EV_HOSTREG:
     if (e->bytes) t->register_calls++, t->register_bytes += e->bytes;
@@ -263,7 +267,7 @@ static weir_status count_site(load *l, const event_row *e, bool init)
   wr_site_sum *s = wr_site_sum_of(&l->sums, e->stack, (uint32_t)e->api, kind);
   if (!s) return wr_db_out_of_memory(l->db);
   if (alloc) s->alloc_calls++, s->alloc_bytes += e->bytes, s->alloc_ns += ns;
-  if (copy) s->copy_calls++, s->copy_bytes += e->bytes, s->copy_ns += ns;
+  if (copy) s->copy_calls += e->times, s->copy_bytes += e->bytes * e->times, s->copy_ns += ns;
   if (wait || implicit) s->sync_calls++, s->sync_ns += (uint64_t)e->ns, s->implicit |= implicit;
   return WEIR_OK;
 }
@@ -381,6 +385,76 @@ static weir_status load_events(load *l)
   if (s) return s;
   return wr_db_each(l->db, "SELECT start, duration, bytes, template FROM event_row", take_narrow,
                     l);
+}
+
+/* ---- what launches of graphs ran -------------------------------------------------------------- */
+
+/* CUgraphNodeType, as graph_work has it. */
+enum { NODE_KERNEL = 0, NODE_COPY = 1, NODE_MEMSET = 2, NODE_HOST = 3, NODE_ALLOC = 10 };
+
+/* Columns behind COMMON: launches, type, bytes, copy, mem, src_mem, device, src_device, conditional,
+ * count. The place is the launch's; its own time is counted with its event. */
+static weir_status take_work(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  wr_totals *t = &l->m->total;
+  const int at = WR_TEMPLATE_COLUMNS;
+  event_row e = read_common(q);
+  uint64_t times = number_of(q, at) * number_of(q, at + 9), bytes = number_of(q, at + 2);
+  if (sqlite3_column_int(q, at + 8)) {
+    t->graph_conditional_nodes += times;
+    return WEIR_OK;
+  }
+  e.times = times, e.bytes = bytes, e.flags = WEIR_EVF_ASYNC, e.api = 0, e.first = false;
+  e.copy = sqlite3_column_int64(q, at + 3);
+  e.mem = sqlite3_column_int64(q, at + 4), e.src_mem = sqlite3_column_int64(q, at + 5);
+  e.device = device_of(q, at + 6), e.src_device = device_of(q, at + 7);
+  switch (sqlite3_column_int(q, at + 1)) {
+  case NODE_KERNEL:
+    e.kind = WEIR_EV_LAUNCH, t->graph_kernels += times;
+    break;
+  case NODE_COPY:
+    e.kind = WEIR_EV_COPY, t->graph_copies += times, t->graph_copy_bytes += bytes * times;
+    break;
+  case NODE_MEMSET:
+    e.kind = WEIR_EV_MEMSET, t->graph_memsets += times, t->graph_memset_bytes += bytes * times;
+    break;
+  case NODE_ALLOC:
+    t->graph_allocs += times, t->graph_alloc_bytes += bytes * times;
+    return WEIR_OK;
+  case NODE_HOST:
+    t->graph_host_functions += times;
+    return WEIR_OK;
+  default:
+    return WEIR_OK;
+  }
+  count_done(l, &e);
+  e.api = sqlite3_column_int64(q, WR_TEMPLATE_api) & 0xffff;
+  l->by_api[e.api].bytes += has_bytes(&e) ? bytes * times : 0;
+  return count_site(l, &e, false);
+}
+
+static weir_status load_graphs(load *l)
+{
+  static const char *const tables[] = {"graph_change", "graph_node", "graph_work", "graph_launch"};
+  wr_totals *t = &l->m->total;
+  int64_t known = 0;
+  t->graph_launches_unknown = t->graph_launches;
+  for (int i = 0; i < 4; i++) /* else of an older Weir */
+    if (l->db->schema < 2 || !wr_db_has_table(l->db, tables[i])) return WEIR_OK;
+  weir_status s = l->m->finished ? WEIR_OK : wr_graph_launches_temporary(l->db);
+  if (!s) s = wr_db_number(l->db, "SELECT count(content) FROM graph_launch", &known);
+  if (s) return s;
+  t->graph_launches_unknown -=
+      (uint64_t)known < t->graph_launches ? (uint64_t)known : t->graph_launches;
+  return wr_db_each(l->db,
+                    "SELECT t.*, g.launches, w.type, w.bytes, w.copy, w.mem, w.src_mem, w.device,"
+                    " w.src_device, w.conditional, w.count FROM (SELECT e.template, l.content,"
+                    " count(*) AS launches FROM graph_launch l CROSS JOIN event_row e"
+                    " ON e.id = l.event WHERE l.content IS NOT NULL GROUP BY 1, 2) g"
+                    " CROSS JOIN (" COMMON " FROM template) t ON t.id = g.template"
+                    " CROSS JOIN graph_work w ON w.content = g.content",
+                    take_work, l);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -704,6 +778,7 @@ static weir_status load_all(load *l, int top)
   weir_status s = wr_db_each(l->db, "SELECT key, value FROM meta", take_meta, l);
   if (!s) s = wr_firsts_open(&l->firsts, l->db);
   if (!s) s = load_events(l);
+  if (!s) s = load_graphs(l);
   if (!s) s = choose_tables(l);
   if (!s) s = load_threads(l);
   if (!s) s = load_memory(l);

@@ -28,7 +28,10 @@
   X(init_calls) X(init_ns) X(threads) X(thread_time_ns)                                            \
   X(launches) X(events) X(dropped)                                                                 \
   X(failed_calls) X(captured_events) X(captured_copies) X(captured_copy_bytes)                     \
-  X(captured_memsets) X(captured_launches) X(graph_launches) X(unmatched_frees)                    \
+  X(captured_memsets) X(captured_launches) X(graph_launches) X(graph_launches_unknown)             \
+  X(graph_copies) X(graph_copy_bytes) X(graph_memsets) X(graph_memset_bytes) X(graph_kernels)      \
+  X(graph_host_functions) X(graph_allocs) X(graph_alloc_bytes) X(graph_conditional_nodes)          \
+  X(unmatched_frees)                                                                               \
   X(weir_reserved_peak_bytes) X(weir_pinned_reserved_peak_bytes)
 
 /* The same for one device. A peer copy is "out" where it reads and "in" where it writes. */

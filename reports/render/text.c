@@ -402,8 +402,26 @@ static void print_call_sites(wr_page *p)
 
 /* ---- what was not seen ----------------------------------------------------------------------- */
 
-/* What is in a graph runs each time that it is launched: how often is known, what is not added up.
- */
+static void print_graph_work(wr_page *p)
+{
+  const wr_totals *t = &p->m->total;
+  if (t->graph_launches > t->graph_launches_unknown)
+    LINE(p, false, "%s ran %s (%s), %s, %s: they are in the numbers above",
+         OF(t->graph_launches - t->graph_launches_unknown, "graph launch", "graph launches"),
+         OF(t->graph_copies, "copy", "copies"),
+         t->graph_copy_bytes ? BYTES(t->graph_copy_bytes) : "0",
+         COUNTED(t->graph_memsets, "memset"), COUNTED(t->graph_kernels, "kernel"));
+  if (t->graph_launches_unknown)
+    LINE(p, true, "%s: what ran in them, copies included, is in no number above",
+         OF(t->graph_launches_unknown, "graph launch", "graph launches"));
+  if (t->graph_allocs)
+    LINE(p, false, "graph launches allocated %s (%s), which are in no number above",
+         COUNTED(t->graph_allocs, "block"), BYTES(t->graph_alloc_bytes));
+  if (t->graph_conditional_nodes)
+    LINE(p, true, "%s in bodies of conditional nodes ran or not: they are in no number above",
+         COUNTED(t->graph_conditional_nodes, "graph node"));
+}
+
 static void print_captured(wr_page *p)
 {
   const wr_totals *t = &p->m->total;
@@ -415,9 +433,7 @@ static void print_captured(wr_page *p)
         COUNTED(t->captured_events, "operation"), OF(t->captured_copies, "copy", "copies"),
         t->captured_copy_bytes ? BYTES(t->captured_copy_bytes) : "0",
         COUNTED(t->captured_memsets, "memset"), COUNTED(t->captured_launches, "kernel"));
-  if (t->graph_launches)
-    LINE(p, true, "%s: what ran in them, copies included, is in no number above",
-         OF(t->graph_launches, "graph launch", "graph launches"));
+  print_graph_work(p);
 }
 
 static void print_losses(wr_page *p)

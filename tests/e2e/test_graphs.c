@@ -1,0 +1,106 @@
+/* test_graphs.c: what launches of graphs ran is in the totals, whoever made the graphs, and however:
+ * graph_caller's own account of it against the report. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/level.h"
+#include "tests/tools/command.h"
+
+#define SEEDS AT_LEVEL(8, 40, 500)
+
+static void compare_totals(const char *account, const char *what)
+{
+  char name[64];
+  unsigned long long count;
+  int used, seen = 0;
+  json_t *report = json_load_file("report.json", 0, NULL);
+  ck_assert_ptr_nonnull(report);
+  const json_t *totals = json_object_get(report, "totals");
+  for (; sscanf(account, "%63s %llu\n%n", name, &count, &used) == 2; account += used, seen++) {
+    long long got = json_integer_value(json_object_get(totals, name));
+    ck_assert_msg(got == (long long)count, "%s: %s is %lld, the program counts %llu", what, name,
+                  got, count);
+  }
+  ck_assert_int_gt(seen, 10);
+  json_decref(report);
+}
+
+/* Runs a mode of the caller and holds its account against the trace. */
+static void try_mode(const char *mode)
+{
+  outcome *o =
+      sh_status(0, "$WEIR run --force -o t.db --sim -- $BUILD/tests/e2e/graph_caller %s", mode);
+  (void)sh_status(0, "$WEIR report --format json t.db > report.json");
+  compare_totals(o->out, mode);
+}
+
+START_TEST(a_loop_of_captured_graphs_has_moved_what_its_launches_moved)
+{
+  try_mode("loop");
+  ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM copy WHERE NOT captured"), 450LL * 262144);
+  ck_assert_int_eq(ask("t.db", "SELECT sum(count) FROM copy WHERE by_graph"), 450);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM copy WHERE captured"), 150);
+  ck_assert_int_eq(ask("t.db", "SELECT count(DISTINCT id) FROM copy WHERE by_graph"), 450);
+}
+END_TEST
+
+START_TEST(a_graph_made_node_by_node_and_its_clone_are_counted_at_each_launch)
+{
+  try_mode("explicit");
+  ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM copy WHERE direction = 'host_to_device'"),
+                   6LL << 20);
+  ck_assert_int_eq(ask("t.db", "SELECT sum(count) FROM launch WHERE kernel LIKE '%victim_touch%'"),
+                   12);
+  ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM memset WHERE by_graph"), 6 * (4096 + 8));
+}
+END_TEST
+
+START_TEST(what_nodes_allocate_is_counted_at_each_launch)
+{
+  try_mode("memory");
+}
+END_TEST
+
+START_TEST(the_body_of_a_conditional_node_is_in_no_total_and_the_report_says_so)
+{
+  try_mode("condition");
+  ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM memset WHERE NOT conditional"), 4 * 512);
+  ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM memset WHERE conditional"), 4 * 4096);
+  outcome *o = sh_status(0, "$WEIR report t.db");
+  ck_assert_ptr_nonnull(strstr(o->out, "4 graph nodes in bodies of conditional nodes"));
+}
+END_TEST
+
+START_TEST(a_large_graph_is_counted_to_its_last_node)
+{
+  try_mode("large 20000");
+  ck_assert_int_eq(ask("t.db", "SELECT nodes FROM graph_change"), 20000);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM graph_work"), 7);
+}
+END_TEST
+
+START_TEST(random_graphs_changed_and_launched_in_any_order_are_counted_exactly)
+{
+  char mode[32];
+  (void)snprintf(mode, sizeof(mode), "random %d", _i);
+  try_mode(mode);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("graphs");
+  TCase *t = tcase_create("launched");
+  tcase_set_timeout(t, 600);
+  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  tcase_add_test(t, a_loop_of_captured_graphs_has_moved_what_its_launches_moved);
+  tcase_add_test(t, a_graph_made_node_by_node_and_its_clone_are_counted_at_each_launch);
+  tcase_add_test(t, what_nodes_allocate_is_counted_at_each_launch);
+  tcase_add_test(t, the_body_of_a_conditional_node_is_in_no_total_and_the_report_says_so);
+  tcase_add_test(t, a_large_graph_is_counted_to_its_last_node);
+  tcase_add_loop_test(t, random_graphs_changed_and_launched_in_any_order_are_counted_exactly, 0,
+                      SEEDS);
+  suite_add_tcase(s, t);
+  return run_suite(s);
+}
