@@ -1,5 +1,5 @@
-/* random_table.c: the random caller's operations on what moves nothing by itself: graphs while they
- * are made, pools, attributes, green contexts, links (see random.h).
+/* random_table.c: the random caller's operations on the rarer part of the table: batches, graphs
+ * while they are made, pools, attributes, green contexts, links (see random.h).
  *
  * What a device may not have is called with ANY: whatever it answers, the call is in the trace with
  * that status. BELOW is a call of the runtime's that Weir sees as the driver's that it makes. */
@@ -16,6 +16,89 @@ static void CUDART_CB nothing_to_do(void *data)
 static CUstream own_stream(caller *c)
 {
   return c->stream[caller_random_below(c, STREAMS)];
+}
+
+/* ---- many at once ---------------------------------------------------------------------------- */
+
+enum { ITEMS = 4 };
+
+typedef struct batch {
+  CUdeviceptr dst[ITEMS], src[ITEMS];
+  size_t bytes[ITEMS];
+  size_t count;
+} batch;
+
+/* Some copies within what is the caller's own, summed up. */
+static batch draw_batch(caller *c)
+{
+  batch b = {.count = 1 + caller_random_below(c, ITEMS)};
+  for (size_t i = 0; i < b.count; i++) {
+    CUdeviceptr device = (CUdeviceptr)(uintptr_t)c->dev[c->device][caller_random_below(c, BUFFERS)];
+    CUdeviceptr host = (CUdeviceptr)(uintptr_t)c->pinned[caller_random_below(c, BUFFERS)];
+    size_t n = 1 + caller_random_below(c, BUFFER_BYTES / 2);
+    uint32_t way = caller_random_below(c, 3);
+    b.dst[i] = way == 1 ? host : device;
+    b.src[i] = way == 0 ? host : way == 1 ? device : device + BUFFER_BYTES / 2;
+    b.bytes[i] = n;
+    if (way == 0) c->sums->h2d_calls++, c->sums->h2d_bytes += n;
+    if (way == 1) c->sums->d2h_calls++, c->sums->d2h_bytes += n;
+    if (way == 2) c->sums->d2d_calls++, c->sums->d2d_bytes += n;
+  }
+  return b;
+}
+
+static void copy_batches(caller *c)
+{
+  CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+  struct cudaMemcpyAttributes rt = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+  size_t first = 0;
+  batch b = draw_batch(c);
+  CALL(cuMemcpyBatchAsync, b.dst, b.src, b.bytes, b.count, &how, &first, 1, own_stream(c));
+  b = draw_batch(c);
+  BELOW(cuMemcpyBatchAsync, cudaMemcpyBatchAsync, (void *const *)b.dst, (const void *const *)b.src,
+        b.bytes, b.count, &rt, &first, 1, own_stream(c));
+}
+
+static void copy_batch_3d(caller *c)
+{
+  batch b = draw_batch(c);
+  CUDA_MEMCPY3D_BATCH_OP op[ITEMS];
+  memset(op, 0, sizeof op);
+  for (size_t i = 0; i < b.count; i++) {
+    op[i].src.type = op[i].dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    op[i].src.op.ptr.ptr = b.src[i];
+    op[i].dst.op.ptr.ptr = b.dst[i];
+    op[i].extent = (CUextent3D){b.bytes[i], 1, 1};
+    op[i].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  }
+  CALL(cuMemcpy3DBatchAsync, b.count, op, 0, own_stream(c));
+}
+
+/* A stream that waits for what it has written itself. */
+static void values(caller *c)
+{
+  CUdeviceptr p = 0;
+  CUstream s = own_stream(c);
+  CUstreamBatchMemOpParams op[2];
+  memset(op, 0, sizeof op);
+  CALL(cuMemAlloc, &p, 64);
+  c->sums->alloc_calls++, c->sums->alloc_bytes += 64;
+  CALL(cuStreamWriteValue32, s, p, 7, 0);
+  CALL(cuStreamWaitValue32, s, p, 7, CU_STREAM_WAIT_VALUE_EQ);
+  CALL(cuStreamWriteValue64, s, p + 8, 9, 0);
+  CALL(cuStreamWaitValue64, s, p + 8, 9, CU_STREAM_WAIT_VALUE_GEQ);
+  op[0].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  op[0].writeValue.address = p + 16;
+  op[0].writeValue.value = 3;
+  op[1].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  op[1].waitValue.address = p + 16;
+  op[1].waitValue.value = 3;
+  op[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+  CALL(cuStreamBatchMemOp, s, 2, op, 0);
+  CALL(cuStreamSynchronize, s);
+  c->sums->sync_explicit_calls++;
+  CALL(cuMemFree, p);
+  c->sums->free_calls++;
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
@@ -176,6 +259,19 @@ static void attributes(caller *c)
       CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
 }
 
+static void managed_hints(caller *c)
+{
+  CUdeviceptr at = (CUdeviceptr)(uintptr_t)c->managed;
+  CUmemLocation to = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->device};
+  struct cudaMemLocation rt = {cudaMemLocationTypeDevice, c->device};
+  ANY(cuMemPrefetchAsync, at, 4096, to, 0, c->stream[1]);
+  ANY(cudaMemPrefetchAsync, c->managed, 4096, rt, 0, c->stream[1]);
+  ANY(cuMemAdvise, at, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, to);
+  ANY(cudaMemAdvise, c->managed, 4096, cudaMemAdviseUnsetReadMostly, rt);
+  ANY(cuStreamAttachMemAsync, c->stream[1], at, 0, CU_MEM_ATTACH_GLOBAL);
+  ANY(cudaStreamAttachMemAsync, c->stream[1], c->managed, 0, cudaMemAttachGlobal);
+}
+
 static void managed_batches(caller *c)
 {
   CUdeviceptr at = (CUdeviceptr)(uintptr_t)c->managed;
@@ -196,6 +292,8 @@ static void shared_with_others(caller *c)
   CUevent event = NULL, opened = NULL;
   memset(&none, 0, sizeof none);
   ANY(cuImportExternalSemaphore, &semaphore, &none);
+  ANY(cuSignalExternalSemaphoresAsync, NULL, NULL, 0, c->stream[0]);
+  ANY(cuWaitExternalSemaphoresAsync, NULL, NULL, 0, c->stream[0]);
   ANY(cuDestroyExternalSemaphore, semaphore);
   CALL(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
   CALL(cuIpcGetEventHandle, &exported, event);
@@ -240,6 +338,14 @@ static void graphics(caller *c)
   ANY(cuGraphicsUnregisterResource, resource);
 }
 
+static void packed(caller *c)
+{
+  CUmemDecompressParams none;
+  memset(&none, 0, sizeof none);
+  ANY(cuMemBatchDecompressAsync, &none, 1, 0, NULL, c->stream[0]);
+  ANY(cuMemMapArrayAsync, NULL, 0, c->stream[0]);
+}
+
 static void links(caller *c)
 {
   CUlinkState state = NULL;
@@ -264,7 +370,8 @@ static void checkpoints(caller *c)
 }
 
 const operation HALF(table_operations)[] = {
-    graph_without_copies, graph_of_work, graph_things,   pools,    attributes, managed_batches,
-    shared_with_others,   multicast,     green_contexts, graphics, links,      checkpoints};
+    copy_batches,  copy_batch_3d,  values,   managed_hints, packed,          graph_without_copies,
+    graph_of_work, graph_things,   pools,    attributes,    managed_batches, shared_with_others,
+    multicast,     green_contexts, graphics, links,         checkpoints};
 const unsigned HALF(table_operation_count) = sizeof HALF(table_operations) /
                                              sizeof *HALF(table_operations);
