@@ -22,6 +22,9 @@
  *                           Direction `pageable` is the host's own copy of memory that is not
  *                           pinned: a pageable copy takes as long as the slower of it and the link
  *                           (they overlap), and holds the link only for the link's part.
+ *   WEIR_SIM_CARD=NAME      costs of a real card, a100 or h100: allocations, frees, page-locking,
+ *                           launches, copies and memsets take as long as published figures say
+ *                           (device/card.c has the table); WEIR_SIM_LINK goes before
  *   WEIR_SIM_CUPTI=LIST     how libcupti.so.13 of the software device shall fail, a word each:
  *                             version:N            the version it says it is
  *                             zero-times           under a timestamp callback, times are 0
@@ -62,6 +65,9 @@ int weir_sim_define_global(void *module, const char *name, size_t bytes, const v
 /* WEIR_SIM_FAIL and WEIR_SIM_LINK from now on; call numbers count from here. NULL or "": none. */
 int weir_sim_set_fail(const char *list);
 int weir_sim_set_link(const char *list);
+
+/* WEIR_SIM_CARD from now on; links are the card's, WEIR_SIM_LINK is forgotten. NULL or "": none. */
+int weir_sim_set_card(const char *name);
 
 /* WEIR_SIM_CUPTI from now on; in libcupti.so.13, not in libcuda.so.1. NULL or "": no fault. Returns
  * a CUptiResult. */

@@ -646,6 +646,28 @@ void sim_control_start(void);
 CUresult sim_control_fail(unsigned api); /* the error to inject into this call, or 0 */
 extern _Atomic bool sim_link_slow;
 struct sim_link sim_link_of(enum sim_direction direction);
+
+/* What calls cost on the card whose costs the device has (device/card.c); without one, nothing. */
+enum sim_cost {
+  SIM_COST_ALLOC,
+  SIM_COST_FREE,
+  SIM_COST_LAUNCH,
+  SIM_COST_PIN,   /* of bytes */
+  SIM_COST_UNPIN, /* of bytes */
+  SIM_COSTS
+};
+extern _Atomic bool sim_has_card;
+struct sim_link sim_card_link(enum sim_direction direction);
+uint64_t sim_card_kernel_ns(void);          /* a kernel takes this long at least */
+uint64_t sim_card_fill_ns(size_t bytes);    /* and a memset */
+void sim_wait_until(uint64_t monotonic_ns); /* never less */
+void sim_spend_slow(enum sim_cost what, size_t bytes);
+/* The caller takes the time that it costs. */
+static inline void sim_spend(enum sim_cost what, size_t bytes)
+{
+  if (unlikely(atomic_load_explicit(&sim_has_card, memory_order_relaxed)))
+    sim_spend_slow(what, bytes);
+}
 size_t sim_parse_bytes(const char *text, size_t otherwise);
 
 /* A worker's way out of a fault, while it runs a twin or a copy. */

@@ -133,8 +133,8 @@ static UNUSED int run_groups(const char *name, const TTest *const *tests, void (
                              const TTest *const *bare)
 {
   static const char *const of_the_user[] = {
-      "CUDA_VISIBLE_DEVICES", "WEIR_SIM_FAIL",   "WEIR_SIM_LINK", "WEIR_SIM_COUNTS",
-      "CUDA_LAUNCH_BLOCKING", "WEIR_SIM_MEMORY", "WEIR_SIM_CUPTI"};
+      "CUDA_VISIBLE_DEVICES", "WEIR_SIM_FAIL",   "WEIR_SIM_LINK",  "WEIR_SIM_COUNTS",
+      "CUDA_LAUNCH_BLOCKING", "WEIR_SIM_MEMORY", "WEIR_SIM_CUPTI", "WEIR_SIM_CARD"};
   setenv("WEIR_SIM_DEVICES", "4", 1);
   for (size_t i = 0; i < sizeof of_the_user / sizeof *of_the_user; i++)
     unsetenv(of_the_user[i]);

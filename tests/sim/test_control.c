@@ -236,13 +236,108 @@ START_TEST(copies_of_one_direction_share_the_link)
 }
 END_TEST
 
+/* ---- costs of a card ------------------------------------------------------------------------- */
+
+START_TEST(calls_take_as_long_as_they_cost_on_the_card)
+{
+  enum { TIMES = 20 };
+  CUdeviceptr p[TIMES];
+  void *h;
+  ok(weir_sim_set_card("h100"));
+  double begin = seconds();
+  for (int i = 0; i < TIMES; i++)
+    p[i] = device_bytes(1000);
+  ck_assert(seconds() - begin >= TIMES * 13.9e-6);
+  begin = seconds();
+  for (int i = 0; i < TIMES; i++)
+    ok(cuMemFree_v2(p[i]));
+  ck_assert(seconds() - begin >= TIMES * 46.7e-6);
+  begin = seconds();
+  h = pinned_bytes(8 << 20);
+  ck_assert(seconds() - begin >= 8 * 362e-6);
+  begin = seconds();
+  ok(cuMemFreeHost(h));
+  ck_assert(seconds() - begin >= 8 * 225e-6);
+  ok(weir_sim_set_card(NULL));
+}
+END_TEST
+
+static float elapsed(CUstream s, CUresult (*work)(CUdeviceptr, void *, CUstream), CUdeviceptr p,
+                     void *h)
+{
+  CUevent a, b;
+  float ms;
+  ok(cuEventCreate(&a, 0));
+  ok(cuEventCreate(&b, 0));
+  ok(cuEventRecord(a, s));
+  ok(work(p, h, s));
+  ok(cuEventRecord(b, s));
+  ok(cuEventSynchronize(b));
+  ok(cuEventElapsedTime_v2(&ms, a, b));
+  return ms;
+}
+
+enum { CARD_BYTES = 64 << 20 };
+
+static CUresult copy_in(CUdeviceptr p, void *h, CUstream s)
+{
+  return cuMemcpyHtoDAsync_v2(p, h, CARD_BYTES, s);
+}
+
+static CUresult copy_within(CUdeviceptr p, void *h, CUstream s)
+{
+  (void)h;
+  return cuMemcpyDtoDAsync_v2(p, p + CARD_BYTES / 2, CARD_BYTES / 2, s);
+}
+
+static CUresult fill(CUdeviceptr p, void *h, CUstream s)
+{
+  (void)h;
+  return cuMemsetD8Async(p, 1, CARD_BYTES, s);
+}
+
+START_TEST(the_devices_clock_sees_the_cards_bandwidths)
+{
+  CUdeviceptr p = device_bytes(CARD_BYTES);
+  void *pinned = pinned_bytes(CARD_BYTES), *pageable = malloc(CARD_BYTES);
+  CUstream s;
+  ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  ok(weir_sim_set_card("a100"));
+  ck_assert(elapsed(s, copy_in, p, pinned) >= (float)(CARD_BYTES / 25.13e6));
+  ck_assert(elapsed(s, copy_in, p, pageable) >= (float)(CARD_BYTES / 6e6));
+  ck_assert(elapsed(s, copy_within, p, NULL) >= (float)(CARD_BYTES / 2.0 / 1019.5e6));
+  ck_assert(elapsed(s, fill, p, NULL) >= (float)(CARD_BYTES / 2039e6));
+  free(pageable);
+}
+END_TEST
+
+START_TEST(links_that_are_asked_for_go_before_the_cards)
+{
+  CUdeviceptr p = device_bytes(CARD_BYTES);
+  void *pinned = pinned_bytes(CARD_BYTES);
+  CUstream s;
+  ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  ok(weir_sim_set_card("h100"));
+  ok(weir_sim_set_link("h2d:1G"));
+  ck_assert(elapsed(s, copy_in, p, pinned) >= (float)(CARD_BYTES / 1e6));
+  fails(weir_sim_set_card("no such card"), CUDA_ERROR_INVALID_VALUE);
+  ok(weir_sim_set_card(""));
+}
+END_TEST
+
 int main(void)
 {
-  const TTest *const with_context[] = {
-      any_call_of_any_function_can_fail,      a_failed_call_does_nothing,
-      lists_that_cannot_be_read_are_errors,   calls_from_outside_are_counted_by_name,
-      a_link_is_as_slow_as_it_is_told,        pageable_copies_are_as_slow_as_the_host,
-      copies_of_one_direction_share_the_link, NULL};
+  const TTest *const with_context[] = {any_call_of_any_function_can_fail,
+                                       a_failed_call_does_nothing,
+                                       lists_that_cannot_be_read_are_errors,
+                                       calls_from_outside_are_counted_by_name,
+                                       a_link_is_as_slow_as_it_is_told,
+                                       pageable_copies_are_as_slow_as_the_host,
+                                       copies_of_one_direction_share_the_link,
+                                       calls_take_as_long_as_they_cost_on_the_card,
+                                       the_devices_clock_sees_the_cards_bandwidths,
+                                       links_that_are_asked_for_go_before_the_cards,
+                                       NULL};
   const TTest *const without[] = {threads_that_have_ended_are_counted, counts_are_written_at_exit,
                                   memory_and_faults_come_from_the_environment, NULL};
   return run_groups("sim_control", with_context, set_up_device0, without);

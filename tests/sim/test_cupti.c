@@ -257,6 +257,25 @@ START_TEST(kernels_say_when_they_were_queued_if_asked)
 }
 END_TEST
 
+START_TEST(launches_and_kernels_last_at_least_as_long_as_on_the_card)
+{
+  enum { TIMES = 20 };
+  load_kernel();
+  CUstream s = stream();
+  CLIENT(KERNELS);
+  ok(weir_sim_set_card("h100"));
+  uint64_t before = clock_now();
+  for (int i = 0; i < TIMES; i++)
+    launch(kernel, s);
+  uint64_t after = clock_now();
+  ok(cuStreamSynchronize(s));
+  ck_assert_uint_ge(after - before, TIMES * 5000);
+  ck_assert_uint_eq(count_of(KERNELS), TIMES);
+  for (unsigned i = 0; i < TIMES; i++)
+    ck_assert_uint_ge(nth(KERNELS, i)->kernel.end - nth(KERNELS, i)->kernel.start, 900);
+}
+END_TEST
+
 /* ---- correlation ----------------------------------------------------------------------------- */
 
 START_TEST(work_has_the_correlation_that_the_callbacks_of_its_call_told)
@@ -730,6 +749,7 @@ int main(void)
       work_of_a_held_stream_has_no_record_before_the_release,
       a_copy_over_a_slow_link_lasts_as_long_as_the_link_says,
       kernels_say_when_they_were_queued_if_asked,
+      launches_and_kernels_last_at_least_as_long_as_on_the_card,
       work_has_the_correlation_that_the_callbacks_of_its_call_told,
       callbacks_see_parameters_results_and_what_they_left,
       functions_have_the_names_and_numbers_of_the_headers,

@@ -36,6 +36,9 @@ static const struct {
     {"run --sim=0 -- true", "1 to 32"},
     {"run --sim=33 -- true", "1 to 32"},
     {"run --sim=two -- true", "1 to 32"},
+    {"run --sim=2,v100 -- true", "of a100 and h100, not of 'v100'"},
+    {"run --sim=33,h100 -- true", "1 to 32, not '33'"},
+    {"run --sim=,h100 -- true", "1 to 32"},
     {"run --stacks=0 -- true", "1 to 128"},
     {"run --stacks=129 -- true", "1 to 128"},
     {"run --stacks=-1 -- true", "1 to 128"},
@@ -70,6 +73,7 @@ static const struct {
     {"compare -n 0 true", "1 to 1000"},
     {"compare --format xml true", "no format 'xml'"},
     {"compare --sim=0 true", "1 to 32"},
+    {"compare --sim=1,x true", "of a100 and h100"},
     {"import", "SPOOL is missing"},
     {"import a.spool", "-o FILE is missing"},
     {"import -o t.db", "SPOOL is missing"},
@@ -185,6 +189,23 @@ START_TEST(report_of_no_trace_is_one_sentence)
   o = sh_status(1, "echo 'some text' >text; $WEIR report text");
   ck_assert_uint_eq(lines_of(o->err), 1);
   ck_assert_str_eq(o->out, "");
+}
+END_TEST
+
+START_TEST(sim_takes_a_number_of_devices_and_a_card_with_its_costs)
+{
+  static const char *const asked[][2] = {{"--sim=2,h100", "2 h100"},
+                                         {"--sim=a100", "- a100"},
+                                         {"--sim=3", "3 -"},
+                                         {"--sim=h100 --sim=4", "4 -"}};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    outcome *o =
+        sh_status(0,
+                  "unset WEIR_SIM_DEVICES WEIR_SIM_CARD; $WEIR run --force -o t.db %s -- sh "
+                  "-c 'echo ${WEIR_SIM_DEVICES:--} ${WEIR_SIM_CARD:--} && $VICTIM call'",
+                  asked[i][0]);
+    ck_assert_msg(strncmp(o->out, asked[i][1], strlen(asked[i][1])) == 0, "%s", o->out);
+  }
 }
 END_TEST
 
@@ -471,6 +492,7 @@ int main(void)
   tcase_add_test(use, manual_names_every_command);
   tcase_add_test(traces, report_of_no_trace_is_one_sentence);
   tcase_add_test(traces, a_report_is_as_wide_as_its_terminal_or_as_asked_and_whole_in_a_pipe);
+  tcase_add_test(traces, sim_takes_a_number_of_devices_and_a_card_with_its_costs);
   tcase_add_test(traces, report_is_plain_text_off_a_terminal_and_json_on_request);
   tcase_add_test(traces, spools_and_folders_of_them_are_imported_into_one_trace);
   tcase_add_test(traces, a_spool_is_reported_without_import);

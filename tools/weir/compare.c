@@ -31,8 +31,10 @@ enum { OPT_RUNS, OPT_FORMAT, OPT_SIM };
 const cmd_option compare_options[] = {
     [OPT_RUNS] = {"runs", 'n', CMD_ARG_REQUIRED, "N", "runs in each mode (default 3)", 0},
     [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json", 0},
-    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N",
-                 "run on N software devices (default 1) instead of GPUs", 0},
+    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N[,CARD]",
+                 "run on N software devices (default 1) instead of GPUs; CARD: with the costs of "
+                 "an a100 or h100",
+                 0},
     {0},
 };
 
@@ -40,10 +42,9 @@ const char *const compare_modes[COMPARE_MODES] = {"bare", "observe", "strict", "
 
 typedef struct work {
   comparison c;
-  bool json, sim;
-  const char *sim_devices; /* NULL: default */
-  char *folder;            /* of traces and outputs; owned */
-  environment bare;        /* what the bare program needs of it: the software device, or nothing */
+  bool json;
+  char *folder;     /* of traces and outputs; owned */
+  environment bare; /* what the bare program needs of it: the software device, or nothing */
 } work;
 
 static volatile sig_atomic_t stopped;   /* the signal that ends us */
@@ -64,11 +65,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   case OPT_FORMAT:
     return cmd_take_format(c, value, &w->json);
   default:
-    w->sim = true;
-    w->sim_devices = value;
-    if (!value || cmd_number(value, 1, 32, &n)) return true;
-    cmd_usage(c, "--sim takes a number of devices from 1 to 32, not '%s'", value);
-    return false;
+    return environment_take_sim(c, &w->bare, value);
   }
 }
 
@@ -134,8 +131,9 @@ __attribute__((noreturn)) static void become_run(const work *w, unsigned mode, c
   argv[at++] = cmd_format("--output=%s/trace.db", w->folder);
   argv[at++] = cmd_format("--mode=%s", compare_modes[mode]);
   argv[at++] = cmd_format("--stacks=off");
-  if (w->sim)
-    argv[at++] = w->sim_devices ? cmd_format("--sim=%s", w->sim_devices) : cmd_format("--sim");
+  if (w->bare.sim)
+    argv[at++] =
+        w->bare.sim_asked ? cmd_format("--sim=%s", w->bare.sim_asked) : cmd_format("--sim");
   argv[at++] = cmd_format("--");
   memcpy(argv + at, w->c.argv, count * sizeof *argv);
   if (take_over_all(out, err)) (void)execv("/proc/self/exe", argv);
@@ -363,7 +361,6 @@ static bool make_folder(work *w)
 
 static int compare_and_say(work *w)
 {
-  w->bare = (environment){.sim = w->sim, .sim_devices = w->sim_devices};
   if (!environment_siblings(&w->bare) || !make_folder(w)) return CMD_FAILED;
   w->c.figures = cmd_alloc((size_t)COMPARE_MODES * w->c.runs * sizeof *w->c.figures);
   on_signals(on_signal);

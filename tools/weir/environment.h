@@ -5,21 +5,27 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "tools/weir/cmd.h"
 
 typedef struct environment {
-  bool sim;                /* --sim */
-  const char *sim_devices; /* its N, or NULL */
-  const char *mode;        /* --mode, or NULL */
-  const char *stacks;      /* --stacks, or NULL */
-  bool zero, poison;       /* --zero, --poison */
-  bool redact;             /* --redact */
-  const char *rules;       /* --rules, or NULL */
-  char *rules_path;        /* the same, absolute */
-  char *preload;           /* our preload library */
-  char *sim_lib;           /* folder of the software device */
-  char *sim_runtime;       /* its libcudart */
+  bool sim;              /* --sim */
+  const char *sim_asked; /* what --sim was given, or NULL */
+  char *sim_devices;     /* its N, or NULL */
+  const char *sim_card;  /* its CARD, or NULL */
+  const char *mode;      /* --mode, or NULL */
+  const char *stacks;    /* --stacks, or NULL */
+  bool zero, poison;     /* --zero, --poison */
+  bool redact;           /* --redact */
+  const char *rules;     /* --rules, or NULL */
+  char *rules_path;      /* the same, absolute */
+  char *preload;         /* our preload library */
+  char *sim_lib;         /* folder of the software device */
+  char *sim_runtime;     /* its libcudart */
   char *spool_dir;
 } environment;
+
+/* Takes the value of --sim, which may be NULL: N, N,CARD or CARD. False after a sentence. */
+bool environment_take_sim(const cmd *c, environment *e, const char *value);
 
 /* Finds the preload library, and with `sim` the software device, relative to weir. False after a
  * sentence. */

@@ -9,7 +9,8 @@
 
 static const cmd commands[] = {
     {"run",
-     "[-o FILE] [--force] [--sim[=N]] [--mode=observe] [--stacks=off|N] [--no-wait] -- PROGRAM "
+     "[-o FILE] [--force] [--sim[=N[,CARD]]] [--mode=observe] [--stacks=off|N] [--no-wait] -- "
+     "PROGRAM "
      "[ARG]...",
      "Run a CUDA program and write what it does with memory to a trace",
      "The exit status is the program's; its stdin, stdout and stderr are untouched. The trace "
@@ -39,7 +40,7 @@ static const cmd commands[] = {
      "them anywhere, and queries have the columns caller, file and line. What could not be named\n"
      "then can be later. The trace must be complete; whoever reads it meanwhile is not disturbed.",
      resolve_options, false, resolve_main},
-    {"compare", "[-n N] [--sim[=N]] [--format text|json] -- PROGRAM [ARG]...",
+    {"compare", "[-n N] [--sim[=N[,CARD]]] [--format text|json] -- PROGRAM [ARG]...",
      "Run a program in each mode in turn, and say what that changes",
      "Runs observe, strict and relaxed, N times each, one after the other. stdin is empty. 0: the\n"
      "runs agree in stdout and exit status; 1: they do not, or it did not work; 125 to 127: as\n"

@@ -72,8 +72,10 @@ const cmd_option run_options[] = {
                     CMD_SETS(run, output)},
     [OPT_FORCE] = {"force", 0, CMD_ARG_NONE, NULL, "replace the trace that FILE is",
                    CMD_SETS(run, force)},
-    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N",
-                 "run on N software devices (default 1) instead of GPUs", 0},
+    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N[,CARD]",
+                 "run on N software devices (default 1) instead of GPUs; CARD: with the costs of "
+                 "an a100 or h100",
+                 0},
     [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE",
                   "observe (log only), strict (default) or relaxed: memory through caches", 0},
     [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
@@ -104,11 +106,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   long n;
   switch (at) {
   case OPT_SIM:
-    r->env.sim = true;
-    r->env.sim_devices = value;
-    if (!value || cmd_number(value, 1, 32, &n)) return true;
-    cmd_usage(c, "--sim takes a number of devices from 1 to 32, not '%s'", value);
-    return false;
+    return environment_take_sim(c, &r->env, value);
   case OPT_MODE:
     r->env.mode = value;
     if (!strcmp(value, "observe") || !strcmp(value, "strict") || !strcmp(value, "relaxed"))

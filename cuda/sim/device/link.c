@@ -72,7 +72,8 @@ __attribute__((visibility("default"))) int weir_sim_set_link(const char *list)
   copy[sizeof copy - 1] = 0;
   int result = CUDA_SUCCESS;
   pthread_mutex_lock(&lock);
-  memset(links, 0, sizeof links);
+  for (int d = 0; d < SIM_DIRECTIONS; d++)
+    links[d] = sim_card_link((enum sim_direction)d);
   char *rest = copy;
   for (char *entry; (entry = strsep(&rest, ","));) {
     if (!*entry || read_link(entry)) continue;

@@ -113,8 +113,10 @@ SIM_EXPORT size_t weir_sim_peak(int device)
 void sim_control_start(void)
 {
   const char *fail = getenv("WEIR_SIM_FAIL"), *link = getenv("WEIR_SIM_LINK");
+  const char *card = getenv("WEIR_SIM_CARD");
   const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
   sim_launch_blocking = blocking && strcmp(blocking, "1") == 0;
   if (fail) weir_sim_set_fail(fail);
+  if (card) weir_sim_set_card(card);
   if (link) weir_sim_set_link(link);
 }

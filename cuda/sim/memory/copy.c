@@ -20,7 +20,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define STAGED_MAX ((size_t)64 << 10)
 
@@ -75,13 +74,6 @@ static void copy_rows(void *argument)
               c->src.start + z * c->src.slice + y * c->src.pitch, c->width);
 }
 
-static void sleep_until(uint64_t ns)
-{
-  struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
-    ;
-}
-
 static uint64_t time_over(struct sim_link link, const struct copy *c)
 {
   double bytes = (double)(c->width * c->height * c->depth);
@@ -106,9 +98,9 @@ static void copy_slowly(struct copy *c, CUstream s, CUresult *error)
   sim_op_begins(&c->op);
   uint64_t link = time_over(sim_link_of(c->direction), c), end = sim_now_ns() + link;
   sim_guard_run(copy_rows, c, error);
-  if (link) sleep_until(end);
+  if (link) sim_wait_until(end);
   pthread_mutex_unlock(engine);
-  if (host) sleep_until(host);
+  if (host) sim_wait_until(host);
 }
 
 static void run_copy(struct sim_op *op, CUstream s)
@@ -145,8 +137,11 @@ static void fill_rows(void *argument)
 static void run_fill(struct sim_op *op, CUstream s)
 {
   CUresult error = CUDA_ERROR_ILLEGAL_ADDRESS;
-  if (((struct fill *)op)->denied || !sim_guard_run(fill_rows, op, &error))
-    sim_context_fail(s->context, error);
+  struct fill *f = (struct fill *)op;
+  bool card = atomic_load_explicit(&sim_has_card, memory_order_relaxed);
+  uint64_t end = card ? sim_now_ns() + sim_card_fill_ns(f->width * f->height * f->element) : 0;
+  if (f->denied || !sim_guard_run(fill_rows, f, &error)) sim_context_fail(s->context, error);
+  if (card) sim_wait_until(end);
 }
 
 /* ---- what a watcher is told of it -------------------------------------------------------------- */
@@ -283,7 +278,7 @@ static CUresult stage_source(struct sim_op *op)
   to_stage.dst = (struct side){
       .start = c->staged, .pitch = c->width, .slice = c->width * c->height, .memory = PINNED};
   if (atomic_load_explicit(&sim_link_slow, memory_order_relaxed))
-    sleep_until(sim_now_ns() + time_over(sim_link_of(SIM_PAGEABLE), c)); /* the host's part */
+    sim_wait_until(sim_now_ns() + time_over(sim_link_of(SIM_PAGEABLE), c)); /* the host's part */
   copy_rows(&to_stage);
   c->from = c->src.memory;
   c->src = to_stage.dst;

@@ -216,6 +216,7 @@ CUresult sim_cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
   CUresult error;
   struct sim_range *r = sim_range_device(c, bytes, &error);
   if (r) *p = r->start;
+  sim_spend(SIM_COST_ALLOC, bytes);
   return error;
 }
 
@@ -238,6 +239,7 @@ CUresult sim_cuMemFree_v2(CUdeviceptr p)
   SIM_SAFE();
   SIM_NEED_CURRENT();
   if (!p) return CUDA_SUCCESS;
+  sim_spend(SIM_COST_FREE, 0);
   return free_range(p, 1u << SIM_DEVICE | 1u << SIM_MANAGED, CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -287,13 +289,24 @@ CUresult sim_cuMemHostAlloc(void **p, size_t bytes, unsigned int flags)
   uintptr_t start;
   CUresult error = map_range(c, SIM_PINNED, bytes, flags, &start);
   if (!error) *p = (void *)start;
+  if (!error) sim_spend(SIM_COST_PIN, bytes);
   return error;
 }
 
+/* What it costs to give page-locked memory back. */
+static void unpin(const void *p)
+{
+  if (!atomic_load_explicit(&sim_has_card, memory_order_relaxed)) return;
+  pthread_mutex_lock(&sim_memory_lock);
+  const struct sim_range *r = sim_range_at((uintptr_t)p, 1);
+  size_t bytes = r ? r->bytes : 0;
+  pthread_mutex_unlock(&sim_memory_lock);
+  sim_spend(SIM_COST_UNPIN, bytes);
+}
+
 SIM_ENTRY(cuMemAllocHost_v2, sim_cuMemHostAlloc(pp, bytesize, 0))
-SIM_CHECKED(cuMemFreeHost, SIM_SAFE();
-            SIM_NEED_CURRENT(),
-            free_range((uintptr_t)p, 1u << SIM_PINNED, CUDA_ERROR_INVALID_VALUE))
+SIM_CHECKED(cuMemFreeHost, SIM_SAFE(); SIM_NEED_CURRENT();
+            unpin(p), free_range((uintptr_t)p, 1u << SIM_PINNED, CUDA_ERROR_INVALID_VALUE))
 
 CUresult sim_cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags)
 {
@@ -318,7 +331,10 @@ CUresult sim_cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags)
   else if (!sim_range_add(r))
     error = CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_unlock(&sim_memory_lock);
-  if (error) free(r);
+  if (error)
+    free(r);
+  else
+    sim_spend(SIM_COST_PIN, bytes);
   return error;
 }
 
@@ -327,6 +343,7 @@ CUresult sim_cuMemHostUnregister(void *p)
   SIM_SAFE();
   SIM_NEED_CURRENT();
   if (!p) return CUDA_ERROR_INVALID_VALUE;
+  unpin(p);
   return free_range((uintptr_t)p, 1u << SIM_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 

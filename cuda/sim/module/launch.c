@@ -205,6 +205,8 @@ static void run_launch(struct sim_op *op, CUstream s)
 {
   struct launch_op *l = (struct launch_op *)op;
   CUresult error = CUDA_SUCCESS;
+  bool card = atomic_load_explicit(&sim_has_card, memory_order_relaxed);
+  uint64_t end = card ? sim_now_ns() + sim_card_kernel_ns() : 0;
   if (l->thread.shared_bytes) {
     l->thread.shared = aligned_alloc(64, (l->thread.shared_bytes + 63) / 64 * 64);
     if (!l->thread.shared) error = CUDA_ERROR_LAUNCH_FAILED;
@@ -212,6 +214,7 @@ static void run_launch(struct sim_op *op, CUstream s)
   if (!error) sim_guard_run(run_grid, l, &error);
   free(l->thread.shared);
   if (error) sim_context_fail(s->context, error);
+  if (card) sim_wait_until(end);
 }
 
 /* ---- launching ------------------------------------------------------------------------------- */
@@ -368,6 +371,7 @@ static CUresult launch(const CUlaunchConfig *c, CUfunction handle, void **params
   if (error) return error;
   /* CUDA_LAUNCH_BLOCKING=1: launches are synchronous, and an error is reported by its own call */
   bool wait = sim_launch_blocking && op->run;
+  sim_spend(SIM_COST_LAUNCH, 0);
   return sim_submit(s, op, wait ? SIM_AND_WAIT : SIM_QUEUE, NULL);
 }
 
