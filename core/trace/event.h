@@ -151,7 +151,8 @@ typedef enum name_kind {
 
 /* The `copy` byte of a RANGE, whose `mem` is the payload's nvtxPayloadType_t (0: none) and whose
  * `bytes` is a number of the range: of the thread for a push and its pop, of the process for a start
- * and its end. An end and a pop have no name. */
+ * and its end. An end and a pop have no name. `stream` of a push and a pop is a number of the domain
+ * in the process. */
 typedef enum range_fact {
   WEIR_RANGE_PUSH = 1,
   WEIR_RANGE_POP = 2,

@@ -67,7 +67,7 @@ PROCESS_PART(part);
 
 typedef struct range_fields {
   uint64_t time, number, payload; /* ticks; of the range; as its type says */
-  uint32_t name;                  /* of its RANGE_NAME */
+  uint32_t name, domain;          /* of its RANGE_NAME; number, 0: none */
   uint8_t what, payload_type;     /* range_fact, nvtxPayloadType_t */
 } range_fields;
 
@@ -83,7 +83,7 @@ static inline void write_range(spool_writer *writer, const range_fields *r)
                            r->name,
                            r->payload,
                            r->number,
-                           0};
+                           r->domain};
   event_word *to = (event_word *)(void *)slot;
   to[1] = w[1], to[2] = w[2], to[3] = w[3], to[4] = w[4], to[5] = w[5], to[6] = w[6], to[7] = w[7];
   __atomic_store_n(to, w[0] | event_words_check(w, writer->place), __ATOMIC_RELEASE);
@@ -156,7 +156,8 @@ static void record_push(const range_words *x)
         .what = WEIR_RANGE_PUSH,
         .payload_type = (uint8_t)x->payload_type,
         .name = nvtx_name_of(n, &t->writer, x->domain, &x->message, x->category, x->color)};
-    n->stack[n->open].domain = domain_number(x->domain);
+    r.domain = domain_number(x->domain);
+    n->stack[n->open].domain = r.domain;
     n->stack[n->open++].push = n->pushes;
     write_range(&t->writer, &r);
   }
@@ -185,9 +186,11 @@ static void record_pop(nvtxDomainHandle_t domain)
   thread_state *t = &thread_self;
   if (!nvtx_record_begin(t)) return;
   nvtx_thread *n = thread_of(t);
-  uint64_t push = n ? pop_number(n, domain_number(domain)) : 0;
+  uint32_t number = domain_number(domain);
+  uint64_t push = n ? pop_number(n, number) : 0;
   if (push) {
-    range_fields r = {.time = clock_ticks(), .number = push, .what = WEIR_RANGE_POP};
+    range_fields r = {
+        .time = clock_ticks(), .number = push, .domain = number, .what = WEIR_RANGE_POP};
     write_range(&t->writer, &r);
   }
   nvtx_record_end(t);

@@ -99,11 +99,13 @@ static weir_status copy_all(copying *x)
 {
   weir_status s = wr_db_exec(&x->to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
   if (!s)
-    s = wr_db_each(&x->from,
-                   "SELECT 'StringIds' UNION ALL SELECT name FROM temp.sqlite_schema"
-                   " WHERE type IN ('table', 'view')"
-                   " AND name NOT IN ('event', 'rare_event', 'block', 'block_row', 'memory')",
-                   copy_table, x);
+    s = wr_db_each(
+        &x->from,
+        "SELECT 'StringIds' UNION ALL SELECT name FROM temp.sqlite_schema"
+        " WHERE type IN ('table', 'view')"
+        " AND name NOT IN ('event', 'rare_event', 'block', 'block_row', 'memory', 'range_row',"
+        " 'range_name', 'range_category')",
+        copy_table, x);
   if (!s) s = wr_db_exec(&x->to, empty_tables);
   if (!s) s = wr_db_exec(&x->to, plain_names);
   return s ? s : wr_db_exec(&x->to, "COMMIT");

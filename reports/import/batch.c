@@ -93,7 +93,14 @@ static int feed_eof(sqlite3_vtab_cursor *cursor)
 static int feed_column(sqlite3_vtab_cursor *cursor, sqlite3_context *result, int column)
 {
   const wr_row *row = ((feed_cursor *)cursor)->at;
-  if (!(row->nulls >> column & 1)) sqlite3_result_int64(result, row->v[column]);
+  unsigned how = row->nulls >> column & 0x10001;
+  if (!how) {
+    sqlite3_result_int64(result, row->v[column]);
+  } else if (how & 0x10000) {
+    double value;
+    memcpy(&value, &row->v[column], sizeof(value));
+    sqlite3_result_double(result, value);
+  }
   return SQLITE_OK;
 }
 

@@ -30,6 +30,8 @@ enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
   X(FRAME, 5, "frame", false)                                                                      \
   X(STACK, 4, "stack", false)                                                                      \
   X(STACK_FRAME, 3, "stack_frame", false)                                                          \
+  X(RANGE, 11, "range_row", false)                                                                 \
+  X(EVENT_RANGE, 2, "event_range", false)                                                          \
   X(DEVICE_CALL, 3, "device_call", false)                                                          \
   X(DEVICE_WORK, 13, "device_work", true)                                                          \
   X(BLOCK, 6, "block_row", true)                                                                   \
@@ -47,8 +49,10 @@ typedef enum wr_table {
 
 typedef struct wr_row {
   int64_t v[WR_COLUMNS];
-  uint32_t nulls; /* bit i: column i is NULL */
+  uint32_t nulls; /* bit i: column i is NULL; WR_REAL(i): it is a double's bits */
 } wr_row;
+
+#define WR_REAL(column) (0x10000u << (column))
 
 typedef struct wr_rows {
   wr_row *row;

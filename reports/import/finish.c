@@ -23,6 +23,7 @@ static weir_status shift_times(const trace_importer *im)
       "UPDATE frame SET first = first - ?1",
       "UPDATE note SET time = time - ?1",
       "UPDATE tensor SET time = time - ?1",
+      "UPDATE range_row SET start = start - ?1, \"end\" = \"end\" - ?1",
       "UPDATE device_work SET start = start - ?1, \"end\" = \"end\" - ?1, queued = queued - ?1",
       "UPDATE device_fact SET time = time - ?1",
       "UPDATE graph_change SET time = time - ?1",
@@ -63,6 +64,16 @@ static weir_status write_no_gpu(const trace_importer *im)
   sqlite3_finalize(q);
   free(why);
   return s;
+}
+
+/* What NVTX calls a thread is said by its number in the kernel, perhaps ahead of its first call. */
+static weir_status name_threads(const wr_db *db)
+{
+  return wr_db_exec(db, "UPDATE thread SET name = (SELECT n.name FROM name n"
+                        " WHERE n.process = thread.process AND n.kind = 'os_thread'"
+                        " AND n.handle = thread.tid ORDER BY n.rowid DESC LIMIT 1)"
+                        " WHERE EXISTS (SELECT 1 FROM name n WHERE n.process = thread.process"
+                        " AND n.kind = 'os_thread' AND n.handle = thread.tid)");
 }
 
 /* The program itself is a module too, also where no stack was taken. */
@@ -125,6 +136,7 @@ static weir_status complete_trace(trace_importer *im)
   if (!s) s = write_duration(im);
   if (!s) s = write_no_gpu(im);
   if (!s) s = wr_finish_device_work(db);
+  if (!s) s = name_threads(db);
   if (!s) s = relate_modules(db);
   if (!s) s = look_at_modules(db);
   if (!s) s = wr_lifetimes(&im->batch, &im->memory, im->least);

@@ -33,6 +33,7 @@ static weir_status open_database(trace_importer *im)
   if (!s) s = wr_trace_file_check(&im->file);
   if (!s && im->merging) s = wr_resume_begun(im);
   if (!s) s = im->merging ? wr_resume_trace(im) : wr_schema_create(&im->db);
+  if (!s && im->merging) s = wr_range_resume_names(im);
   if (!s) s = wr_batch_open(&im->batch, &im->db);
   return s;
 }
@@ -56,12 +57,15 @@ static weir_status write_meta(trace_importer *im)
 static void free_spool(wr_spool *s)
 {
   if (!s) return;
-  hash_map *maps[] = {&s->threads, &s->local_stacks, &s->stacks, &s->frames, &s->modules};
+  hash_map *maps[] = {&s->threads, &s->local_stacks, &s->stacks, &s->frames,
+                      &s->modules, &s->range_names,  &s->spans};
   spool_reader_close(s->reader);
   for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
     hash_map_free(maps[i]);
-  for (size_t i = 0; i < s->thread_count; i++)
+  for (size_t i = 0; i < s->thread_count; i++) {
     free(s->thread[i].correlation);
+    free(s->thread[i].open);
+  }
   free(s->thread);
   free(s->resume);
   free(s->path);
@@ -75,6 +79,7 @@ static void close_without_commit(trace_importer *im, bool remove)
   free(im->spools);
   hash_map_free(&im->odd_apis);
   hash_map_free(&im->texts);
+  hash_map_free(&im->range_texts);
   wr_batch_close(&im->batch);
   wr_memory_drop(&im->memory);
   hash_map_free(&im->templates.known);
@@ -201,6 +206,7 @@ weir_status importer_add(trace_importer *im, const char *spool_path, bool live, 
   s->opening = spool_reader_opening(s->reader);
   bool known = false;
   if (im->merging) status = wr_resume_spool(s, &known);
+  if (!status && known) status = wr_range_resume(s);
   if (status) {
     free_spool(s);
     return status;

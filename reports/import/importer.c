@@ -41,6 +41,7 @@ weir_status wr_importer_flush(trace_importer *im)
 {
   uint64_t events = im->batch.rows[WR_TABLE_EVENT].count;
   weir_status s = queue_duration(im);
+  if (!s && im->ranges) s = wr_range_keep_open(im);
   if (!s) s = wr_resume_positions(im);
   if (!s) s = wr_resume_write(im);
   if (!s) s = wr_batch_flush(&im->batch, false);

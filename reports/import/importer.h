@@ -22,6 +22,8 @@
 #include "reports/base/util.h"
 
 typedef struct wr_thread {
+  struct wr_open_range *open; /* ranges pushed and not popped, the innermost last (range.c) */
+  size_t open_count, open_capacity;
   int64_t id;            /* row of thread */
   int64_t last_end;      /* ns, of its last event */
   int64_t last_call;     /* row of its last event that began a call */
@@ -72,6 +74,8 @@ typedef struct wr_spool {
   hash_map stacks;       /* hash of the frames -> row of stack */
   hash_map frames;       /* hash of epoch and address -> row of frame */
   hash_map modules;      /* those loaded now, by base: row of module; identity */
+  hash_map range_names;  /* thread serial << 32 | number -> row of range_name */
+  hash_map spans;        /* ranges started or ended, by number: row, or ~ the time of its end */
   uint64_t unloads;      /* modules gone so far: addresses may mean something else since */
   wr_resume_row *resume; /* since the last flush: where the spool ends before the next, nobody's */
   size_t resume_count, resume_capacity;
@@ -103,8 +107,9 @@ struct trace_importer {
   bool merging;             /* the trace was there */
   bool unfinished;          /* and what finish() had done to it is taken back */
   int64_t processes, threads, stacks, frames, modules, strings, events; /* last row ids given out */
-  int64_t graph_changes;                                                /* the same */
-  int64_t least, latest;    /* times of the rows so far, ns; 0 at first */
+  int64_t graph_changes, ranges, range_names, domains;                  /* the same */
+  hash_map range_texts;  /* hash of what a range_name says -> its row; of a domain -> its number */
+  int64_t least, latest; /* times of the rows so far, ns; 0 at first */
   int64_t duration_written; /* ns, last written to meta */
   uint64_t written;         /* events committed */
   hash_map odd_apis;        /* function numbers our table lacks */
@@ -161,6 +166,20 @@ static inline void wr_span(trace_importer *im, int64_t start, int64_t end)
 
 /* The visitor that turns records into rows; its context is a wr_spool. */
 extern const spool_visitor wr_take_visitor;
+
+/* Ranges (range.c): records of them; before a flush, those that are open and not yet in the trace; when
+ * a trace and a spool are gone on with, what they have of them. */
+weir_status wr_take_range(wr_spool *s, uint32_t serial, wr_thread *t, const trace_event *e);
+weir_status wr_take_range_name(wr_spool *s, uint32_t serial, const trace_event *head,
+                               const void *payload, size_t bytes);
+weir_status wr_take_category(wr_spool *s, const trace_event *head, const void *payload,
+                             size_t bytes);
+weir_status wr_range_keep_open(trace_importer *im);
+weir_status wr_range_resume_names(trace_importer *im);
+weir_status wr_range_resume(wr_spool *s);
+
+/* The thread's innermost range, 0: none. */
+int64_t wr_range_innermost(const wr_thread *t);
 
 /* Device work (device_work.c): the records of it; and the event `id` that began at tick `start`
  * has been taken. */

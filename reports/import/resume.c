@@ -143,10 +143,10 @@ static weir_status check_schema(const trace_importer *im)
     s = wr_db_number(&im->db,
                      "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
                      " AND name IN ('resume', 'event_row', 'template', 'block_row', 'batch_item',"
-                     " 'device_work')"
+                     " 'device_work', 'range_row')"
                      " AND sql NOT LIKE 'CREATE VIRTUAL%'",
                      &there);
-  if (!s && (version != WR_SCHEMA_VERSION || there < 6))
+  if (!s && (version != WR_SCHEMA_VERSION || there < 7))
     s = weir_fail(WEIR_EVERSION, "%s was written by another version of Weir: it cannot be added to",
                   im->file.path);
   return s;
@@ -178,6 +178,8 @@ static weir_status find_counters(trace_importer *im)
       {"SELECT max(id) FROM stack", &im->stacks},
       {"SELECT max(id) FROM frame", &im->frames},
       {"SELECT max(id) FROM module", &im->modules},
+      {"SELECT max(id) FROM range_row", &im->ranges},
+      {"SELECT max(id) FROM range_name", &im->range_names},
       {"SELECT max(id) FROM StringIds", &im->strings},
       {"SELECT max(id) FROM event_row", &im->events},
       {"SELECT max(abs(id)) FROM template", &im->templates.count},
@@ -185,7 +187,8 @@ static weir_status find_counters(trace_importer *im)
       {"SELECT min(m) FROM (SELECT min(start) AS m FROM event_row UNION ALL"
        " SELECT min(start) FROM process UNION ALL SELECT min(time) FROM tensor UNION ALL"
        " SELECT min(time) FROM device_fact UNION ALL"
-       " SELECT min(start) FROM device_work)",
+       " SELECT min(start) FROM device_work UNION ALL"
+       " SELECT min(start) FROM range_row)",
        &im->least},
       {"SELECT value FROM meta WHERE key = 'duration_ns'", &im->latest}};
   weir_status s = WEIR_OK;
@@ -292,6 +295,8 @@ static weir_status take_kept(wr_spool *s, sqlite3_stmt *q)
     return take_fact(s, key, value);
   case WR_RESUME_POSITION:
     return spool_reader_resume(s->reader, (uint32_t)key, (uint64_t)value);
+  case WR_RESUME_RANGE_NAME:
+    return put_value(s, &s->range_names, key, (uint64_t)value);
   case WR_RESUME_STACK:
     return put_value(s, &s->local_stacks, key, (uint64_t)value);
   default:

@@ -7,10 +7,11 @@
 
 /* Column `what`; `key` and `value` by it. */
 enum {
-  WR_RESUME_FACT = 0,     /* one number of the process: enum below */
-  WR_RESUME_POSITION = 1, /* thread serial: first record that is not in the trace */
-  WR_RESUME_STACK = 2,    /* thread serial << 32 | the thread's id of it: row of stack */
-  WR_RESUME_MODULE = 3    /* keys and values of wr_spool.modules */
+  WR_RESUME_FACT = 0,      /* one number of the process: enum below */
+  WR_RESUME_POSITION = 1,  /* thread serial: first record that is not in the trace */
+  WR_RESUME_STACK = 2,     /* thread serial << 32 | the thread's id of it: row of stack */
+  WR_RESUME_MODULE = 3,    /* keys and values of wr_spool.modules */
+  WR_RESUME_RANGE_NAME = 4 /* and of wr_spool.range_names */
 };
 
 enum {

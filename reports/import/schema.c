@@ -260,9 +260,17 @@ weir_status wr_schema_reader_views(const wr_db *db)
                         "CREATE TEMP VIEW block AS " BLOCKS_2(""));
 }
 
+/* For a trace from before there were ranges. */
+static const char no_ranges[] =
+    "CREATE TEMP TABLE range_row(id, process, thread, kind, name, parent, start, \"end\", number,"
+    " payload_type, payload); CREATE TEMP TABLE range_name(id, domain_id, domain, text, category,"
+    " color); CREATE TEMP TABLE range_category(process, domain_id, category, name);";
+
 /* From the first of Nsight's enumerations on, all that schema.sql has is Nsight's. */
 weir_status wr_schema_nsys_views(const wr_db *db)
 {
+  weir_status ranges = wr_db_has_table(db, "range_row") ? WEIR_OK : wr_db_exec(db, no_ranges);
+  if (ranges) return ranges;
   const char *at = strstr(wr_schema_sql, "\nCREATE TABLE ENUM_CUDA_MEMCPY_OPER"), *next;
   char *sql = NULL;
   size_t bytes = 0;

@@ -59,6 +59,20 @@ INSERT INTO block_end VALUES
 -- What repeats stands once (template.h): the tables template and event_row, and the view `event` of
 -- both, are made by schema.c of the lists in event_columns.h.
 
+-- Ranges by NVTX (range.c); the view `range` has names for the numbers.
+CREATE TABLE range_row(
+  id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, kind INTEGER, name INTEGER,
+  parent INTEGER, start INTEGER, "end" INTEGER, number INTEGER, payload_type INTEGER, payload);
+CREATE TABLE range_name(
+  id INTEGER PRIMARY KEY, domain_id INTEGER, domain TEXT, text TEXT, category INTEGER,
+  color INTEGER);
+CREATE TABLE range_category(
+  process INTEGER, domain_id INTEGER, category INTEGER, name TEXT,
+  PRIMARY KEY(process, domain_id, category)) WITHOUT ROWID;
+CREATE TABLE range_kind(id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO range_kind VALUES (1, 'push_pop'), (2, 'start_end'), (3, 'mark');
+CREATE TABLE event_range(event INTEGER PRIMARY KEY, range INTEGER);
+
 -- Of the events with flag 32: the first of their call.
 CREATE TABLE batch_item(id INTEGER PRIMARY KEY, call INTEGER);
 
@@ -265,6 +279,15 @@ CREATE VIEW pool_sample(id, process, thread, time_ns, fact, pool, device, defaul
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE e.template < 0 AND t.kind = 13 AND t.copy IN (6, 7, 8);
 
+CREATE VIEW range(id, process, thread, kind, domain, text, category, category_name, color, payload,
+  parent, start_ns, end_ns) AS
+  SELECT r.id, r.process, r.thread, (SELECT name FROM range_kind x WHERE x.id = r.kind), n.domain,
+         n.text, n.category,
+         (SELECT name FROM range_category x WHERE x.process = r.process
+          AND x.domain_id = n.domain_id AND x.category = n.category),
+         n.color, r.payload, r.parent, r.start, r."end"
+  FROM range_row r LEFT JOIN range_name n ON n.id = r.name;
+
 -- ---- Nsight Systems' names -------------------------------------------------------------------
 
 CREATE TABLE StringIds(id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
@@ -317,9 +340,11 @@ INSERT INTO ENUM_NSYS_EVENT_CLASS VALUES
 
 CREATE TABLE ENUM_NSYS_EVENT_TYPE(id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);
 INSERT INTO ENUM_NSYS_EVENT_TYPE VALUES
+  (33, 'NvtxCategory', 'NvtxCategory'),
   (34, 'NvtxMark', 'NvtxMark'),
   (59, 'NvtxPushPopRange', 'NvtxPushPopRange'),
-  (60, 'NvtxStartEndRange', 'NvtxStartEndRange');
+  (60, 'NvtxStartEndRange', 'NvtxStartEndRange'),
+  (75, 'NvtxDomainCreate', 'NvtxDomainCreate');
 
 CREATE VIEW META_DATA_EXPORT(name, value) AS VALUES
   ('EXPORT_PRODUCT_VERSION', 'Weir'),
@@ -421,6 +446,23 @@ CREATE VIEW CUDA_CALLCHAINS(id, symbol, module, unresolved, originalIP, stackDep
 CREATE VIEW NVTX_EVENTS(start, "end", eventType, rangeId, category, color, text, globalTid,
   endGlobalTid, textId, domainId, uint64Value, int64Value, doubleValue, uint32Value, int32Value,
   floatValue, jsonTextId, jsonText, binaryData) AS
-  SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-         NULL, NULL, NULL, NULL, NULL
-  WHERE 0;
+  SELECT r.start, CASE WHEN r.kind <> 3 THEN r."end" END,
+         CASE r.kind WHEN 1 THEN 59 WHEN 2 THEN 60 ELSE 34 END,
+         CASE WHEN r.kind = 2 THEN r.number END, n.category, n.color, n.text,
+         (p.pid & 0xFFFFFF) << 24 | (t.tid & 0xFFFFFF), NULL, NULL, ifnull(n.domain_id, 0),
+         CASE WHEN r.payload_type = 1 THEN r.payload END,
+         CASE WHEN r.payload_type = 2 THEN r.payload END,
+         CASE WHEN r.payload_type = 3 THEN r.payload END,
+         CASE WHEN r.payload_type = 4 THEN r.payload END,
+         CASE WHEN r.payload_type = 5 THEN r.payload END,
+         CASE WHEN r.payload_type = 6 THEN r.payload END, NULL, NULL, NULL
+  FROM range_row r JOIN thread t ON t.id = r.thread JOIN process p ON p.id = r.process
+  LEFT JOIN range_name n ON n.id = r.name
+  UNION ALL
+  SELECT 0, NULL, 75, NULL, NULL, NULL, n.domain, NULL, NULL, NULL, n.domain_id, NULL, NULL, NULL,
+         NULL, NULL, NULL, NULL, NULL, NULL
+  FROM range_name n WHERE n.domain_id > 0 GROUP BY n.domain_id
+  UNION ALL
+  SELECT 0, NULL, 33, NULL, c.category, NULL, c.name, (p.pid & 0xFFFFFF) << 24, NULL, NULL,
+         c.domain_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM range_category c JOIN process p ON p.id = c.process;

@@ -112,14 +112,17 @@ static weir_status add_event(wr_spool *s, wr_thread *t, wr_taken *x)
   bool further = x->e->flags & WEIR_EVF_BATCH;
   wr_row *item = further ? wr_batch_row(&im->batch, WR_TABLE_BATCH_ITEM) : NULL;
   if (further && !item) return wr_out_of_memory(im);
-  wr_row *row = wr_batch_row(&im->batch, WR_TABLE_EVENT);
+  wr_row *within = t->open_count ? wr_batch_row(&im->batch, WR_TABLE_EVENT_RANGE) : NULL;
+  wr_row *row = !t->open_count || within ? wr_batch_row(&im->batch, WR_TABLE_EVENT) : NULL;
   if (!row) {
     if (item) im->batch.rows[WR_TABLE_BATCH_ITEM].count--;
+    if (within) im->batch.rows[WR_TABLE_EVENT_RANGE].count--;
     return wr_out_of_memory(im);
   }
   place_event(s, t, x);
   fill_event(row, s, x, template);
   x->id = ++im->events;
+  if (within) *within = (wr_row){.v = {x->id, wr_range_innermost(t)}};
   if (item)
     *item = (wr_row){.v = {x->id, t->last_call}};
   else if (x->e->kind != WEIR_EV_CACHE)
@@ -134,9 +137,11 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
   trace_event alone;
   size_t index = 0;
   weir_status status = WEIR_OK;
-  if (e->kind == WEIR_EV_RANGE) return WEIR_OK;
-  if (im->batch.rows[WR_TABLE_EVENT].count >= WR_BATCH_EVENTS) status = wr_importer_flush(im);
+  if (im->batch.rows[WR_TABLE_EVENT].count + im->batch.rows[WR_TABLE_RANGE].count >=
+      WR_BATCH_EVENTS)
+    status = wr_importer_flush(im);
   if (!status) status = find_thread(s, serial, tid, &index);
+  if (!status && e->kind == WEIR_EV_RANGE) return wr_take_range(s, serial, &s->thread[index], e);
   if (!status && e->api >= api_total) status = warn_unknown_api(im, e->api);
   if (status) return status;
   wr_thread *t = &s->thread[index];
@@ -364,14 +369,22 @@ static weir_status take_module(wr_spool *s, const trace_event *head, const void 
 static weir_status take_name(wr_spool *s, const trace_event *head, const void *payload,
                              size_t bytes)
 {
-  static const char *const kinds[] = {"unknown", "kernel", "device", "api"};
+  if (head->b == WEIR_NAME_CATEGORY) return wr_take_category(s, head, payload, bytes);
+  static const char *const kinds[] = {"unknown",   "kernel",       "device", "api",  "category",
+                                      "os_thread", "device_label", "stream", "event"};
+  enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
   wr_op op = {.sql = "INSERT INTO name(process, handle, bytes, kind, name) VALUES(?,?,?,?,?)",
               .v = {s->process, (int64_t)head->a, (int64_t)head->stream},
               .numbers = 3,
               .texts = 2};
-  op.text[0] = wr_format("%s", kinds[head->b <= 3 ? head->b : 0]);
+  op.text[0] = wr_format("%s", kinds[head->b < KINDS ? head->b : 0]);
   op.text[1] = wr_text(payload, bytes, false);
-  return wr_batch_op(&s->im->batch, op);
+  int64_t string;
+  weir_status status = WEIR_OK; /* the view ThreadNames has numbers of names */
+  if (head->b == WEIR_NAME_OS_THREAD)
+    status = string_of(s->im, wr_text(payload, bytes, false), &string);
+  weir_status added = wr_batch_op(&s->im->batch, op);
+  return status ? status : added;
 }
 
 static weir_status take_note(wr_spool *s, size_t thread, const trace_event *head,
@@ -462,6 +475,8 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
     return take_stack(s, serial, head, payload, bytes);
   case WEIR_EV_MODULE:
     return take_module(s, head, payload, bytes);
+  case WEIR_EV_RANGE_NAME:
+    return wr_take_range_name(s, serial, head, payload, bytes);
   case WEIR_EV_NAME:
     return take_name(s, head, payload, bytes);
   case WEIR_EV_NOTE:

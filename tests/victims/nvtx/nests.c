@@ -120,7 +120,7 @@ static void span(worker *w, int domain, int text, char *buffer)
   }
 }
 
-static void mark(worker *w, int domain, int text, char *buffer)
+static void mark_random(worker *w, int domain, int text, char *buffer)
 {
   nvtxEventAttributes_t a = words(domain, text, buffer);
   w->sum.marks[domain][text]++;
@@ -146,7 +146,7 @@ static void *work(void *self)
     else if (what < 9)
       span(w, domain, text, buffer);
     else
-      mark(w, domain, text, buffer);
+      mark_random(w, domain, text, buffer);
   }
   while (w->depth--)
     w->sum.left_open[w->open[w->depth].domain][w->open[w->depth].text]++;
