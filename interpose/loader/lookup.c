@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "core/trace/stack.h"
+#include "interpose/activity/activity.h"
 #include "interpose/elf/elf.h"
 #include "interpose/loader/loader.h"
 #include "interpose/process/options.h"
@@ -102,6 +103,7 @@ static void *wrap_shim(const char *name, void *real)
 static void *wrap_symbol(const char *name, void *real)
 {
   if (names_loader(name)) return loader_stand_in(real);
+  if (activity_is_name(name)) return activity_wrap(name, real);
   int bank = cuda_library_of(real);
   if (bank < 0) return wrap_shim(name, real);
   const hook_row *row = hook_row_find(bank, name);
@@ -168,7 +170,8 @@ static inline bool is_relevant_name(const char *name)
   char c = name ? name[0] : 0;
 
   if (c != 'c' && c != '_' && c != 'd') return false;
-  return hook_name_is_wrapped(name) || names_loader(name) || looks_like_cuda(name);
+  return hook_name_is_wrapped(name) || names_loader(name) || looks_like_cuda(name) ||
+         activity_is_name(name);
 }
 
 filter_answer filter_dlsym(void *handle, const char *name, const void *caller)

@@ -15,6 +15,7 @@ extern const process_part *const __stop_process_parts[] __attribute__((weak, vis
 
 EACH_PART(start)
 EACH_PART(first_event)
+EACH_PART(context)
 EACH_PART(thread_ends)
 EACH_PART(forked)
 EACH_PART(unrecorded)

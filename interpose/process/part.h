@@ -8,6 +8,7 @@
 typedef struct process_part { /* NULL: nothing to do */
   void (*start)(void);        /* once, before everything below; reads its options (options.h) */
   void (*first_event)(void);  /* once, in the thread that records it: remarks for the trace */
+  void (*context)(void);      /* a context was met for the first time, by a call in this thread */
   void (*thread_ends)(void);  /* of that thread; and when the process ends */
   void (*forked)(void);       /* in a child, ahead of its first event */
   void (*unrecorded)(void);   /* nothing is recorded from here on */
@@ -20,6 +21,7 @@ typedef struct process_part { /* NULL: nothing to do */
 
 void process_parts_start(void);
 void process_parts_first_event(void);
+void process_parts_context(void);
 void process_parts_thread_ends(void);
 void process_parts_forked(void);
 void process_parts_unrecorded(void);

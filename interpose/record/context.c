@@ -5,6 +5,7 @@
 #include "interpose/record/subscriber.h"
 #include "interpose/record/work.h"
 #include "interpose/elf/elf.h"
+#include "interpose/process/part.h"
 
 enum { CONTEXTS = 254, OTHERS = 255 };
 
@@ -171,6 +172,8 @@ void context_add(thread_state *t, CUcontext context)
   CUdevice device = -1;
   if (!context || !ask || ask(&device) != CUDA_SUCCESS) return;
   if (device >= 0 && device < (CUdevice)WEIR_DEVICE_NONE) t->last_device = (uint8_t)device;
+  bool known = context_number(t->last_context) != 0;
   t->last_context_number = (uint8_t)number_of(t->last_context, t->last_device);
   if (t->last_device != WEIR_DEVICE_NONE) name_device(t, t->last_device);
+  if (!known) process_parts_context();
 }

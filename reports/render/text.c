@@ -564,8 +564,8 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const report_settings *
     wr_tensors_section(p, &m->tensors);
   } else {
     print_transfers(p);
-    wr_device_times_section(p, &m->device_times);
     print_host_memory(p);
+    wr_device_times_section(p, &m->device_times);
     print_memory(p);
     wr_tensors_section(p, &m->tensors);
     print_waiting(p);

@@ -320,6 +320,9 @@ START_TEST(the_environment_tells_the_program_only_what_it_must_know)
   sh_status(0,
             "$WEIR run --force --sim=3 --stacks=off -o t.db -- sh -c "
             "'test $WEIR_SIM_DEVICES = 3 && test $WEIR_STACKS = off && test $WEIR_BLAS = builtin'");
+  sh_status(0, "$WEIR run --sim --device-times=copies -o v.db -- sh -c"
+               " 'test $WEIR_DEVICE_TIMES = copies'");
+  sh_status(2, "$WEIR run --sim --device-times=some -o w.db -- touch ran");
   sh_status(0, "WEIR_BLAS=auto $WEIR run --sim -o u.db -- sh -c 'test $WEIR_BLAS = auto'");
 }
 END_TEST

@@ -8,19 +8,20 @@
 #include "tools/weir/cmd.h"
 
 typedef struct environment {
-  bool sim;              /* --sim */
-  const char *sim_asked; /* what --sim was given, or NULL */
-  char *sim_devices;     /* its N, or NULL */
-  const char *sim_card;  /* its CARD, or NULL */
-  const char *mode;      /* --mode, or NULL */
-  const char *stacks;    /* --stacks, or NULL */
-  bool zero, poison;     /* --zero, --poison */
-  bool redact;           /* --redact */
-  const char *rules;     /* --rules, or NULL */
-  char *rules_path;      /* the same, absolute */
-  char *preload;         /* our preload library */
-  char *sim_lib;         /* folder of the software device */
-  char *sim_runtime;     /* its libcudart */
+  bool sim;                 /* --sim */
+  const char *sim_asked;    /* what --sim was given, or NULL */
+  char *sim_devices;        /* its N, or NULL */
+  const char *sim_card;     /* its CARD, or NULL */
+  const char *mode;         /* --mode, or NULL */
+  const char *stacks;       /* --stacks, or NULL */
+  const char *device_times; /* --device-times, or NULL */
+  bool zero, poison;        /* --zero, --poison */
+  bool redact;              /* --redact */
+  const char *rules;        /* --rules, or NULL */
+  char *rules_path;         /* the same, absolute */
+  char *preload;            /* our preload library */
+  char *sim_lib;            /* folder of the software device */
+  char *sim_runtime;        /* its libcudart */
   char *spool_dir;
 } environment;
 

@@ -36,6 +36,7 @@ enum {
   OPT_SIM,
   OPT_MODE,
   OPT_STACKS,
+  OPT_DEVICE_TIMES,
   OPT_RULES,
   OPT_ZERO,
   OPT_POISON,
@@ -80,6 +81,9 @@ const cmd_option run_options[] = {
                   "observe (log only), strict (default) or relaxed: memory through caches", 0},
     [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
                     "frames kept of each call's stack, 1 to 128, or off (default 32)", 0},
+    [OPT_DEVICE_TIMES] =
+        {"device-times", 0, CMD_ARG_REQUIRED, "WHAT",
+         "when devices worked, by CUPTI: off (default), copies, or all (kernels too)", 0},
     [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "FILE",
                    "which sizes, modules and functions go through caches and staging",
                    CMD_SETS(run, env.rules)},
@@ -112,6 +116,11 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     if (!strcmp(value, "observe") || !strcmp(value, "strict") || !strcmp(value, "relaxed"))
       return true;
     cmd_usage(c, "there is no mode '%s': observe, strict, relaxed", value);
+    return false;
+  case OPT_DEVICE_TIMES:
+    r->env.device_times = value;
+    if (!strcmp(value, "off") || !strcmp(value, "copies") || !strcmp(value, "all")) return true;
+    cmd_usage(c, "--device-times takes off, copies or all, not '%s'", value);
     return false;
   default:
     r->env.stacks = value;

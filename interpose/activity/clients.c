@@ -1,0 +1,293 @@
+/* clients.c: the program as a client of CUPTI, which has room for one.
+ *
+ * A profiler in the program (torch.profiler is one) subscribes, sets the functions that give and
+ * take buffers, enables kinds of records, and later takes it all back. It must get what it would
+ * get without us: so our client goes before the program's first such call reaches CUPTI, and stays
+ * away until the program has unsubscribed, has disabled every kind, and has flushed what there was:
+ * a flush after that would come to us. A client that enables kinds by context is taken to stay.
+ *
+ * Our callbacks for buffers may be in CUPTI when the program enables kinds again with those that it
+ * had set before: they are set for it again. */
+#include "interpose/activity/clients.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include "interpose/activity/activity.h"
+#include "interpose/activity/observer.h"
+#include "interpose/elf/elf.h"
+
+enum { KINDS = 128 };
+
+typedef __typeof__(&cuptiActivityRegisterCallbacks) register_function;
+
+static struct {
+  _Atomic int calling;          /* calls under way that may make the program a client */
+  _Atomic int subscribers;      /* of the program */
+  _Atomic uint8_t kinds[KINDS]; /* enabled by it */
+  _Atomic bool unflushed;       /* records of it may be in CUPTI */
+  _Atomic bool stays;
+  _Atomic bool replaced; /* the functions below are not those that CUPTI has */
+  _Atomic(CUpti_BuffersCallbackRequestFunc) request;
+  _Atomic(CUpti_BuffersCallbackCompleteFunc) complete;
+} client;
+
+static bool any_kind(void)
+{
+  for (int i = 0; i < KINDS; i++)
+    if (atomic_load(&client.kinds[i])) return true;
+  return false;
+}
+
+bool clients_are_gone(void)
+{
+  return !atomic_load(&client.calling) && !atomic_load(&client.subscribers) &&
+         !atomic_load(&client.unflushed) && !atomic_load(&client.stays) && !any_kind();
+}
+
+void clients_note_replaced(void)
+{
+  atomic_store(&client.replaced, true);
+}
+
+static void forget_client(void)
+{
+  atomic_store(&client.subscribers, 0);
+  atomic_store(&client.unflushed, false);
+  atomic_store(&client.stays, false);
+  atomic_store(&client.request, NULL);
+  atomic_store(&client.complete, NULL);
+  for (int i = 0; i < KINDS; i++)
+    atomic_store(&client.kinds[i], 0);
+}
+
+void clients_forget(void)
+{
+  atomic_store(&client.calling, 0);
+  forget_client();
+}
+
+static void begin_call(void)
+{
+  atomic_fetch_add(&client.calling, 1);
+  if (observer_is_wanted()) observer_yield();
+}
+
+static CUptiResult end_call(CUptiResult result)
+{
+  atomic_fetch_sub(&client.calling, 1);
+  observer_wake();
+  return result;
+}
+
+static void note_kind(CUpti_ActivityKind kind, bool on)
+{
+  if ((unsigned)kind < KINDS) atomic_store(&client.kinds[kind], on);
+}
+
+/* ---- the wrappers ---------------------------------------------------------------------------- */
+
+#define CLIENT_MAP(X)                                                                              \
+  X(cuptiSubscribe)                                                                                \
+  X(cuptiSubscribe_v2)                                                                             \
+  X(cuptiUnsubscribe)                                                                              \
+  X(cuptiActivityRegisterCallbacks)                                                                \
+  X(cuptiActivityEnable)                                                                           \
+  X(cuptiActivityEnableAndDump)                                                                    \
+  X(cuptiActivityEnableContext)                                                                    \
+  X(cuptiActivityDisable)                                                                          \
+  X(cuptiActivityFlushAll)                                                                         \
+  X(cuptiFinalize)
+
+enum {
+#define CLIENT_NUMBER(name) CLIENT_##name,
+  CLIENT_MAP(CLIENT_NUMBER)
+#undef CLIENT_NUMBER
+      CLIENT_FUNCTIONS
+};
+
+static _Atomic(void *) originals[CLIENT_FUNCTIONS]; /* NULL: not looked for yet */
+
+/* Called through our export: what it would have reached without us. */
+static void *original(int which, const char *name)
+{
+  void *real = atomic_load(&originals[which]);
+  if (real) return real;
+  real = cupti_library_mapped(name);
+  if (real) atomic_store(&originals[which], real);
+  return real;
+}
+
+#define REAL(name)                                                                                 \
+  __typeof__(&name) real = (__typeof__(&name))(uintptr_t)original(CLIENT_##name, #name)
+#define NEED_REAL                                                                                  \
+  if (!real) return CUPTI_ERROR_NOT_INITIALIZED
+
+static __attribute__((used)) CUptiResult
+w_cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *userdata)
+{
+  REAL(cuptiSubscribe);
+  NEED_REAL;
+  begin_call();
+  CUptiResult r = real(subscriber, callback, userdata);
+  if (r == CUPTI_SUCCESS) atomic_fetch_add(&client.subscribers, 1);
+  return end_call(r);
+}
+
+static __attribute__((used)) CUptiResult w_cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber,
+                                                             CUpti_CallbackFunc callback,
+                                                             void *userdata,
+                                                             CUpti_SubscriberParams *params)
+{
+  REAL(cuptiSubscribe_v2);
+  NEED_REAL;
+  begin_call();
+  CUptiResult r = real(subscriber, callback, userdata, params);
+  if (r == CUPTI_SUCCESS) atomic_fetch_add(&client.subscribers, 1);
+  return end_call(r);
+}
+
+static __attribute__((used)) CUptiResult w_cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
+{
+  REAL(cuptiUnsubscribe);
+  NEED_REAL;
+  CUptiResult r = real(subscriber);
+  if (r == CUPTI_SUCCESS && atomic_load(&client.subscribers))
+    atomic_fetch_sub(&client.subscribers, 1);
+  observer_wake();
+  return r;
+}
+
+static __attribute__((used)) CUptiResult
+w_cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                 CUpti_BuffersCallbackCompleteFunc complete)
+{
+  REAL(cuptiActivityRegisterCallbacks);
+  NEED_REAL;
+  begin_call();
+  CUptiResult r = real(request, complete);
+  if (r == CUPTI_SUCCESS) {
+    atomic_store(&client.request, request);
+    atomic_store(&client.complete, complete);
+    atomic_store(&client.replaced, false);
+  }
+  return end_call(r);
+}
+
+static void restore_callbacks(void)
+{
+  REAL(cuptiActivityRegisterCallbacks);
+  CUpti_BuffersCallbackRequestFunc request = atomic_load(&client.request);
+  if (!real || !request || !atomic_exchange(&client.replaced, false)) return;
+  (void)real(request, atomic_load(&client.complete));
+}
+
+static CUptiResult note_enabled(CUptiResult r, CUpti_ActivityKind kind)
+{
+  if (r == CUPTI_SUCCESS) {
+    note_kind(kind, true);
+    atomic_store(&client.unflushed, true);
+  }
+  return end_call(r);
+}
+
+static __attribute__((used)) CUptiResult w_cuptiActivityEnable(CUpti_ActivityKind kind)
+{
+  REAL(cuptiActivityEnable);
+  NEED_REAL;
+  begin_call();
+  restore_callbacks();
+  return note_enabled(real(kind), kind);
+}
+
+static __attribute__((used)) CUptiResult w_cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
+{
+  REAL(cuptiActivityEnableAndDump);
+  NEED_REAL;
+  begin_call();
+  restore_callbacks();
+  return note_enabled(real(kind), kind);
+}
+
+static __attribute__((used)) CUptiResult w_cuptiActivityEnableContext(CUcontext context,
+                                                                      CUpti_ActivityKind kind)
+{
+  REAL(cuptiActivityEnableContext);
+  NEED_REAL;
+  begin_call();
+  restore_callbacks();
+  CUptiResult r = real(context, kind);
+  if (r == CUPTI_SUCCESS) atomic_store(&client.stays, true);
+  return end_call(r);
+}
+
+static __attribute__((used)) CUptiResult w_cuptiActivityDisable(CUpti_ActivityKind kind)
+{
+  REAL(cuptiActivityDisable);
+  NEED_REAL;
+  CUptiResult r = real(kind);
+  if (r == CUPTI_SUCCESS) note_kind(kind, false);
+  observer_wake();
+  return r;
+}
+
+static __attribute__((used)) CUptiResult w_cuptiActivityFlushAll(uint32_t flag)
+{
+  REAL(cuptiActivityFlushAll);
+  NEED_REAL;
+  bool last = !any_kind();
+  CUptiResult r = real(flag);
+  if (last && r == CUPTI_SUCCESS) atomic_store(&client.unflushed, false);
+  observer_wake();
+  return r;
+}
+
+/* Ends every client's work, and may be called in a callback: the thread comes back later. */
+static __attribute__((used)) CUptiResult w_cuptiFinalize(void)
+{
+  REAL(cuptiFinalize);
+  NEED_REAL;
+  begin_call();
+  CUptiResult r = real();
+  if (r == CUPTI_SUCCESS) forget_client();
+  return end_call(r);
+}
+
+/* Under the version nodes that a program which links CUPTI asks for (interpose/exports.map); dlsym
+ * does not see them, as in table/rows.h. */
+#define CLIENT_EXPORT_OF(name, major)                                                              \
+  __asm__(".globl weir_x_" #name #major "\n.type weir_x_" #name #major                             \
+          ", %function\n.set weir_x_" #name #major ", w_" #name "\n.symver weir_x_" #name #major   \
+          ", " #name "@libcupti.so." #major ", remove\n");
+#define CLIENT_EXPORT(name) CLIENT_EXPORT_OF(name, 12) CLIENT_EXPORT_OF(name, 13)
+CLIENT_MAP(CLIENT_EXPORT)
+#undef CLIENT_EXPORT
+
+/* ---- look-ups -------------------------------------------------------------------------------- */
+
+static const struct client_row {
+  const char *name;
+  void *wrapper;
+} rows[CLIENT_FUNCTIONS] = {
+#define CLIENT_ROW(name) {#name, WEIR_CODE(w_##name)},
+    CLIENT_MAP(CLIENT_ROW)
+#undef CLIENT_ROW
+};
+
+static bool is_cupti(const void *address)
+{
+  elf_object o;
+  return elf_object_at(&o, address) && strncmp(o.soname, "libcupti.so", 11) == 0;
+}
+
+void *activity_wrap(const char *name, void *real)
+{
+  if (!real || !observer_is_wanted()) return real;
+  for (int i = 0; i < CLIENT_FUNCTIONS; i++) {
+    void *none = NULL;
+    if (strcmp(rows[i].name, name) != 0) continue;
+    if (!is_cupti(real)) return real;
+    if (!atomic_compare_exchange_strong(&originals[i], &none, real) && none != real) return real;
+    return rows[i].wrapper;
+  }
+  return real;
+}

@@ -1,0 +1,87 @@
+/* library.c: see library.h. */
+#include "interpose/activity/library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include "interpose/elf/elf.h"
+
+/* From version `from` to version `to` (CUPTI_API_VERSION; before CUDA 13.0 they were counted). The
+ * functions that other faults are of, cuptiFinalize and the timestamp callback, are never called.
+ */
+static const struct gate {
+  uint32_t from, to;
+  unsigned gates;
+  const char *why; /* said to the user; NULL: nothing to say */
+} gates[] = {
+    {0, 17, CUPTI_GATE_REFUSED, "its CUPTI is older than CUDA 11.8's"},
+    {0, 26, CUPTI_GATE_NO_REFUSAL, NULL}, /* before 12.9: it crashes */
+    {130000, 130000, CUPTI_GATE_NO_KERNELS,
+     "no kernels: the CUPTI of CUDA 13.0 can deadlock when kernels are no longer observed"}};
+
+unsigned cupti_library_gates(uint32_t version, const char **why)
+{
+  unsigned found = 0;
+  *why = NULL;
+  for (size_t i = 0; i < sizeof gates / sizeof *gates; i++) {
+    if (version < gates[i].from || version > gates[i].to) continue;
+    found |= gates[i].gates;
+    if (gates[i].why && !*why) *why = gates[i].why;
+  }
+  return found;
+}
+
+static const char *const names[] = {"libcupti.so.13", "libcupti.so.12"};
+enum { NAMES = 2 };
+
+static void *mapped_library(void)
+{
+  void *handle = NULL;
+  for (int i = 0; i < NAMES && !handle; i++)
+    handle = real_dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
+  return handle;
+}
+
+void *cupti_library_mapped(const char *name)
+{
+  void *handle = mapped_library();
+  return handle ? real_dlsym(handle, name) : NULL;
+}
+
+/* The one of CUDA 13 wants a driver of 13. */
+static int first_name(void)
+{
+  CUresult (*ask)(int *) = NULL;
+  int version = 0;
+  *(void **)&ask = elf_symbol(cuda_library_soname(WEIR_BANK_DRIVER), "cuDriverGetVersion");
+  return ask && ask(&version) == CUDA_SUCCESS && version < 13000 ? 1 : 0;
+}
+
+static void *open_library(void)
+{
+  void *handle = mapped_library();
+  for (int i = first_name(); i < NAMES && !handle; i++)
+    handle = real_dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+  return handle;
+}
+
+bool cupti_library_open(cupti_library *l, char *why, size_t room)
+{
+  const char *warning;
+  void *handle = open_library();
+  if (!handle) {
+    (void)snprintf(why, room, "%s is not found", names[first_name()]);
+    return false;
+  }
+#define FIND(name)                                                                                 \
+  *(void **)&l->name = real_dlsym(handle, #name);                                                  \
+  if (!l->name) {                                                                                  \
+    (void)snprintf(why, room, "libcupti has no %s", #name);                                        \
+    return false;                                                                                  \
+  }
+  CUPTI_LIBRARY_FUNCTIONS(FIND)
+#undef FIND
+  if (l->cuptiGetVersion(&l->version) != CUPTI_SUCCESS) l->version = 0;
+  l->gates = cupti_library_gates(l->version, &warning);
+  (void)snprintf(why, room, "%s", warning ? warning : "");
+  return !(l->gates & CUPTI_GATE_REFUSED);
+}

@@ -1,0 +1,427 @@
+/* observer.c: the life of our client of CUPTI's activity API.
+ *
+ * It is started in the thread that meets the first context, after the call that made it: nothing of
+ * CUPTI is opened before. From then on a thread of ours flushes, reads what is complete and writes
+ * it; no callback of CUPTI's does more than take or leave a buffer or write one number.
+ *
+ * One client has CUPTI at a time. Where the program becomes one, ours goes away (clients.c): the
+ * program's thread asks for it and waits for YIELD_WAIT_NS at most. When the program's client has
+ * gone, ours comes back; both are in the trace. CUPTI's clock is compared with ours at each reading:
+ * the callback that could set it would be the program's too, and some versions give zeros under
+ * one.
+ *
+ * The end: a handler of atexit(), which runs before those of the driver, asks the thread to disable,
+ * flush and write, and waits for END_WAIT_NS at most; after that the program ends, and the trace
+ * says what is missing. A forked child has no thread, and CUPTI's state is not its own: it observes
+ * nothing, and its calls into CUPTI are left alone. cuptiFinalize is never called.
+ *
+ * Once the thread runs, it alone switches and flushes: whatever hangs there, hangs there. */
+#include "interpose/activity/observer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "interpose/activity/buffers.h"
+#include "interpose/activity/clients.h"
+#include "interpose/activity/records.h"
+#include "interpose/process/options.h"
+#include "interpose/process/part.h"
+#include "interpose/process/process.h"
+#include "interpose/process/thread.h"
+#include "interpose/process/tools.h"
+
+#define PERIOD_NS     500000000  /* from flush to flush */
+#define END_WAIT_NS   2000000000 /* at exit */
+#define YIELD_WAIT_NS 2000000000
+
+enum tier { TIER_OFF, TIER_COPIES, TIER_ALL };
+
+static struct {
+  unsigned tier;          /* as asked for */
+  const char *tool;       /* at the start: why ours has no place, or NULL */
+  _Atomic bool wanted;    /* in this process: not off, not forked, not given up */
+  _Atomic bool begun;     /* the first context was met */
+  _Atomic bool ending;    /* the process ends */
+  _Atomic bool abandoned; /* and has not waited for the thread */
+  bool observing;         /* ours is CUPTI's client */
+  _Atomic int asking;     /* threads of the program that wait for it to go */
+  pid_t pid;              /* of the process that it was begun in */
+  sem_t wake, gone, ended;
+  cupti_library cupti;
+  CUpti_SubscriberHandle subscriber;
+  spool_writer pen; /* of the thread */
+  activity_counts counts, written;
+  uint64_t lost;         /* records that CUPTI dropped */
+  uint64_t lost_written; /* operations that the trace says are lost */
+} observer;
+
+bool observer_is_wanted(void)
+{
+  return atomic_load_explicit(&observer.wanted, memory_order_relaxed);
+}
+
+/* ---- facts for the trace --------------------------------------------------------------------- */
+
+static void write_fact(spool_writer *pen, device_fact fact, uint64_t count, const char *text)
+{
+  trace_event head = {.start = clock_ticks(),
+                      .a = fact,
+                      .b = count,
+                      .device = WEIR_DEVICE_NONE,
+                      .src_device = WEIR_DEVICE_NONE};
+  (void)spool_writer_extended(pen, WEIR_EV_DEVICE_FACT, &head, text, strlen(text));
+}
+
+/* From a thread of the program's. */
+static void write_fact_here(device_fact fact, const char *text)
+{
+  thread_state *t = &thread_self;
+  if (thread_ready(t)) write_fact(&t->writer, fact, 0, text);
+}
+
+static void write_observed(spool_writer *pen, const char *warning)
+{
+  static const char *const what[] = {"", "copies", "copies and kernels"};
+  char text[256];
+  bool kernels = observer.tier == TIER_ALL && !(observer.cupti.gates & CUPTI_GATE_NO_KERNELS);
+  (void)snprintf(text, sizeof text, "%s, CUPTI %u%s%s", what[kernels ? TIER_ALL : TIER_COPIES],
+                 observer.cupti.version, *warning ? "; " : "", warning);
+  write_fact(pen, WEIR_DEVICE_FACT_OBSERVED, 0, text);
+}
+
+static void write_counts(void)
+{
+  uint64_t lost = observer.lost + observer.counts.dropped;
+  uint64_t untimed = observer.counts.untimed - observer.written.untimed;
+  if (lost > observer.lost_written)
+    write_fact(&observer.pen, WEIR_DEVICE_FACT_DROPPED, lost - observer.lost_written, "");
+  if (untimed) write_fact(&observer.pen, WEIR_DEVICE_FACT_UNTIMED, untimed, "");
+  observer.lost_written = lost;
+  observer.written = observer.counts;
+}
+
+/* ---- CUPTI's callbacks ----------------------------------------------------------------------- */
+
+static void CUPTIAPI request_buffer(uint8_t **buffer, size_t *size, size_t *most_records)
+{
+  bool must = observer.cupti.gates & CUPTI_GATE_NO_REFUSAL;
+  *buffer = observer_is_wanted() ? activity_buffer_take(must) : must ? activity_buffer_map() : NULL;
+  *size = *buffer ? ACTIVITY_BUFFER_BYTES : 0;
+  *most_records = 0;
+}
+
+static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t *buffer,
+                                     size_t size, size_t valid)
+{
+  (void)context, (void)stream;
+  if (!observer_is_wanted()) return;
+  activity_buffer_completed(buffer, valid);
+  if (valid > size / 2) (void)sem_post(&observer.wake); /* it was full */
+}
+
+/* ---- switching ------------------------------------------------------------------------------- */
+
+static unsigned wanted_kinds(CUpti_ActivityKind kinds[5])
+{
+  static const CUpti_ActivityKind all[] = {CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                           CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_OVERHEAD,
+                                           CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL};
+  unsigned count = observer.tier == TIER_COPIES ? 3 : 5;
+  if (observer.cupti.gates & CUPTI_GATE_NO_KERNELS && count == 5) count = 4;
+  memcpy(kinds, all, count * sizeof *all);
+  return count;
+}
+
+/* The place for another client is free first, should the rest hang. */
+static void stop_observing(void)
+{
+  CUpti_ActivityKind kinds[5];
+  unsigned count = wanted_kinds(kinds);
+  observer.observing = false;
+  (void)observer.cupti.cuptiUnsubscribe(observer.subscriber);
+  for (unsigned i = 0; i < count; i++)
+    (void)observer.cupti.cuptiActivityDisable(kinds[i]);
+  for (int i = 0; i < 3 && (!i || activity_buffers_out()); i++)
+    (void)observer.cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+}
+
+static CUptiResult enable_kinds(void)
+{
+  CUpti_ActivityKind kinds[5];
+  unsigned count = wanted_kinds(kinds);
+  CUptiResult r = CUPTI_SUCCESS;
+  for (unsigned i = 0; i < count && r == CUPTI_SUCCESS; i++)
+    r = observer.cupti.cuptiActivityEnable(kinds[i]);
+  return r;
+}
+
+/* Where it fails nothing of it stays. */
+static CUptiResult start_observing(void)
+{
+  const cupti_library *l = &observer.cupti;
+  CUptiResult r = l->cuptiSubscribe(&observer.subscriber, correlate_call, NULL);
+  if (r != CUPTI_SUCCESS) return r;
+  correlate_enable(l, observer.subscriber,
+                   observer.tier == TIER_ALL && !(l->gates & CUPTI_GATE_NO_KERNELS));
+  observer.observing = true;
+  clients_note_replaced();
+  r = l->cuptiActivityRegisterCallbacks(request_buffer, complete_buffer);
+  if (r == CUPTI_SUCCESS) r = enable_kinds();
+  if (r != CUPTI_SUCCESS) stop_observing();
+  return r;
+}
+
+static void write_unavailable(CUptiResult why)
+{
+  char text[96];
+  (void)snprintf(text, sizeof text, "CUPTI answers %d%s", (int)why,
+                 why == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? ": another tool uses it"
+                                                                       : "");
+  process_say("device times are not recorded: %s.", text);
+  write_fact_here(WEIR_DEVICE_FACT_UNAVAILABLE, text);
+}
+
+void observer_wake(void)
+{
+  if (observer_is_wanted() && atomic_load(&observer.begun)) (void)sem_post(&observer.wake);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* What to add to CUPTI's times: by the tightest of a few readings. */
+static bool compare_clocks(int64_t *behind)
+{
+  uint64_t tightest = UINT64_MAX;
+  for (int i = 0; i < 5; i++) {
+    uint64_t theirs = 0, before = clock_monotonic_ns();
+    CUptiResult r = observer.cupti.cuptiGetTimestamp(&theirs);
+    uint64_t took = clock_monotonic_ns() - before;
+    if (r != CUPTI_SUCCESS || !theirs) return false;
+    if (took >= tightest) continue;
+    tightest = took;
+    *behind = (int64_t)(before + took / 2 - theirs);
+  }
+  return true;
+}
+
+static void read_completed(void)
+{
+  size_t bytes;
+  uint8_t *buffer;
+  int64_t behind = 0;
+  bool known = compare_clocks(&behind);
+  while (!atomic_load(&observer.abandoned) && (buffer = activity_buffer_next(&bytes))) {
+    activity_records_read(&observer.cupti, &observer.pen, buffer, bytes, behind, known,
+                          &observer.counts);
+    activity_buffer_free(buffer);
+  }
+  if (!atomic_load(&observer.abandoned)) write_counts();
+}
+
+/* Another try follows where it fails: who has CUPTI may be gone then. */
+static void come_back(void)
+{
+  if (clients_are_gone() && start_observing() == CUPTI_SUCCESS) write_observed(&observer.pen, "");
+}
+
+static void note_lost(void)
+{
+  size_t lost = 0;
+  if (observer.cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &lost) == CUPTI_SUCCESS)
+    observer.lost += lost;
+}
+
+/* The program waits in observer_yield(). */
+static void go_away(int asking)
+{
+  if (observer.observing) {
+    stop_observing();
+    note_lost();
+    if (!atomic_load(&observer.abandoned))
+      write_fact(&observer.pen, WEIR_DEVICE_FACT_YIELDED, 0, "");
+  }
+  for (; asking; asking--)
+    (void)sem_post(&observer.gone);
+}
+
+static void flush_or_switch(void)
+{
+  int asking = atomic_exchange(&observer.asking, 0);
+  if (asking) {
+    go_away(asking);
+  } else if (observer.observing) {
+    (void)observer.cupti.cuptiActivityFlushAll(0);
+    note_lost();
+  } else {
+    come_back();
+  }
+}
+
+static void finish_observing(void)
+{
+  if (observer.observing) {
+    stop_observing();
+    note_lost();
+  }
+  read_completed();
+  if (!atomic_load(&observer.abandoned)) write_fact(&observer.pen, WEIR_DEVICE_FACT_ENDED, 0, "");
+}
+
+static bool wait_for(sem_t *what, int64_t ns)
+{
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += (ns + until.tv_nsec) / 1000000000;
+  until.tv_nsec = (ns + until.tv_nsec) % 1000000000;
+  int failed;
+  while ((failed = sem_timedwait(what, &until)) && errno == EINTR)
+    continue;
+  return !failed;
+}
+
+static void *run_observer(void *unused)
+{
+  static const char name[] = "weir device times";
+  trace_event head = {
+      .start = clock_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
+  (void)unused;
+  thread_self.depth = 1; /* CUPTI's own calls into the driver are no events */
+  thread_self.outermost = UINTPTR_MAX;
+  thread_self.recording_suspended = true;
+  (void)spool_writer_extended(&observer.pen, WEIR_EV_THREAD, &head, name, sizeof name - 1);
+  while (!atomic_load(&observer.ending)) {
+    activity_buffers_prepare();
+    (void)wait_for(&observer.wake, PERIOD_NS);
+    if (atomic_load(&observer.ending)) break;
+    flush_or_switch();
+    read_completed();
+  }
+  finish_observing();
+  (void)sem_post(&observer.ended);
+  return NULL;
+}
+
+static bool start_thread(void)
+{
+  pthread_attr_t attributes;
+  pthread_t thread;
+  sigset_t all, before;
+  if (pthread_attr_init(&attributes)) return false;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool ok = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
+            pthread_create(&thread, &attributes, run_observer, NULL) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  (void)pthread_attr_destroy(&attributes);
+  return ok;
+}
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+/* The thread hangs in CUPTI: from here on nothing of ours does anything. */
+static void abandon_thread(void)
+{
+  atomic_store(&observer.abandoned, true);
+  atomic_store(&observer.wanted, false);
+  write_fact_here(WEIR_DEVICE_FACT_INCOMPLETE, "");
+}
+
+void observer_yield(void)
+{
+  int kept = errno;
+  bool own_thread = thread_self.outermost == UINTPTR_MAX;
+  if (!observer_is_wanted() || !atomic_load(&observer.begun) || own_thread) return;
+  atomic_fetch_add(&observer.asking, 1);
+  (void)sem_post(&observer.wake);
+  if (!wait_for(&observer.gone, YIELD_WAIT_NS)) abandon_thread();
+  errno = kept;
+}
+
+static void end_observer(void)
+{
+  if (!observer_is_wanted() || observer.pid != getpid()) return;
+  atomic_store(&observer.ending, true);
+  (void)sem_post(&observer.wake);
+  if (wait_for(&observer.ended, END_WAIT_NS)) return;
+  abandon_thread();
+}
+
+/* Another tool that has the one place there is; NULL: none. WEIR_NVTX_NEXT is what the program's
+ * NVTX_INJECTION64_PATH was (nvtx/injection.c). */
+static const char *foreign_tool(void)
+{
+  const char *driver = getenv("CUDA_INJECTION64_PATH"), *next = getenv("WEIR_NVTX_NEXT");
+  const char *nvtx = getenv("NVTX_INJECTION64_PATH");
+  if (driver && *driver) return "CUDA_INJECTION64_PATH names another tool";
+  if ((nvtx && strstr(nvtx, "cupti")) || (next && strstr(next, "cupti")))
+    return "NVTX_INJECTION64_PATH names CUPTI";
+  return tool_at_start();
+}
+
+static void give_up(const char *why)
+{
+  process_say("device times are not recorded: %s.", why);
+  write_fact_here(WEIR_DEVICE_FACT_UNAVAILABLE, why);
+  atomic_store(&observer.wanted, false);
+}
+
+static void begin_observing(const char *warning)
+{
+  CUptiResult r = clients_are_gone() ? start_observing() : CUPTI_SUCCESS;
+  if (observer.observing)
+    write_observed(&thread_self.writer, warning);
+  else if (r == CUPTI_SUCCESS)
+    write_fact_here(WEIR_DEVICE_FACT_YIELDED, "");
+  else
+    write_unavailable(r);
+}
+
+/* In the thread that met it, within a call of the program's. */
+static void first_context(void)
+{
+  char why[192];
+  static _Atomic bool met;
+  if (!observer_is_wanted() || atomic_exchange(&met, true)) return;
+  if (observer.tool) {
+    give_up(observer.tool);
+    return;
+  }
+  if (!cupti_library_open(&observer.cupti, why, sizeof why)) {
+    give_up(why);
+    return;
+  }
+  observer.pid = getpid();
+  activity_buffers_prepare();
+  (void)sem_init(&observer.wake, 0, 0); /* which fail for no value but a large one */
+  (void)sem_init(&observer.gone, 0, 0);
+  (void)sem_init(&observer.ended, 0, 0);
+  atomic_store(&observer.begun, true);
+  begin_observing(why);
+  if (atexit(end_observer) == 0 && start_thread()) return;
+  if (observer.observing) stop_observing();
+  give_up("its thread cannot be had");
+}
+
+static void read_option(void)
+{
+  static const char *const words[] = {"off", "copies", "all", NULL};
+  if (!process_choice_option(&observer.tier, "WEIR_DEVICE_TIMES", words) || !observer.tier) return;
+  observer.tool = foreign_tool();
+  atomic_store(&observer.wanted, true);
+}
+
+static void forget_in_child(void)
+{
+  atomic_store(&observer.wanted, false);
+  clients_forget();
+}
+
+static const process_part part = {
+    .start = read_option, .context = first_context, .forked = forget_in_child};
+PROCESS_PART(part);

@@ -1,0 +1,26 @@
+# tests/activity: device times by CUPTI, against the software device's.
+
+ACTIVITYT      := $(O)/tests/activity
+ACTIVITY_TESTS := $(ACTIVITYT)/test_activity
+
+$(ACTIVITY_TESTS): $(ACTIVITYT)/test_%: $(OBJ)/tests/activity/test_%.o $(OBJ)/tests/tools/command.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3) -lutil
+
+# Programs to be run, without a sanitizer: theirs is preloaded. One opens CUPTI, one is linked with it.
+$(ACTIVITYT)/worker: tests/activity/worker.c | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror $(CUDAINC) -o $@ $< -L$(CUDA_STUBS) -lcuda -ldl -lpthread
+
+$(ACTIVITYT)/worker_linked: tests/activity/worker.c $(LIB)/sim/libcupti.so.13 | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) -std=gnu11 -O1 -Wall -Wextra -Werror -DWORKER_LINKED $(CUDAINC) -o $@ $< -L$(CUDA_STUBS) -lcuda \
+	  $(LIB)/sim/libcupti.so.13 -ldl -lpthread
+
+TESTS    += $(ACTIVITY_TESTS)
+NOT_ASAN += $(ACTIVITY_TESTS:$(O)/%=%)
+NOT_TSAN += $(ACTIVITY_TESTS:$(O)/%=%)
+$(ACTIVITY_TESTS): | $(ACTIVITYT)/worker $(ACTIVITYT)/worker_linked $(O)/examples/stencil

@@ -1,0 +1,239 @@
+/* test_activity.c: device times by CUPTI, against the software device's. The program is never to
+ * notice: every test compares what it prints and how it ends with the same program without Weir. */
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tests/tools/command.h"
+
+#define BARE   "LD_LIBRARY_PATH=$BUILD/lib/sim $BUILD/tests/activity/"
+#define RUN    "$WEIR run --sim --force -o t.db --device-times="
+#define WORKER "-- $BUILD/tests/activity/"
+
+#define ONE(query)  ask("t.db", query)
+#define FACTS(what) ONE("SELECT count(*) FROM device_fact WHERE fact = '" what "'")
+
+/* Runs `worker words` with and without Weir, whose stderr may have lines of `weir` only. */
+static void run_both(const char *how, const char *worker, const char *words)
+{
+  static outcome bare;
+  bare = *sh(BARE "%s %s", worker, words);
+  const outcome *under = sh(RUN "%s " WORKER "%s %s", how, worker, words);
+  ck_assert_str_eq(under->out, bare.out);
+  ck_assert_int_eq(under->status, bare.status);
+}
+
+START_TEST(every_copy_and_memset_has_its_time_on_the_device)
+{
+  run_both("copies", "worker", "copies 100");
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy WHERE device_ns > 0"), 200);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM memset WHERE device_ns > 0"), 100);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_work WHERE event IS NOT NULL"), 300);
+  /* each is of its own call: on one stream they ran in the order of the calls */
+  ck_assert_int_eq(ONE("SELECT count(*) FROM (SELECT start - lag(start) OVER (ORDER BY event) AS n"
+                       " FROM device_work) WHERE n < 0"),
+                   0);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_work d JOIN event e ON e.id = d.event"
+                       " WHERE d.bytes <> e.bytes OR (d.kind = 1) <> (e.kind = 3)"),
+                   0);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_work d JOIN copy c ON c.id = d.event"
+                       " JOIN copy_direction x ON x.id = d.copy WHERE x.name <> c.direction"),
+                   0);
+  ck_assert_int_eq(FACTS("observed"), 1);
+  ck_assert_int_eq(FACTS("ended"), 1);
+}
+END_TEST
+
+START_TEST(threads_get_their_own)
+{
+  run_both("copies", "worker", "threads 200");
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy WHERE device_ns > 0"), 800);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM (SELECT event FROM device_work GROUP BY event"
+                       " HAVING count(*) > 1)"),
+                   0);
+}
+END_TEST
+
+START_TEST(a_graph_s_nodes_are_work_of_its_launch)
+{
+  run_both("copies", "worker", "graphs 5");
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_work WHERE graph_node IS NOT NULL"), 15);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_work d JOIN call c ON c.id = d.event"
+                       " WHERE c.function = 'cuGraphLaunch'"),
+                   15);
+  ck_assert_int_eq(ONE("SELECT count(DISTINCT event) FROM device_work"), 5);
+  ck_assert_int_eq(ONE("SELECT count(DISTINCT graph_node) FROM device_work"), 3);
+}
+END_TEST
+
+START_TEST(all_has_kernels_too)
+{
+  sh_status(0, RUN "all -- $BUILD/examples/stencil");
+  long long launches = ONE("SELECT count(*) FROM launch WHERE status = 0");
+  ck_assert_int_gt(launches, 0);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM launch WHERE device_ns > 0"), launches);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_work WHERE kind = 3"), launches);
+  outcome *o = sh_status(0, "$WEIR report t.db");
+  ck_assert_ptr_nonnull(strstr(o->out, "copies and kernels, CUPTI"));
+  ck_assert_ptr_nonnull(strstr(o->out, "kernels"));
+}
+END_TEST
+
+/* Nothing of CUPTI is there before the first context, or at all when nobody has asked. */
+START_TEST(cupti_is_opened_when_it_is_needed)
+{
+  outcome *o = sh_status(0, RUN "copies " WORKER "worker maps copies 1 maps");
+  ck_assert_str_eq(o->out, "cupti: not mapped\ncopies: 1 0\ncupti: mapped\n");
+  run_both("off", "worker", "copies 3 maps");
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_work"), 0);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_fact"), 0);
+}
+END_TEST
+
+START_TEST(a_forked_child_ends_as_ever)
+{
+  run_both("all", "worker", "copies 3 fork copies 3");
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_fact WHERE fact = 'ended'"), 1);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy WHERE device_ns > 0"), 12);
+}
+END_TEST
+
+START_TEST(a_program_that_leaves_its_work_behind_ends_as_ever)
+{
+  run_both("all", "worker", "leave 200 exit 3");
+  ck_assert_int_eq(FACTS("ended"), 1);
+}
+END_TEST
+
+/* What WEIR_SIM_CUPTI says; what a trace must have then. */
+static const struct {
+  const char *fault, *query;
+} faults[] = {
+    {"zero-times", "SELECT count(*) = 6 FROM copy WHERE device_ns IS NOT NULL"},
+    {"reversed-times", "SELECT sum(count) = 9 FROM device_fact WHERE fact = 'untimed'"},
+    {"lost-device-syncs", "SELECT count(*) = 6 FROM copy WHERE device_ns IS NOT NULL"},
+    {"finalize-crashes", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'ended'"},
+    {"version:24,null-buffer-crashes", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'ended'"},
+    {"subscribed", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'unavailable'"},
+    {"enable:35", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'unavailable'"},
+    {"version:16", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'unavailable'"},
+    {"drop:3", "SELECT sum(count) = 3 FROM device_fact WHERE fact = 'dropped'"},
+    {"version:130000,disable-hangs",
+     "SELECT count(*) = 1 FROM device_fact WHERE fact = 'observed' AND text LIKE '%no kernels%'"},
+    {"flush-hangs", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'incomplete'"},
+};
+
+START_TEST(no_fault_of_cupti_is_the_program_s)
+{
+  ck_assert_int_eq(setenv("WEIR_SIM_CUPTI", faults[_i].fault, 1), 0);
+  run_both("all", "worker", "copies 3 fork exit 4");
+  (void)unsetenv("WEIR_SIM_CUPTI");
+  ck_assert_msg(ONE("SELECT count(*) FROM device_fact") > 0, "%s", faults[_i].fault);
+  ck_assert_msg(ask("t.db", faults[_i].query) == 1, "%s", faults[_i].fault);
+}
+END_TEST
+
+/* A trace that is being made may have no tables yet, or be locked: then -1. */
+static long long ask_early(const char *query)
+{
+  sqlite3 *db = NULL;
+  sqlite3_stmt *q = NULL;
+  long long answer = -1;
+  if (sqlite3_open_v2("t.db", &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+      sqlite3_prepare_v2(db, query, -1, &q, NULL) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW)
+    answer = sqlite3_column_int64(q, 0);
+  sqlite3_finalize(q);
+  sqlite3_close(db);
+  return answer;
+}
+
+/* Waits until the trace, which is being written, answers with `least` or more. */
+static void await_trace(const char *query, long long least)
+{
+  while (ask_early(query) < least)
+    (void)usleep(20000);
+}
+
+static void let_go(const char *fifo)
+{
+  (void)close(open(fifo, O_WRONLY));
+}
+
+/* The program as a client: what it is given is what it is given without Weir, and the trace says
+ * from when to when ours was away. */
+START_TEST(a_client_in_the_program_gets_what_it_would_get)
+{
+  static const char *const workers[] = {"worker", "worker_linked"};
+  static outcome bare;
+  int status;
+  ck_assert_int_eq(mkfifo("began", 0600), 0);
+  ck_assert_int_eq(mkfifo("gone", 0600), 0);
+  bare = *sh_status(0, BARE "%s copies 5 begin-client copies 7 end-client copies 3", workers[_i]);
+  pid_t pid = start(-1, -1,
+                    "exec " RUN "copies " WORKER
+                    "%s copies 5 begin-client copies 7 end-client await gone copies 3 >out",
+                    workers[_i]);
+  await_trace("SELECT count(*) FROM device_fact WHERE fact = 'observed'", 2);
+  let_go("gone");
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_int_eq(status, 0);
+  ck_assert_str_eq(sh_status(0, "cat out")->out, bare.out);
+  ck_assert_int_eq(FACTS("yielded"), 1);
+  ck_assert_int_eq(FACTS("observed"), 2);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy"), 30);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy WHERE device_ns > 0"), 16);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy WHERE device_ns IS NULL AND start_ns BETWEEN"
+                       " (SELECT time FROM device_fact WHERE fact = 'yielded') AND"
+                       " (SELECT max(time) FROM device_fact WHERE fact = 'observed')"),
+                   14);
+  outcome *o = sh_status(0, "$WEIR report t.db");
+  ck_assert_ptr_nonnull(strstr(o->out, "the program used CUPTI itself"));
+}
+END_TEST
+
+/* It has set its functions once, and only enables the second time. */
+START_TEST(a_client_that_comes_again_gets_its_records)
+{
+  run_both("copies", "worker", "begin-client copies 2 end-client again copies 1 again");
+  run_both("copies", "worker_linked", "copies 2 begin-client copies 2 end-client again finalize");
+}
+END_TEST
+
+START_TEST(a_tool_that_is_injected_has_the_place)
+{
+  outcome *o = sh_status(0, "CUDA_INJECTION64_PATH=/no/such/tool.so " RUN "copies " WORKER
+                            "worker copies 2");
+  ck_assert_ptr_nonnull(strstr(o->err, "CUDA_INJECTION64_PATH"));
+  ck_assert_int_eq(FACTS("unavailable"), 1);
+  o = sh_status(0,
+                "NVTX_INJECTION64_PATH=/x/libcupti.so.13 " RUN "copies " WORKER "worker copies 2");
+  ck_assert_ptr_nonnull(strstr(o->err, "NVTX_INJECTION64_PATH"));
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_work"), 0);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("activity");
+  TCase *t = tcase_create("activity");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  tcase_add_test(t, every_copy_and_memset_has_its_time_on_the_device);
+  tcase_add_test(t, threads_get_their_own);
+  tcase_add_test(t, a_graph_s_nodes_are_work_of_its_launch);
+  tcase_add_test(t, all_has_kernels_too);
+  tcase_add_test(t, cupti_is_opened_when_it_is_needed);
+  tcase_add_test(t, a_forked_child_ends_as_ever);
+  tcase_add_test(t, a_program_that_leaves_its_work_behind_ends_as_ever);
+  tcase_add_loop_test(t, no_fault_of_cupti_is_the_program_s, 0,
+                      (int)(sizeof faults / sizeof *faults));
+  tcase_add_loop_test(t, a_client_in_the_program_gets_what_it_would_get, 0, 2);
+  tcase_add_test(t, a_client_that_comes_again_gets_its_records);
+  tcase_add_test(t, a_tool_that_is_injected_has_the_place);
+  suite_add_tcase(s, t);
+  return run_suite(s);
+}
