@@ -409,10 +409,10 @@ static weir_status walk_rows(pass *p)
 }
 
 /* Of a log; its time has what the rows have no more. */
-static weir_status take_kept(void *context, const wr_memory_event *kept)
+static weir_status take_kept(void *context, const void *kept)
 {
   pass *p = context;
-  wr_memory_event e = *kept;
+  wr_memory_event e = *(const wr_memory_event *)kept;
   e.time -= p->shift;
   return step_event(p, &e);
 }

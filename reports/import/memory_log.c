@@ -1,70 +1,14 @@
 /* memory_log.c: see memory_log.h. */
 #include "reports/import/memory_log.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
 #include "core/trace/event.h"
-#include "reports/base/util.h"
 
-enum { IN_MEMORY = (64 << 20) / sizeof(wr_memory_event), READ_AT_ONCE = 1024 };
-
-static int by_time(const void *left, const void *right)
-{
-  const wr_memory_event *a = left, *b = right;
-  return a->time != b->time ? (a->time > b->time) - (a->time < b->time)
-                            : (a->id > b->id) - (a->id < b->id);
-}
-
-static void sort_last_run(wr_memory_log *log)
-{
-  if (log->unsorted) qsort(log->event, log->count, sizeof(wr_memory_event), by_time);
-  log->unsorted = false;
-}
-
-/* ---- keeping --------------------------------------------------------------------------------- */
-
-/* A new file that goes with its descriptor; -1: there can be none. */
-static int open_unnamed(const char *beside)
-{
-  char *path = wr_format("%s-runs-XXXXXX", beside);
-  int fd = path ? mkostemp(path, O_CLOEXEC) : -1;
-  if (fd >= 0) unlink(path);
-  free(path);
-  return fd;
-}
-
-static bool write_whole(int fd, const void *data, size_t bytes)
-{
-  for (const char *at = data; bytes;) {
-    ssize_t n = write(fd, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    bytes -= (size_t)n;
-  }
-  return true;
-}
-
-/* The last run goes into the file. False: nothing can be kept any more. */
-static bool write_run(wr_memory_log *log)
-{
-  sort_last_run(log);
-  if (!wr_grow(&log->runs, &log->run_capacity, log->run_count + 1, sizeof(*log->runs)))
-    return false;
-  if (!log->run_count && (log->file = open_unnamed(log->beside)) < 0) return false;
-  log->runs[log->run_count++] = log->count;
-  if (!write_whole(log->file, log->event, log->count * sizeof(wr_memory_event))) return false;
-  log->count = 0;
-  return true;
-}
+_Static_assert(offsetof(wr_memory_event, id) == offsetof(wr_logged, id) &&
+                   offsetof(wr_memory_event, time) == offsetof(wr_logged, time),
+               "a memory event begins as what is logged does");
 
 void wr_memory_drop(wr_memory_log *log)
 {
-  if (log->run_count) close(log->file);
-  free(log->event);
-  free(log->runs);
-  *log = (wr_memory_log){.incomplete = true};
+  wr_run_drop(log);
 }
 
 static bool is_memory_event(const trace_event *e)
@@ -78,127 +22,29 @@ void wr_memory_keep(wr_memory_log *log, const wr_taken *x)
 {
   const trace_event *e = x->e;
   if (log->incomplete || !is_memory_event(e)) return;
-  bool full = log->count >= (log->most ? log->most : IN_MEMORY);
-  if (x->who.thread > INT32_MAX || (full && !write_run(log)) ||
-      !wr_grow(&log->event, &log->capacity, log->count + 1, sizeof(wr_memory_event))) {
-    wr_memory_drop(log);
+  if (x->who.thread > INT32_MAX) {
+    wr_run_drop(log);
     return;
   }
   bool begins = e->kind == WEIR_EV_ALLOC || (e->kind == WEIR_EV_HOSTREG && e->bytes);
   int mem = e->mem & 15;
-  wr_memory_event *k = &log->event[log->count++];
-  *k = (wr_memory_event){.id = x->id,
-                         .time = begins ? x->end : x->start,
-                         .pointer = (int64_t)e->a,
-                         .bytes = (int64_t)e->bytes,
-                         .process = (int32_t)x->who.process,
-                         .thread = (int32_t)x->who.thread,
-                         .kind = e->kind,
-                         .context = (uint8_t)(e->stack >> 24),
-                         .mem = mem < WR_MEM_KINDS ? (uint8_t)mem : WEIR_MEM_UNKNOWN,
-                         .device = e->device};
-  if (log->count > 1 && k->time < k[-1].time) log->unsorted = true;
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-/* A run that is being read. */
-typedef struct run_reader {
-  const wr_memory_event *at, *end; /* what of it is in memory */
-  wr_memory_event *buffer;         /* of those from the file */
-  off_t next;                      /* place in the file of what is not */
-  size_t left;                     /* events from there on */
-} run_reader;
-
-/* The runs, from `first` on the one whose next event is the earliest first; ahead of it, those that
- * are over. */
-typedef struct run_merge {
-  int file;
-  run_reader *runs;
-  size_t first, count;
-} run_merge;
-
-static weir_status fill_buffer(int file, run_reader *r)
-{
-  size_t events = r->left < READ_AT_ONCE ? r->left : READ_AT_ONCE;
-  size_t bytes = events * sizeof(wr_memory_event), got = 0;
-  while (got < bytes) {
-    ssize_t n = pread(file, (char *)r->buffer + got, bytes - got, r->next + (off_t)got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return weir_fail_errno(WEIR_EIO, n ? errno : EIO, "reading memory events back");
-    got += (size_t)n;
-  }
-  r->at = r->buffer;
-  r->end = r->at + events;
-  r->next += (off_t)bytes;
-  r->left -= events;
-  return WEIR_OK;
-}
-
-/* The first has moved on: to its place. */
-static void place_first(run_merge *m)
-{
-  run_reader moved = m->runs[m->first];
-  size_t i = m->first;
-  for (; i + 1 < m->count && by_time(m->runs[i + 1].at, moved.at) < 0; i++)
-    m->runs[i] = m->runs[i + 1];
-  m->runs[i] = moved;
-}
-
-static weir_status read_next(run_merge *m)
-{
-  run_reader *r = &m->runs[m->first];
-  weir_status s = WEIR_OK;
-  if (++r->at == r->end && r->left) s = fill_buffer(m->file, r);
-  if (s) return s;
-  if (r->at == r->end)
-    m->first++;
-  else
-    place_first(m);
-  return WEIR_OK;
-}
-
-static int by_next(const void *left, const void *right)
-{
-  const run_reader *a = left, *b = right;
-  return by_time(a->at, b->at);
-}
-
-static weir_status open_runs(const wr_memory_log *log, run_merge *m, wr_memory_event *buffers)
-{
-  off_t from = 0;
-  weir_status s = WEIR_OK;
-  for (size_t i = 0; !s && i < log->run_count; i++) {
-    wr_memory_event *buffer = buffers + i * READ_AT_ONCE;
-    m->runs[i] = (run_reader){.at = buffer, .buffer = buffer, .next = from, .left = log->runs[i]};
-    from += (off_t)(log->runs[i] * sizeof(wr_memory_event));
-    s = fill_buffer(log->file, &m->runs[i]);
-  }
-  m->count = log->run_count;
-  if (log->count)
-    m->runs[m->count++] = (run_reader){.at = log->event, .end = log->event + log->count};
-  if (!s) qsort(m->runs, m->count, sizeof(run_reader), by_next);
-  return s;
+  wr_memory_event k = {.id = x->id,
+                       .time = begins ? x->end : x->start,
+                       .pointer = (int64_t)e->a,
+                       .bytes = (int64_t)e->bytes,
+                       .process = (int32_t)x->who.process,
+                       .thread = (int32_t)x->who.thread,
+                       .kind = e->kind,
+                       .context = (uint8_t)(e->stack >> 24),
+                       .mem = mem < WR_MEM_KINDS ? (uint8_t)mem : WEIR_MEM_UNKNOWN,
+                       .device = e->device};
+  log->size = sizeof(k);
+  wr_run_keep(log, (const wr_logged *)(const void *)&k);
 }
 
 weir_status wr_memory_each(wr_memory_log *log,
-                           weir_status (*take)(void *context, const wr_memory_event *e),
-                           void *context)
+                           weir_status (*take)(void *context, const void *event), void *context)
 {
-  wr_memory_event *buffers = calloc(log->run_count * READ_AT_ONCE + 1, sizeof(wr_memory_event));
-  run_merge m = {.file = log->file, .runs = calloc(log->run_count + 1, sizeof(run_reader))};
-  weir_status s = WEIR_OK;
-  if (!buffers || !m.runs) {
-    s = weir_fail(WEIR_ENOMEM, "reading memory events back: out of host memory");
-  } else {
-    sort_last_run(log);
-    s = open_runs(log, &m, buffers);
-  }
-  while (!s && m.first < m.count) {
-    s = take(context, m.runs[m.first].at);
-    if (!s) s = read_next(&m);
-  }
-  free(buffers);
-  free(m.runs);
-  return s;
+  log->size = sizeof(wr_memory_event);
+  return wr_run_each(log, take, context);
 }

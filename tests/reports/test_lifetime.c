@@ -452,9 +452,10 @@ typedef struct kept_order {
   bool ascends;
 } kept_order;
 
-static weir_status look_at_order(void *context, const wr_memory_event *e)
+static weir_status look_at_order(void *context, const void *kept)
 {
   kept_order *o = context;
+  const wr_memory_event *e = kept;
   bool after = e->time > o->time || (e->time == o->time && e->id > o->id);
   o->ascends = o->ascends && (!o->count || after);
   o->time = e->time;

@@ -1,0 +1,189 @@
+/* run_log.c: see run_log.h. */
+#include "reports/import/run_log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "reports/base/util.h"
+
+enum { IN_MEMORY = 64 << 20 /* bytes */, READ_AT_ONCE = 1024 };
+
+static int by_time(const void *left, const void *right)
+{
+  const wr_logged *a = left, *b = right;
+  return a->time != b->time ? (a->time > b->time) - (a->time < b->time)
+                            : (a->id > b->id) - (a->id < b->id);
+}
+
+static void sort_last_run(wr_run_log *log)
+{
+  if (log->unsorted) qsort(log->event, log->count, log->size, by_time);
+  log->unsorted = false;
+}
+
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+/* A new file that goes with its descriptor; -1: there can be none. */
+static int open_unnamed(const char *beside)
+{
+  char *path = wr_format("%s-runs-XXXXXX", beside);
+  int fd = path ? mkostemp(path, O_CLOEXEC) : -1;
+  if (fd >= 0) unlink(path);
+  free(path);
+  return fd;
+}
+
+static bool write_whole(int fd, const void *data, size_t bytes)
+{
+  for (const char *at = data; bytes;) {
+    ssize_t n = write(fd, at, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    bytes -= (size_t)n;
+  }
+  return true;
+}
+
+/* The last run goes into the file. False: nothing can be kept any more. */
+static bool write_run(wr_run_log *log)
+{
+  sort_last_run(log);
+  if (!wr_grow(&log->runs, &log->run_capacity, log->run_count + 1, sizeof(*log->runs)))
+    return false;
+  if (!log->run_count && (log->file = open_unnamed(log->beside)) < 0) return false;
+  log->runs[log->run_count++] = log->count;
+  if (!write_whole(log->file, log->event, log->count * log->size)) return false;
+  log->count = 0;
+  return true;
+}
+
+void wr_run_drop(wr_run_log *log)
+{
+  if (log->run_count) close(log->file);
+  free(log->event);
+  free(log->runs);
+  *log = (wr_run_log){.incomplete = true};
+}
+
+void wr_run_keep(wr_run_log *log, const wr_logged *record)
+{
+  if (log->incomplete) return;
+  bool full = log->count >= (log->most ? log->most : IN_MEMORY / log->size);
+  if ((full && !write_run(log)) ||
+      !wr_grow(&log->event, &log->capacity, log->count + 1, log->size)) {
+    wr_run_drop(log);
+    return;
+  }
+  memcpy(log->event + log->count * log->size, record, log->size);
+  if (log->count++ && record->time < log->last_time) log->unsorted = true;
+  log->last_time = record->time;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A run that is being read. */
+typedef struct run_reader {
+  const char *at, *end; /* what of it is in memory */
+  char *buffer;         /* of those from the file */
+  off_t next;           /* place in the file of what is not */
+  size_t left;          /* records from there on */
+} run_reader;
+
+/* The runs, from `first` on the one whose next record is the earliest first; ahead of it, those that
+ * are over. */
+typedef struct run_merge {
+  int file;
+  size_t size; /* of a record */
+  run_reader *runs;
+  size_t first, count;
+} run_merge;
+
+static weir_status fill_buffer(const run_merge *m, run_reader *r)
+{
+  size_t records = r->left < READ_AT_ONCE ? r->left : READ_AT_ONCE;
+  size_t bytes = records * m->size, got = 0;
+  while (got < bytes) {
+    ssize_t n = pread(m->file, r->buffer + got, bytes - got, r->next + (off_t)got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return weir_fail_errno(WEIR_EIO, n ? errno : EIO, "reading kept events back");
+    got += (size_t)n;
+  }
+  r->at = r->buffer;
+  r->end = r->at + bytes;
+  r->next += (off_t)bytes;
+  r->left -= records;
+  return WEIR_OK;
+}
+
+/* The first has moved on: to its place. */
+static void place_first(run_merge *m)
+{
+  run_reader moved = m->runs[m->first];
+  size_t i = m->first;
+  for (; i + 1 < m->count && by_time(m->runs[i + 1].at, moved.at) < 0; i++)
+    m->runs[i] = m->runs[i + 1];
+  m->runs[i] = moved;
+}
+
+static weir_status read_next(run_merge *m)
+{
+  run_reader *r = &m->runs[m->first];
+  weir_status s = WEIR_OK;
+  r->at += m->size;
+  if (r->at == r->end && r->left) s = fill_buffer(m, r);
+  if (s) return s;
+  if (r->at == r->end)
+    m->first++;
+  else
+    place_first(m);
+  return WEIR_OK;
+}
+
+static int by_next(const void *left, const void *right)
+{
+  const run_reader *a = left, *b = right;
+  return by_time(a->at, b->at);
+}
+
+static weir_status open_runs(const wr_run_log *log, run_merge *m, char *buffers)
+{
+  off_t from = 0;
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < log->run_count; i++) {
+    char *buffer = buffers + i * READ_AT_ONCE * log->size;
+    m->runs[i] = (run_reader){.at = buffer, .buffer = buffer, .next = from, .left = log->runs[i]};
+    from += (off_t)(log->runs[i] * log->size);
+    s = fill_buffer(m, &m->runs[i]);
+  }
+  m->count = log->run_count;
+  if (log->count)
+    m->runs[m->count++] =
+        (run_reader){.at = log->event, .end = log->event + log->count * log->size};
+  if (!s) qsort(m->runs, m->count, sizeof(run_reader), by_next);
+  return s;
+}
+
+weir_status wr_run_each(wr_run_log *log, weir_status (*take)(void *context, const void *record),
+                        void *context)
+{
+  char *buffers = calloc(log->run_count * READ_AT_ONCE + 1, log->size);
+  run_merge m = {.file = log->file,
+                 .size = log->size,
+                 .runs = calloc(log->run_count + 1, sizeof(run_reader))};
+  weir_status s = WEIR_OK;
+  if (!buffers || !m.runs) {
+    s = weir_fail(WEIR_ENOMEM, "reading kept events back: out of host memory");
+  } else {
+    sort_last_run(log);
+    s = open_runs(log, &m, buffers);
+  }
+  while (!s && m.first < m.count) {
+    s = take(context, m.runs[m.first].at);
+    if (!s) s = read_next(&m);
+  }
+  free(buffers);
+  free(m.runs);
+  return s;
+}
