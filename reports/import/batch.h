@@ -38,7 +38,8 @@ enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
   X(GRAPH_CHANGE, 9, "graph_change", false)                                                        \
   X(GRAPH_NODE, 14, "graph_node", false)                                                           \
   X(GRAPH_WORK, 12, "graph_work", false)                                                           \
-  X(GRAPH_LAUNCH, 3, "graph_launch", false)
+  X(GRAPH_LAUNCH, 3, "graph_launch", false)                                                        \
+  X(WAIT_DETAIL, 9, "wait_detail", false)
 
 typedef enum wr_table {
 #define WR_TABLE_ENUM(id, columns, name, numbered) WR_TABLE_##id,

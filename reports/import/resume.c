@@ -159,6 +159,7 @@ weir_status wr_resume_write(trace_importer *im)
       wr_db_exec(&im->db, WR_SET_WAL "PRAGMA wal_autocheckpoint = 4096; BEGIN IMMEDIATE;"
                                      "UPDATE meta SET value = 0 WHERE key = 'finished';"
                                      "DELETE FROM block_row; DELETE FROM memory;"
+                                     "DROP TABLE IF EXISTS wait_detail;"
                                      "DELETE FROM module WHERE base IS NULL;");
   if (!s) s = wr_db_exec(&im->db, wr_graph_tables);
   if (!s) s = wr_db_exec(&im->db, "DELETE FROM graph_work; DELETE FROM graph_launch; COMMIT");

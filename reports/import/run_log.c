@@ -169,9 +169,8 @@ weir_status wr_run_each(wr_run_log *log, weir_status (*take)(void *context, cons
                         void *context)
 {
   char *buffers = calloc(log->run_count * READ_AT_ONCE + 1, log->size);
-  run_merge m = {.file = log->file,
-                 .size = log->size,
-                 .runs = calloc(log->run_count + 1, sizeof(run_reader))};
+  run_merge m = {
+      .file = log->file, .size = log->size, .runs = calloc(log->run_count + 1, sizeof(run_reader))};
   weir_status s = WEIR_OK;
   if (!buffers || !m.runs) {
     s = weir_fail(WEIR_ENOMEM, "reading kept events back: out of host memory");

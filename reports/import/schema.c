@@ -341,6 +341,14 @@ weir_status wr_schema_create(const wr_db *db)
   return s;
 }
 
+weir_status wr_schema_waits(const wr_db *db)
+{
+  return wr_db_exec(db, "CREATE TABLE IF NOT EXISTS main.wait_detail(id INTEGER PRIMARY KEY,"
+                        " pending INTEGER, operations INTEGER, bytes INTEGER, streams INTEGER,"
+                        " stream INTEGER, youngest INTEGER, narrower INTEGER, covered_by INTEGER);"
+                        "DELETE FROM main.wait_detail");
+}
+
 /* ---- places ---------------------------------------------------------------------------------- */
 
 static const char place_tables[] =

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "reports/base/util.h"
 #include "reports/import/trace_file.h"
+#include "reports/import/wait_log.h"
 #include "reports/model/open.h"
 #include "reports/model/sites.h"
 #include "reports/symbols/symbolize.h"
@@ -117,6 +118,7 @@ static weir_status fill_trace(resolver *r)
   for (size_t at = 0; !s && wr_symbols_lacking(r->symbols, &at, &path, &why);)
     r->counts->files_lacking++;
   wr_symbols_close(r->symbols);
+  if (!s && r->db.schema >= 2) s = wr_wait_write(&r->db);
   return s;
 }
 

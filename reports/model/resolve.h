@@ -17,7 +17,7 @@ typedef struct resolve_counts {
   uint64_t files_lacking;    /* changed or removed since the run */
 } resolve_counts;
 
-/* Fills source_line and site of a complete trace, in one transaction: after a failure it says what
+/* Fills source_line, site and wait_detail of a complete trace, in one transaction: after a failure it says what
  * it said before. Errors: ENOENT, EIO (one that is written, another's, incomplete, stopped),
  * ECORRUPT, EVERSION, ENOSPC, ENOMEM. */
 weir_status resolve_trace(const char *trace, const resolve_settings *options,

@@ -1,0 +1,359 @@
+/* wait_log.c: see wait_log.h. What a call is to the queues follows from its kind, from its flags
+ * and, where one kind has several functions, from the function's name. */
+#include "reports/import/wait_log.h"
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/api.h"
+#include "core/trace/event.h"
+#include "reports/import/batch.h"
+#include "reports/import/run_log.h"
+#include "reports/queues/queues.h"
+
+_Static_assert(offsetof(wr_queue_call, id) == offsetof(wr_logged, id) &&
+                   offsetof(wr_queue_call, start) == offsetof(wr_logged, time),
+               "a call begins as what is logged does");
+_Static_assert(WR_QUEUE_LEGACY == WEIR_STREAM_LEGACY &&
+                   WR_QUEUE_PER_THREAD == WEIR_STREAM_PER_THREAD,
+               "default streams are numbered as in events");
+
+enum { IN_MEMORY = (32 << 20) / sizeof(wr_queue_call), EVENT_EXTERNAL = 1, EVENT_INTERPROCESS = 4 };
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+enum role {
+  ROLE_PLAIN,
+  ROLE_NO_WORK,   /* names a stream, and queues nothing */
+  ROLE_SURE_WORK, /* a CALL that queues something */
+  ROLE_PEER,      /* "serialized with respect to all pending and future asynchronous work" */
+  ROLE_EVENT_CREATE,
+  ROLE_EVENT_DESTROY,
+  ROLE_RECORD,
+  ROLE_RECORD_CONTEXT,
+  ROLE_ELAPSED,
+  ROLE_CONTEXT_WAIT,
+  ROLE_EVENTS_UNSEEN, /* may put the record of an event into a graph */
+  ROLE_GREEN          /* a stream of another context than the thread's */
+};
+
+/* By a part of the name; the first that is in it counts. */
+static const struct {
+  const char *part;
+  uint8_t role;
+} parts[] = {{"EventRecordNode", ROLE_EVENTS_UNSEEN},
+             {"GraphAddNode", ROLE_EVENTS_UNSEEN},
+             {"Capture", ROLE_NO_WORK},
+             {"StreamGet", ROLE_NO_WORK},
+             {"StreamSet", ROLE_NO_WORK},
+             {"StreamCopyAttributes", ROLE_NO_WORK},
+             {"StreamAddCallback", ROLE_SURE_WORK},
+             {"LaunchHostFunc", ROLE_SURE_WORK},
+             {"GraphLaunch", ROLE_SURE_WORK},
+             {"EventCreate", ROLE_EVENT_CREATE},
+             {"EventDestroy", ROLE_EVENT_DESTROY},
+             {"EventElapsedTime", ROLE_ELAPSED},
+             {"EventRecord", ROLE_RECORD},
+             {"CtxRecordEvent", ROLE_RECORD_CONTEXT},
+             {"CtxWaitEvent", ROLE_CONTEXT_WAIT},
+             {"GreenCtxStreamCreate", ROLE_GREEN}};
+
+static uint8_t role_of_name(const char *name)
+{
+  bool peer = strstr(name, "Peer") && strstr(name, "emcpy") && !strstr(name, "Async");
+  if (peer) return ROLE_PEER;
+  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+    if (strstr(name, parts[i].part)) return parts[i].role;
+  return ROLE_PLAIN;
+}
+
+static uint8_t *new_roles(void)
+{
+  uint8_t *roles = calloc(api_total, 1);
+  for (uint32_t i = 1; roles && i < api_total; i++)
+    roles[i] = role_of_name(api_row(i)->name);
+  return roles;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* When a copy that may wait has waited for ("API synchronization behavior", memcpy). "For transfers
+ * from pageable host memory to device memory, a stream sync is performed before the copy is
+ * initiated": the copy itself may go on. "From pinned host memory to device memory, the function is
+ * synchronous with respect to the host"; "from device to pageable or pinned host memory, the
+ * function returns only once the copy has completed", and so does the asynchronous form to pageable
+ * memory. What Weir stages by itself is not taken for any of these. */
+static unsigned how_copy_waits(const trace_event *e)
+{
+  bool async = e->flags & WEIR_EVF_ASYNC;
+  unsigned host = e->copy == WEIR_COPY_HTOD ? e->mem >> 4 : e->mem & 15;
+  if (!(e->flags & WEIR_EVF_IMPLICIT_SYNC)) return 0;
+  if (e->flags & WEIR_EVF_STAGED) return WR_HOW_WAITS;
+  if (e->copy == WEIR_COPY_DTOH) return WR_HOW_WAITS | WR_HOW_WAITS_ALL;
+  if (e->copy != WEIR_COPY_HTOD || async) return WR_HOW_WAITS;
+  return WR_HOW_WAITS | (host == WEIR_MEM_PINNED ? WR_HOW_WAITS_ALL : WR_HOW_WAITS_BEFORE);
+}
+
+static wr_act copy_act(const trace_event *e, unsigned role, wr_queue_call *c)
+{
+  c->handle = e->bytes;
+  c->how = (uint8_t)(e->bytes ? how_copy_waits(e) : WR_HOW_UNSURE);
+  return role == ROLE_PEER ? WR_ACT_PEER_WORK : WR_ACT_WORK;
+}
+
+/* "Synchronous memset functions are asynchronous with respect to the host except when the target is
+ * pinned host memory or a Unified Memory region, in which case they are fully synchronous." */
+static wr_act memset_act(const trace_event *e, wr_queue_call *c)
+{
+  bool waits = e->flags & WEIR_EVF_IMPLICIT_SYNC;
+  c->handle = e->bytes;
+  c->how = !e->bytes ? WR_HOW_UNSURE : waits ? WR_HOW_WAITS | WR_HOW_WAITS_ALL : 0;
+  return WR_ACT_WORK;
+}
+
+static wr_act sync_act(const trace_event *e, unsigned role, wr_queue_call *c)
+{
+  c->handle = e->a;
+  switch (e->copy) {
+  case WEIR_SYNC_EVENT:
+    return WR_ACT_SYNC_EVENT;
+  case WEIR_SYNC_STREAM_WAIT:
+    return role == ROLE_CONTEXT_WAIT ? WR_ACT_CONTEXT_WAIT : WR_ACT_STREAM_WAIT;
+  case WEIR_SYNC_STREAM:
+    return WR_ACT_SYNC_STREAM;
+  case WEIR_SYNC_CONTEXT:
+    return WR_ACT_SYNC_CONTEXT;
+  case WEIR_SYNC_QUERY:
+    return e->a ? WR_ACT_EVENT_DONE : WR_ACT_STREAM_DONE;
+  default:
+    return WR_ACT_NONE;
+  }
+}
+
+static wr_act event_act(const trace_event *e, unsigned role, wr_queue_call *c)
+{
+  c->handle = e->a;
+  switch (role) {
+  case ROLE_EVENT_CREATE:
+    c->how = e->b & EVENT_INTERPROCESS ? WR_HOW_UNSEEN : 0;
+    return WR_ACT_EVENT_CREATE;
+  case ROLE_EVENT_DESTROY:
+    return WR_ACT_EVENT_DESTROY;
+  case ROLE_RECORD:
+    return WR_ACT_RECORD;
+  case ROLE_RECORD_CONTEXT:
+    return WR_ACT_RECORD_CONTEXT;
+  case ROLE_ELAPSED: /* it succeeds where both are complete */
+    return WR_ACT_EVENT_DONE;
+  default:
+    return WR_ACT_NONE;
+  }
+}
+
+static wr_act stream_act(const trace_event *e, unsigned role, wr_queue_call *c)
+{
+  if (role == ROLE_GREEN) return WR_ACT_CONTEXT_WAIT;
+  c->how = e->b & 1 ? WR_HOW_NON_BLOCKING : 0;
+  return e->a ? WR_ACT_STREAM_CREATE : WR_ACT_STREAM_DESTROY;
+}
+
+/* Calls of other kinds. In doubt they may be work, and may be none. */
+static wr_act other_act(const trace_event *e, unsigned role, wr_queue_call *c)
+{
+  if (role == ROLE_EVENTS_UNSEEN) return WR_ACT_EVENTS_UNSEEN;
+  if (!e->stream || role == ROLE_NO_WORK) return WR_ACT_NONE;
+  if (role != ROLE_SURE_WORK && e->kind != WEIR_EV_LAUNCH) c->how = WR_HOW_UNSURE;
+  return WR_ACT_WORK;
+}
+
+static wr_act act_of(const trace_event *e, unsigned role, wr_queue_call *c)
+{
+  switch (e->kind) {
+  case WEIR_EV_COPY:
+    return copy_act(e, role, c);
+  case WEIR_EV_MEMSET:
+    return memset_act(e, c);
+  case WEIR_EV_SYNC:
+    return sync_act(e, role, c);
+  case WEIR_EV_EVENT:
+    return event_act(e, role, c);
+  case WEIR_EV_STREAM:
+    return stream_act(e, role, c);
+  case WEIR_EV_FREE:
+    return e->flags & WEIR_EVF_IMPLICIT_SYNC ? WR_ACT_FREE : other_act(e, role, c);
+  case WEIR_EV_ALLOC:
+  case WEIR_EV_LAUNCH:
+  case WEIR_EV_CALL:
+    return other_act(e, role, c);
+  case WEIR_EV_RESET:
+    return e->bytes ? WR_ACT_RESET_CONTEXT : WR_ACT_RESET_DEVICE;
+  default:
+    return WR_ACT_NONE;
+  }
+}
+
+/* Put into a graph, it does nothing now. But an event that is recorded there is another's. */
+static wr_act captured_act(const trace_event *e, unsigned role, wr_queue_call *c)
+{
+  if (e->kind != WEIR_EV_EVENT || role != ROLE_RECORD) return WR_ACT_NONE;
+  c->handle = e->a;
+  c->how = WR_HOW_UNSEEN;
+  return WR_ACT_EVENT_CREATE;
+}
+
+/* A call as its row has it. */
+typedef struct stored_call {
+  int64_t id, start, end, process, thread;
+  trace_event event; /* but for its time */
+} stored_call;
+
+/* What the call is to the queues; act WR_ACT_NONE: nothing. */
+static wr_queue_call translate(const uint8_t *roles, const stored_call *x)
+{
+  const trace_event *e = &x->event;
+  wr_queue_call c = {.id = x->id,
+                     .start = x->start,
+                     .end = x->end,
+                     .stream = e->stream,
+                     .process = (int32_t)x->process,
+                     .thread = (int32_t)x->thread,
+                     .context = (uint8_t)(e->stack >> 24),
+                     .device = e->device};
+  unsigned role = e->api < api_total ? roles[e->api] : ROLE_PLAIN;
+  if (e->status) return c;
+  c.act = (uint8_t)(e->flags & WEIR_EVF_CAPTURE ? captured_act(e, role, &c) : act_of(e, role, &c));
+  return c;
+}
+
+/* ---- walking --------------------------------------------------------------------------------- */
+
+typedef struct wait_walk {
+  wr_run_log calls; /* of wr_queue_call */
+  uint8_t *roles;   /* by function; owned */
+  wr_queues *queues;
+} wait_walk;
+
+static weir_status out_of_memory(const wr_db *db)
+{
+  return weir_fail(WEIR_ENOMEM, "judging the waits of %s: out of host memory", db->path);
+}
+
+/* Of a call that asks for two events, both. */
+static void keep_call(wait_walk *w, const stored_call *x)
+{
+  wr_queue_call c = translate(w->roles, x);
+  if (c.act == WR_ACT_NONE) return;
+  wr_run_keep(&w->calls, (const wr_logged *)(const void *)&c);
+  if (c.act != WR_ACT_EVENT_DONE || x->event.kind != WEIR_EV_EVENT) return;
+  c.handle = x->event.b;
+  wr_run_keep(&w->calls, (const wr_logged *)(const void *)&c);
+}
+
+/* id, start, duration, process, thread, kind, api, context, device, copy, mem, src_mem, flags,
+ * stream, a, b, bytes */
+static weir_status take_event_row(void *context, sqlite3_stmt *q)
+{
+  int64_t v[17];
+  for (int i = 0; i < 17; i++)
+    v[i] = sqlite3_column_int64(q, i);
+  bool host = sqlite3_column_type(q, 8) == SQLITE_NULL;
+  stored_call x = {.id = v[0],
+                   .start = v[1],
+                   .end = (int64_t)((uint64_t)v[1] + (uint64_t)(v[2] > 0 ? v[2] : 0)),
+                   .process = v[3],
+                   .thread = v[4],
+                   .event = {.kind = (uint8_t)v[5],
+                             .api = (uint16_t)v[6],
+                             .stack = (uint32_t)(v[7] & 255) << 24,
+                             .device = host ? WEIR_DEVICE_NONE : (uint8_t)v[8],
+                             .copy = (uint8_t)v[9],
+                             .mem = (uint8_t)((v[10] & 15) | (v[11] & 15) << 4),
+                             .flags = (uint8_t)v[12],
+                             .stream = (uint64_t)v[13],
+                             .a = (uint64_t)v[14],
+                             .b = (uint64_t)v[15],
+                             .bytes = (uint64_t)v[16]}};
+  keep_call(context, &x);
+  return WEIR_OK;
+}
+
+static weir_status take_incomplete(void *context, sqlite3_stmt *q)
+{
+  wait_walk *w = context;
+  return wr_queues_incomplete(w->queues, sqlite3_column_int64(q, 0))
+             ? WEIR_OK
+             : weir_fail(WEIR_ENOMEM, "judging waits: out of host memory");
+}
+
+static weir_status judge_call(void *context, const void *kept)
+{
+  wait_walk *w = context;
+  return wr_queues_take(w->queues, kept);
+}
+
+static weir_status walk_trace(wait_walk *w, const wr_db *db)
+{
+  weir_status s = wr_db_each(db,
+                             "SELECT id FROM main.process WHERE dropped > 0 OR damaged_chunks > 0"
+                             " OR bytes_cut > 0 OR nested_calls > 0",
+                             take_incomplete, w);
+  if (!s)
+    s = wr_db_each(db,
+                   "SELECT e.id, e.start, e.duration, t.process, t.thread, t.kind, t.api,"
+                   " t.context, t.device, t.copy, t.mem, t.src_mem, t.flags, t.stream, e.a, e.b,"
+                   " e.bytes FROM main.event_row e CROSS JOIN main.template t ON t.id = e.template"
+                   " WHERE t.status = 0",
+                   take_event_row, w);
+  if (!s && w->calls.incomplete) s = weir_fail(WEIR_EIO, "%s: no room beside it", db->path);
+  return s ? s : wr_run_each(&w->calls, judge_call, w);
+}
+
+weir_status wr_wait_each(const wr_db *db, wr_verdict_fn verdict, void *context)
+{
+  wait_walk w = {.calls = {.beside = db->path, .size = sizeof(wr_queue_call), .most = IN_MEMORY},
+                 .roles = new_roles(),
+                 .queues = wr_queues_open(verdict, context)};
+  weir_status s = w.roles && w.queues ? walk_trace(&w, db) : out_of_memory(db);
+  wr_run_drop(&w.calls);
+  wr_queues_close(w.queues);
+  free(w.roles);
+  return s;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static void set_or_null(wr_row *row, int column, bool known, int64_t value)
+{
+  row->v[column] = value;
+  if (!known) row->nulls |= 1u << column;
+}
+
+/* The row of one wait: see SCHEMA.md, `wait_detail`. */
+static weir_status write_verdict(void *context, const wr_wait_verdict *v)
+{
+  wr_batch *batch = context;
+  weir_status s = WEIR_OK;
+  if (batch->rows[WR_TABLE_WAIT_DETAIL].count >= WR_BATCH_EVENTS) s = wr_batch_flush(batch, true);
+  if (s) return s;
+  wr_row *row = wr_batch_row(batch, WR_TABLE_WAIT_DETAIL);
+  if (!row) return out_of_memory(&batch->db);
+  row->v[0] = v->id;
+  set_or_null(row, 1, v->known, v->pending);
+  set_or_null(row, 2, v->known, (int64_t)v->operations);
+  set_or_null(row, 3, v->known, (int64_t)v->bytes);
+  set_or_null(row, 4, v->known, v->streams);
+  set_or_null(row, 5, v->known && v->streams == 1, (int64_t)v->stream);
+  set_or_null(row, 6, v->known && v->pending, v->youngest);
+  set_or_null(row, 7, v->known && v->narrower, v->narrower);
+  set_or_null(row, 8, v->known && v->covered_by, v->covered_by);
+  return WEIR_OK;
+}
+
+weir_status wr_wait_write(const wr_db *db)
+{
+  wr_batch batch = {0};
+  weir_status s = wr_schema_waits(db);
+  if (!s) s = wr_batch_open(&batch, db);
+  if (!s) s = wr_wait_each(db, write_verdict, &batch);
+  if (!s) s = wr_batch_flush(&batch, true);
+  wr_batch_close(&batch);
+  return s;
+}

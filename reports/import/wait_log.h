@@ -1,0 +1,17 @@
+/* wait_log.h: what each wait of the host had to wait for: the model of queues (reports/queues) is
+ * fed with the calls of a trace. Their rows are read once as they are stored, and put in order of
+ * time by a log of runs. */
+#ifndef WEIR_REPORTS_WAIT_LOG_H
+#define WEIR_REPORTS_WAIT_LOG_H
+
+#include "reports/import/schema.h"
+#include "reports/queues/queues.h"
+
+/* Calls `verdict` for each call of a complete trace of version 2 in which the host waits or may
+ * wait. Errors: ENOMEM, EIO, those of `verdict`. */
+weir_status wr_wait_each(const wr_db *db, wr_verdict_fn verdict, void *context);
+
+/* Fills `wait_detail` of such a trace, in the caller's transaction; made where there is none. */
+weir_status wr_wait_write(const wr_db *db);
+
+#endif

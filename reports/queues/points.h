@@ -1,0 +1,40 @@
+/* points.h: places in queues.
+ *
+ * A *queue* is what a stream is in the model: its operations have numbers from 1. A *point* is a
+ * number in a queue, twice: what surely has to be waited for, and what may have to be, where two
+ * threads called at once or the documentation leaves it open. A *set* of points, at most one a
+ * queue, is what an event has captured, or what a queue's operations wait for beside their own. */
+#ifndef WEIR_REPORTS_POINTS_H
+#define WEIR_REPORTS_POINTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct wr_point {
+  uint32_t queue;
+  uint64_t sure, may;             /* numbers of operations in it; sure <= may */
+  uint64_t sure_bytes, may_bytes; /* that the operations up to there move or set, from the first */
+  int64_t youngest;               /* row of the operation `may` */
+} wr_point;
+
+enum { WR_POINTS_MOST = 256 /* that an event or a queue keeps */ };
+
+typedef struct wr_points {
+  wr_point *at; /* owned; by queue */
+  size_t count, capacity;
+  bool any; /* it may be anything besides: there were too many, or it was not seen */
+} wr_points;
+
+/* Adds a point, in no order yet. False: out of memory. */
+bool wr_points_add(wr_points *set, const wr_point *p);
+
+/* Brings what was added in order, and points in the same queue together. */
+void wr_points_order(wr_points *set);
+
+/* Makes *to what *from is; of more than WR_POINTS_MOST the rest becomes `any`. */
+bool wr_points_keep(wr_points *to, const wr_points *from);
+
+void wr_points_free(wr_points *set);
+
+#endif

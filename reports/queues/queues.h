@@ -1,0 +1,100 @@
+/* queues.h: a model of CUDA's streams: what each wait of the host had to wait for.
+ *
+ * It is fed with a trace's calls in order of time and follows what CUDA's documentation says of
+ * them ("Stream synchronization behavior" and "API synchronization behavior" in the runtime's and
+ * the driver's manual, the pages of the functions, "Implicit Synchronization" in the programming
+ * guide). It knows of no device: an operation is *pending* from its call on until a wait or a query
+ * has said that it is complete. So what is said to be complete surely was, and what is said to be
+ * pending may have been complete too: a wait is *redundant* where nothing can have been pending.
+ *
+ * Where the documentation does not say, or calls of two threads overlap, both readings hold: what
+ * may be waited for is pending, and what may not have been waited for stays so. A process of which
+ * calls are missing (dropped events, a damaged spool) is not judged; nor is a wait for what was not
+ * seen: an event of another process's, one recorded inside a graph.
+ *
+ * Words: work: what a device has to do: kernels, copies, memsets, host functions, graphs, memory
+ * taken and given in stream order. Records and waits of events are none. */
+#ifndef WEIR_REPORTS_QUEUES_H
+#define WEIR_REPORTS_QUEUES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/base/status.h"
+
+typedef enum wr_act {
+  WR_ACT_NONE,
+  WR_ACT_WORK,           /* in `stream`, `handle`: bytes it moves or sets */
+  WR_ACT_PEER_WORK,      /* and all later work of the process's may wait for it, and it for all */
+  WR_ACT_RECORD,         /* event `handle` in `stream` */
+  WR_ACT_RECORD_CONTEXT, /* event `handle`: all of the context */
+  WR_ACT_STREAM_WAIT,    /* `stream` for event `handle` */
+  WR_ACT_CONTEXT_WAIT,   /* all of the context for an event */
+  WR_ACT_SYNC_EVENT,
+  WR_ACT_SYNC_STREAM,
+  WR_ACT_SYNC_CONTEXT,
+  WR_ACT_EVENT_DONE,  /* a query of event `handle` said that it is complete */
+  WR_ACT_STREAM_DONE, /* a query of `stream` */
+  WR_ACT_FREE,        /* that may wait for the device */
+  WR_ACT_STREAM_CREATE,
+  WR_ACT_STREAM_DESTROY,
+  WR_ACT_EVENT_CREATE,
+  WR_ACT_EVENT_DESTROY,
+  WR_ACT_EVENTS_UNSEEN, /* graphs of the process may record events */
+  WR_ACT_RESET_DEVICE,
+  WR_ACT_RESET_CONTEXT
+} wr_act;
+
+enum {                           /* wr_queue_call.how */
+       WR_HOW_WAITS = 1,         /* work: the host may wait in it */
+       WR_HOW_WAITS_BEFORE = 2,  /* it returns after the stream's earlier work */
+       WR_HOW_WAITS_ALL = 4,     /* it returns when the work is complete */
+       WR_HOW_UNSURE = 8,        /* it may be no work at all: nothing is to be moved */
+       WR_HOW_NON_BLOCKING = 16, /* a stream created so */
+       WR_HOW_UNSEEN = 32        /* an event of several processes, or recorded in a graph */
+};
+
+#define WR_QUEUE_LEGACY     UINT64_C(1) /* `stream`: default streams */
+#define WR_QUEUE_PER_THREAD UINT64_C(2)
+
+typedef struct wr_queue_call {
+  int64_t id, start, end; /* row; ns */
+  uint64_t stream, handle;
+  int32_t process, thread; /* rows */
+  uint8_t act;             /* wr_act */
+  uint8_t how;
+  uint8_t context; /* number in the process; 0 unknown, 255 several */
+  uint8_t device;
+} wr_queue_call;
+
+enum { WR_NARROWER_NONE = 0, WR_NARROWER_STREAM = 3 /* as wait_kind */ };
+
+/* What is known of a call in which the host waits, or may wait. */
+typedef struct wr_wait_verdict {
+  int64_t id;
+  bool known;          /* else nothing below is */
+  bool pending;        /* something it waits for may have been pending; false: redundant */
+  uint64_t operations; /* of work that may have been */
+  uint64_t bytes;      /* that they move or set */
+  uint32_t streams;    /* in which they are */
+  uint64_t stream;     /* handle of the only one, else 0 */
+  int64_t youngest;    /* row of the one that was called last, 0 none */
+  int64_t covered_by; /* redundant: row of the wait or query that said so before; 0: no work ever */
+  int narrower;       /* a wait_kind that had been enough */
+} wr_wait_verdict;
+
+typedef struct wr_queues wr_queues;
+
+typedef weir_status (*wr_verdict_fn)(void *context, const wr_wait_verdict *verdict);
+
+/* New; NULL: out of memory. */
+wr_queues *wr_queues_open(wr_verdict_fn verdict, void *context);
+void wr_queues_close(wr_queues *m);
+
+/* Calls of that process are missing: none of its waits is judged. Ahead of its first call. */
+bool wr_queues_incomplete(wr_queues *m, int64_t process);
+
+/* Takes the next call, in order of start and row; `verdict` is called for those that wait.
+ * Errors: ENOMEM, those of `verdict`. */
+weir_status wr_queues_take(wr_queues *m, const wr_queue_call *c);
+
+#endif
