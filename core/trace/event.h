@@ -43,7 +43,8 @@
   X(DEVICE_WORK, 39, "device_work", 1) /* payload: device_operation, one or more */                \
   X(DEVICE_FACT, 40, "device_fact", 1) /* a: device_fact; b: a count; payload: text */             \
   X(RANGE_NAME, 41, "range_name", 1)   /* a: number in the thread; payload range_name, texts */    \
-  X(GRAPH, 42, "graph", 1) /* a: executable graph; copy: graph_fact; payload graph_node_info */
+  X(GRAPH, 42, "graph", 1) /* a: executable graph; copy: graph_fact; payload graph_node_info */    \
+  X(PYTHON_FRAME, 48, "python_frame", 1) /* a: number; payload python_frame_info, texts */
 
 typedef enum event_kind {
   WEIR_EV_NONE = 0,
@@ -314,6 +315,16 @@ typedef enum device_fact {
   WEIR_DEVICE_FACT_MAP(WEIR_DEVICE_FACT_ENUM)
 #undef WEIR_DEVICE_FACT_ENUM
 } device_fact;
+
+/* Payload head of a PYTHON_FRAME record: what stands in a STACK for a return address where a frame is
+ * of a Python program. Followed by function_bytes of the function's qualified name, then file_bytes
+ * of its file's. Numbers are of the process, from WEIR_PYTHON_FRAME_FIRST on. */
+typedef struct python_frame_info {
+  uint32_t line; /* that the frame was in; 0: unknown */
+  uint16_t function_bytes, file_bytes;
+} python_frame_info;
+
+#define WEIR_PYTHON_FRAME_FIRST UINT64_C(0x5059000000000000) /* "PY"; no address of a program's */
 
 /* What a TENSOR record says. Append only. */
 typedef enum tensor_fact_kind {

@@ -47,6 +47,7 @@ struct stack_table {
   uint32_t unwound;   /* stacks that were not */
 };
 
+static stack_rewriter *rewriter;     /* NULL: stacks stay as they are */
 static _Atomic uint32_t live_tables; /* threads with a table, about: a child inherits the count */
 
 /* ---- the module map -------------------------------------------------------------------------- */
@@ -477,8 +478,9 @@ capture_new(stack_table *t, spool_writer *w, const uintptr_t *frame)
   while (got > first && !frames[got - 1])
     got--; /* some stacks end with a null */
   if (got <= first) return WEIR_STACK_NONE;
-  const uint64_t *stack = (const uint64_t *)(const void *)(frames + first);
+  uint64_t *stack = (uint64_t *)(void *)(frames + first);
   uint32_t count = (uint32_t)(got - first);
+  if (rewriter) count = rewriter(stack, count, unwind_backend.depth, w);
   uint64_t hash = hash_stack(stack, count);
   uint32_t slot = *probe_stacks(t, hash, stack, count);
   /* Ever more rarely: a thread that needs the cache has it in the long run. */
@@ -488,8 +490,13 @@ capture_new(stack_table *t, spool_writer *w, const uintptr_t *frame)
   t->unwound++;
   uint32_t id = slot ? (uint32_t)t->arena[slot] /* its second word */
                      : intern_new(t, w, hash, stack, count);
-  stack_path_learn(&t->paths, frame, id, stack, count);
+  if (!rewriter) stack_path_learn(&t->paths, frame, id, stack, count);
   return id;
+}
+
+void stack_rewrite_with(stack_rewriter *rewrite)
+{
+  rewriter = rewrite;
 }
 
 static uint32_t capture(stack_table **table, spool_writer *w, const uintptr_t *frame)

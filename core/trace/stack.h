@@ -35,6 +35,14 @@ const char *stack_unwinder(void);
 /* Frames inside [start, end) are ours and are left out at the top. At most 4 ranges. */
 void stack_skip_range(uintptr_t start, uintptr_t end);
 
+/* What may be made of a stack before it is interned: other numbers in place of addresses, at most
+ * `room` of them. Returns how many there are. Runs in the capture, so by its rules. */
+typedef unsigned stack_rewriter(uint64_t *frames, unsigned count, unsigned room, spool_writer *w);
+
+/* From now on each stack is unwound, and goes through `rewrite`: what lies in its words does not say
+ * what that makes of it. Before the first capture. */
+void stack_rewrite_with(stack_rewriter *rewrite);
+
 /* Whether there is anything for stack_capture() to do. */
 static inline bool stack_capture_on(void)
 {

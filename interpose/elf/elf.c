@@ -197,6 +197,15 @@ void *elf_object_symbol(const elf_object *o, const char *name, const char *versi
   return probe_object(&p);
 }
 
+void *elf_object_range(const elf_object *o, const char *function, size_t *bytes)
+{
+  probe p = {.object = o, .name = function, .fit = WEIR_FIT_FUNCTION};
+  void *found = probe_object(&p);
+
+  *bytes = found ? p.bytes : 0;
+  return found;
+}
+
 /* ---- all objects ---- */
 
 static const ElfW(Dyn) * phdr_dynamic(const struct dl_phdr_info *i)

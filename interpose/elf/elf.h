@@ -42,6 +42,9 @@ bool elf_object_read(elf_object *o, uintptr_t base, const ElfW(Dyn) * dynamic);
 void *elf_object_symbol(const elf_object *o, const char *name, const char *version,
                         enum elf_fit fit);
 
+/* The same of a function, and how long it is. */
+void *elf_object_range(const elf_object *o, const char *function, size_t *bytes);
+
 /* The object that holds an address. False when it is in none. */
 bool elf_object_at(elf_object *o, const void *address);
 

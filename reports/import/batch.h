@@ -79,7 +79,7 @@ typedef struct wr_batch {
   struct {
     const char *sql;
     sqlite3_stmt *statement;
-  } cached[24];
+  } cached[48];
 } wr_batch;
 
 /* Readies `b` for a database that has the schema. */

@@ -24,6 +24,9 @@ CREATE TABLE stack_frame(stack INTEGER, depth INTEGER, frame INTEGER, PRIMARY KE
 CREATE TABLE frame(id INTEGER PRIMARY KEY, process INTEGER, address INTEGER, first INTEGER,
                    module INTEGER);
 
+CREATE TABLE python_frame(process INTEGER, address INTEGER, function TEXT, file TEXT, line INTEGER,
+                          PRIMARY KEY(process, address)) WITHOUT ROWID;
+
 CREATE TABLE name(process INTEGER, kind TEXT, handle INTEGER, name TEXT, bytes INTEGER);
 CREATE INDEX name_by_handle ON name(process, kind, handle);
 CREATE TABLE note(id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, time INTEGER, text TEXT);

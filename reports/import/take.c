@@ -423,6 +423,28 @@ static char *shape_text(const tensor_info *info)
   return wr_format("%s]", text);
 }
 
+/* The first of a number stays: a writer gives a number once. */
+static weir_status take_python_frame(wr_spool *s, const trace_event *head, const void *payload,
+                                     size_t bytes)
+{
+  python_frame_info info;
+  if (bytes < sizeof(info)) return WEIR_OK;
+  memcpy(&info, payload, sizeof(info));
+  const char *function = (const char *)payload + sizeof(info), *file;
+  if ((size_t)info.function_bytes + info.file_bytes > bytes - sizeof(info)) return WEIR_OK;
+  file = function + info.function_bytes;
+  wr_op op = {.sql = "INSERT OR IGNORE INTO python_frame(process, address, line, function, file)"
+                     " VALUES(?1,?2,NULLIF(?3,0),NULLIF(?4,''),NULLIF(?5,''))",
+              .v = {s->process, (int64_t)head->a, info.line},
+              .numbers = 3,
+              .texts = 2};
+  op.text[0] = wr_text(function, info.function_bytes, false);
+  op.text[1] = wr_text(file, info.file_bytes, false);
+  bool whole = op.text[0] && op.text[1];
+  weir_status status = wr_batch_op(&s->im->batch, op);
+  return whole ? status : wr_out_of_memory(s->im);
+}
+
 static weir_status take_tensor(wr_spool *s, size_t thread, const trace_event *head,
                                const void *payload, size_t bytes)
 {
@@ -485,6 +507,8 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
     return take_thread(s, thread, payload, bytes);
   case WEIR_EV_TENSOR:
     return take_tensor(s, thread, head, payload, bytes);
+  case WEIR_EV_PYTHON_FRAME:
+    return take_python_frame(s, head, payload, bytes);
   case WEIR_EV_CORRELATION:
     return wr_take_correlation(s, &s->thread[thread], head);
   case WEIR_EV_DEVICE_WORK:

@@ -141,7 +141,7 @@ static size_t site_frame(const wr_frame *f, size_t count)
     if (foreign_module(&f[i]) || cuda_function(&f[i]) || (i && launch_stub(&f[i - 1]))) at = i + 1;
   if (at >= count) return count;
   for (size_t i = at; interpreter(&f[at]) && i < count; i++)
-    if (f[i].function && starts_with(f[i].function, "py::")) return i;
+    if (f[i].script) return i;
   return at;
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "reports/symbols/debug_files.h"
 #include "core/base/map.h"
+#include "core/trace/event.h"
 #include "reports/base/util.h"
 
 #define PERF_MAP_MOST_BYTES (UINT64_C(256) << 20)
@@ -57,6 +58,7 @@ typedef struct span { /* of frames in the cache */
 struct wr_symbols {
   const wr_db *db;
   sqlite3_stmt *stack;  /* the frames of one */
+  sqlite3_stmt *python; /* a frame of a Python program; NULL: the trace has none */
   sqlite3_stmt *stored; /* what the trace itself says of one; NULL: nothing of any */
   module_file *files;
   size_t file_count, file_capacity;
@@ -270,6 +272,11 @@ weir_status wr_symbols_open(wr_symbols **out, const wr_db *db)
                            "SELECT function, file, line FROM main.source_line WHERE frame = ?"
                            " ORDER BY inlined LIMIT 256",
                            &s->stored);
+  if (!status && wr_db_has_table(db, "python_frame"))
+    status = wr_db_prepare(db,
+                           "SELECT function, file, line FROM main.python_frame"
+                           " WHERE process = ? AND address = ? LIMIT 1",
+                           &s->python);
   find_demangler(s);
   if (status)
     wr_symbols_close(s);
@@ -283,6 +290,7 @@ void wr_symbols_close(wr_symbols *s)
   if (!s) return;
   sqlite3_finalize(s->stack);
   sqlite3_finalize(s->stored);
+  sqlite3_finalize(s->python);
   for (size_t i = 0; i < s->file_count; i++) {
     if (s->files[i].session) dwfl_end(s->files[i].session);
     free(s->files[i].path);
@@ -495,12 +503,37 @@ static const module_row *module_of(const wr_symbols *s, int64_t id, int64_t proc
   return best;
 }
 
+static bool is_python(uint64_t address)
+{
+  return address >= WEIR_PYTHON_FRAME_FIRST && address - WEIR_PYTHON_FRAME_FIRST < UINT64_C(1)
+                                                                                       << 32;
+}
+
+static weir_status push_python(wr_symbols *s, int64_t process, uint64_t address, wr_frame f)
+{
+  weir_status status = WEIR_OK;
+  sqlite3_bind_int64(s->python, 1, process);
+  sqlite3_bind_int64(s->python, 2, (int64_t)address);
+  int code = sqlite3_step(s->python);
+  bool named = code == SQLITE_ROW && sqlite3_column_type(s->python, 0) != SQLITE_NULL;
+  bool placed = code == SQLITE_ROW && sqlite3_column_type(s->python, 1) != SQLITE_NULL;
+  if (named) f.function = keep_text(s, wr_db_text(s->python, 0));
+  if (placed) f.file = keep_text(s, wr_db_text(s->python, 1));
+  if (f.file && sqlite3_column_int64(s->python, 2) > 0) f.line = sqlite3_column_int(s->python, 2);
+  if ((named && !f.function) || (placed && !f.file)) status = out_of_memory(s);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) status = wr_db_fail(s->db, "reading");
+  sqlite3_reset(s->python);
+  return status ? status : push_frame(s, f);
+}
+
 static weir_status look_up(wr_symbols *s, const module_row *m, int64_t process, uint64_t address,
                            wr_frame f)
 {
   if (m) return resolve_in_module(s, m, f);
+  if (f.script && s->python) return push_python(s, process, address, f);
   for (size_t i = 0; i < s->process_count; i++)
     if (s->processes[i].id == process) f.function = jit_name(&s->processes[i], address - 1);
+  f.script |= f.function && !strncmp(f.function, "py::", 4);
   return push_frame(s, f);
 }
 
@@ -546,7 +579,8 @@ static weir_status resolve_frame(wr_symbols *s, sqlite3_stmt *q, span *out)
       module_of(s, sqlite3_column_int64(q, 3), process, address, sqlite3_column_int64(q, 4));
   wr_frame f = {.module = m ? m->path : "",
                 .offset = (uint64_t)address - (m ? (uint64_t)m->base : 0),
-                .row = sqlite3_column_int64(q, 0)};
+                .row = sqlite3_column_int64(q, 0),
+                .script = !m && is_python((uint64_t)address)};
   *out = (span){.first = s->frame_count};
   weir_status status = push_stored(s, f);
   out->count = s->frame_count - out->first;

@@ -544,12 +544,54 @@ START_TEST(progress_goes_up_to_the_number_of_events)
 }
 END_TEST
 
+/* Two texts behind a head, as a writer makes it, or with lengths that lie. */
+static void write_python_frame(uint64_t number, uint32_t line, unsigned claimed, const char *texts)
+{
+  char payload[256];
+  python_frame_info info = {
+      .line = line, .function_bytes = (uint16_t)claimed, .file_bytes = (uint16_t)claimed};
+  memcpy(payload, &info, sizeof info);
+  (void)snprintf(payload + sizeof info, sizeof payload - sizeof info, "%s", texts);
+  synth_extended(0, WEIR_EV_PYTHON_FRAME, WEIR_PYTHON_FRAME_FIRST + number, 0, payload,
+                 sizeof info + strlen(texts));
+}
+
+START_TEST(python_frames_are_named_by_the_first_record_that_makes_sense)
+{
+  const char *spools[] = {NULL, NULL};
+  synth_open(synth_dir());
+  synth_alloc(0, 1, 1, 0x1000, 64, 0, WEIR_MEM_DEVICE);
+  write_python_frame(1, 7, 60000, "f1a1");
+  write_python_frame(1, 8, 2, "f1a1");
+  write_python_frame(1, 9, 2, "f2a2");
+  write_python_frame(2, 0, 0, "");
+  write_python_frame(3, 5, 2,
+                     "\xff\xfe"
+                     "a3");
+  synth_extended(0, WEIR_EV_PYTHON_FRAME, WEIR_PYTHON_FRAME_FIRST + 4, 0, "abc", 3);
+  synth_close();
+  spools[0] = synth_spool();
+  const char *t = synth_import("python.db", spools);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM python_frame"), 3);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM python_frame WHERE function = 'f1' AND"
+                                   " file = 'a1' AND line = 8 AND"
+                                   " address = 0x5059000000000001"),
+                   1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM python_frame WHERE function IS NULL AND"
+                                   " file IS NULL AND line IS NULL"),
+                   1);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT count(*) FROM python_frame WHERE function = char(63, 63)"), 1);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/import");
   TCase *t = tcase_create("rows");
   tcase_set_timeout(t, 0);
   tcase_add_checked_fixture(t, NULL, synth_clean);
+  tcase_add_test(t, python_frames_are_named_by_the_first_record_that_makes_sense);
   tcase_add_test(t, every_event_is_one_row_with_its_values);
   tcase_add_test(t, calls_that_are_alike_share_a_template);
   tcase_add_test(t, a_finished_trace_is_one_file_with_ids_and_meta);

@@ -246,5 +246,6 @@ void environment_apply(const environment *e)
   set_variable("WEIR_ZERO", e->zero ? "1" : NULL);
   set_variable("WEIR_POISON", e->poison ? "1" : NULL);
   set_variable("WEIR_REDACT", e->redact ? "1" : NULL);
+  set_variable("WEIR_PYTHON", e->python ? "1" : NULL);
   if (e->sim) apply_sim(e);
 }

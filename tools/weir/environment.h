@@ -17,6 +17,7 @@ typedef struct environment {
   const char *device_times; /* --device-times, or NULL */
   bool zero, poison;        /* --zero, --poison */
   bool redact;              /* --redact */
+  bool python;              /* --python */
   const char *rules;        /* --rules, or NULL */
   char *rules_path;         /* the same, absolute */
   char *preload;            /* our preload library */

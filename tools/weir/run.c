@@ -41,6 +41,7 @@ enum {
   OPT_ZERO,
   OPT_POISON,
   OPT_REDACT,
+  OPT_PYTHON,
   OPT_NO_WAIT,
   OPT_UNSUPPORTED
 };
@@ -95,6 +96,9 @@ const cmd_option run_options[] = {
     [OPT_REDACT] = {"redact", 0, CMD_ARG_NONE, NULL,
                     "leave the arguments of PROGRAM and its children out of the trace",
                     CMD_SETS(run, env.redact)},
+    [OPT_PYTHON] = {"python", 0, CMD_ARG_NONE, NULL,
+                    "frames of Python programs in stacks (CPython 3.11 to 3.13)",
+                    CMD_SETS(run, env.python)},
     [OPT_NO_WAIT] = {"no-wait", 0, CMD_ARG_NONE, NULL,
                      "finish when PROGRAM ends, though others of its tree live",
                      CMD_SETS(run, no_wait)},

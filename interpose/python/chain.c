@@ -1,0 +1,130 @@
+/* chain.c: a thread's frames, read where they lie.
+ *
+ * The thread is ours and in a call, so nothing changes its chain; but where the interpreter shuts
+ * down, a thread that does not hold the lock can lose its state and the memory of its frames to the
+ * one that shuts it down. So the kernel copies, and says where it cannot: some us a frame. One copy
+ * takes a frame, and the code object of the one before it. The main thread, which is the one that
+ * shuts down, loads its own frames itself, once the kernel's copies have shown that they are as the
+ * layout says. */
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "interpose/python/python.h"
+
+enum { OWNED_BY_C = 3 /* a shim: the end of a run, no code of the program's */ };
+
+bool python_read(void *to, uintptr_t from, size_t bytes)
+{
+  struct iovec local = {to, bytes}, remote = {(void *)from, bytes};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+}
+
+bool python_can_read(void)
+{
+  uint64_t from = 42, to = 0;
+  return python_read(&to, (uintptr_t)&from, sizeof to) && to == from;
+}
+
+/* How memory is read: by the kernel, or by loads. */
+static bool read_memory(bool loads, void *to, uintptr_t from, size_t bytes)
+{
+  if (!loads) return python_read(to, from, bytes);
+  memcpy(to, (const void *)from, bytes);
+  return true;
+}
+
+/* The code object of one frame, as far as its bytecode, and the frame behind it, where there are
+ * such (0: none). False: not all. */
+static bool read_code_and_frame(const python_interpreter *in, bool loads, python_frame *f,
+                                uint8_t next[PYTHON_FRAME_BYTES], uintptr_t from)
+{
+  size_t code = f->code ? in->at.bytecode : 0, frame = from ? PYTHON_FRAME_BYTES : 0;
+  struct iovec local[2] = {{f->head, code}, {next, frame}};
+  struct iovec remote[2] = {{(void *)f->code, code}, {(void *)from, frame}};
+  if (!loads) return process_vm_readv(getpid(), local, 2, remote, 2, 0) == (ssize_t)(code + frame);
+  if (code) memcpy(f->head, (const void *)f->code, code);
+  if (frame) memcpy(next, (const void *)from, frame);
+  return true;
+}
+
+static uintptr_t innermost(const python_interpreter *in, const void *thread, bool loads)
+{
+  uint64_t at = 0;
+  if (!read_memory(loads, &at, (uintptr_t)thread + in->at.current, sizeof at)) return 0;
+  if (in->at.current_in >= 0 &&
+      !read_memory(loads, &at, at + (unsigned)in->at.current_in, sizeof at))
+    return 0;
+  return at;
+}
+
+static bool is_code(const python_interpreter *in, const python_frame *f)
+{
+  return python_word(f->head, 8) == (uint64_t)(uintptr_t)in->code_type;
+}
+
+/* The interpreter's own pieces of code have one text for name and file. */
+static bool is_interpreters_own(const python_interpreter *in, const python_frame *f)
+{
+  return python_word(f->head, in->at.file) == python_word(f->head, in->at.name);
+}
+
+typedef struct chain {
+  const python_interpreter *in;
+  spool_writer *writer;
+  uint64_t *numbers;
+  uint8_t *runs;
+  unsigned count, run, in_run;
+} chain;
+
+static void end_run(chain *c)
+{
+  if (!c->in_run) return;
+  c->runs[c->run++] = (uint8_t)c->in_run;
+  c->in_run = 0;
+}
+
+static void take_frame(chain *c, const python_frame *f)
+{
+  uint64_t number = python_frame_number(c->in, f, c->writer);
+  if (!number) return;
+  c->numbers[c->count++] = number;
+  c->in_run++;
+}
+
+/* Whether every frame but the interpreter's own is one of a code object's, to the end. */
+static bool walk_chain(chain *c, const void *thread, bool loads)
+{
+  const python_layout *l = &c->in->at;
+  uint8_t frame[PYTHON_FRAME_BYTES];
+  python_frame f = {.code = 0};
+  uintptr_t at = innermost(c->in, thread, loads);
+  bool more = at && read_code_and_frame(c->in, loads, &f, frame, at);
+  while (more && c->count < PYTHON_FRAMES_MOST) {
+    bool shim = l->entry < 0 && frame[l->owner] >= OWNED_BY_C;
+    bool last = l->entry >= 0 && frame[l->entry];
+    f.code = shim ? 0 : python_word(frame, l->code) & ~UINT64_C(3);
+    f.instruction = python_word(frame, l->instruction);
+    at = python_word(frame, l->previous);
+    if (f.code || at) more = read_code_and_frame(c->in, loads, &f, frame, at);
+    if (!more || (f.code && !is_code(c->in, &f))) return false;
+    if (f.code && !is_interpreters_own(c->in, &f)) take_frame(c, &f);
+    if (shim || last) end_run(c);
+    if (!at) return true;
+  }
+  return more;
+}
+
+enum { WALKS_BEFORE_LOADS = 16 };
+
+unsigned python_chain(python_interpreter *in, const void *thread, bool main_thread, spool_writer *w,
+                      uint64_t numbers[PYTHON_FRAMES_MOST], uint8_t runs[PYTHON_FRAMES_MOST + 1])
+{
+  chain c = {.in = in, .writer = w, .numbers = numbers, .runs = runs};
+  unsigned walks = atomic_load_explicit(&in->walks, memory_order_relaxed);
+  bool whole = walk_chain(&c, thread, main_thread && walks >= WALKS_BEFORE_LOADS);
+  if (walks < WALKS_BEFORE_LOADS)
+    atomic_store_explicit(&in->walks, whole && c.count ? walks + 1 : 0, memory_order_relaxed);
+  end_run(&c);
+  runs[c.run] = 0;
+  return c.count;
+}

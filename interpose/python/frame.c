@@ -1,0 +1,202 @@
+/* frame.c: a frame as a number, and the record that names it.
+ *
+ * A code object can be freed and another take its place, so a frame is known by what its code object
+ * holds (its line table, its name and its first line) as well as by where it and its instruction
+ * are. What is new is named once a process, by whoever sees it first, while the thread is in it: its
+ * code object is alive then. The place in the table is the number; the numbers are where no program
+ * can have code. */
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "core/base/clock.h"
+#include "core/trace/event.h"
+#include "interpose/python/python.h"
+
+enum {
+  PLACES = 1 << 16,
+  PROBES = 64,
+  FUNCTION_ROOM = 256,
+  FILE_ROOM = 1024,
+  CHARACTERS_MOST = 1000,
+  LINES_ROOM = 512
+};
+
+static _Atomic uint64_t *_Atomic places; /* mapped; hash of a frame, 0: none */
+
+void python_frames_forget(void)
+{
+  void *p = (void *)atomic_load_explicit(&places, memory_order_acquire);
+  if (p) (void)madvise(p, PLACES * sizeof(uint64_t), MADV_DONTNEED);
+}
+
+static _Atomic uint64_t *table(void)
+{
+  _Atomic uint64_t *t = atomic_load_explicit(&places, memory_order_acquire), *none = NULL;
+  if (t) return t;
+  void *p =
+      mmap(NULL, PLACES * sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return NULL;
+  if (atomic_compare_exchange_strong(&places, &none, p)) return p;
+  munmap(p, PLACES * sizeof *t);
+  return none;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static size_t put_utf8(char *out, uint32_t c)
+{
+  if (c < 0x80) {
+    out[0] = (char)c;
+    return 1;
+  }
+  unsigned more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  static const uint8_t heads[] = {0, 0xc0, 0xe0, 0xf0};
+  for (unsigned i = more; i; i--, c >>= 6)
+    out[i] = (char)(0x80 | (c & 0x3f));
+  out[0] = (char)(heads[more] | c);
+  return more + 1;
+}
+
+/* A str as UTF-8, cut to `room` bytes. Returns its bytes; 0: it cannot be read. */
+static size_t read_text(const python_interpreter *in, uintptr_t str, char *out, size_t room)
+{
+  uint8_t head[40], raw[CHARACTERS_MOST];
+  if (!python_read(head, str, sizeof head)) return 0;
+  uint64_t length = python_word(head, 16);
+  unsigned state = head[32], size = state >> 2 & 7;
+  bool compact = state >> 5 & 1, ascii = state >> 6 & 1;
+  if (!compact || (size != 1 && size != 2 && size != 4)) return 0;
+  if (length > sizeof raw / size) length = sizeof raw / size;
+  if (!python_read(raw, str + (ascii ? in->at.ascii : in->at.compact), length * size)) return 0;
+  size_t used = 0;
+  for (size_t i = 0; i < length && used + 4 <= room; i++) {
+    uint32_t c = raw[i * size];
+    if (size >= 2) c |= (uint32_t)raw[i * size + 1] << 8;
+    if (size == 4) c |= (uint32_t)raw[i * size + 2] << 16 | (uint32_t)raw[i * size + 3] << 24;
+    used += put_utf8(out + used, c > 0x10ffff ? '?' : c);
+  }
+  return used;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* The bytes of a line table, one after the other. */
+typedef struct line_reader {
+  uintptr_t from;
+  uint64_t left;
+  unsigned at, has;
+  uint8_t bytes[LINES_ROOM];
+} line_reader;
+
+/* -1: there is none, or it cannot be read. */
+static int peek_byte(line_reader *r)
+{
+  if (r->at == r->has) {
+    r->has = (unsigned)(r->left < sizeof r->bytes ? r->left : sizeof r->bytes);
+    if (!r->has || !python_read(r->bytes, r->from, r->has)) return -1;
+    r->from += r->has;
+    r->left -= r->has;
+    r->at = 0;
+  }
+  return r->bytes[r->at];
+}
+
+static int next_byte(line_reader *r)
+{
+  int byte = peek_byte(r);
+  r->at += byte >= 0;
+  return byte;
+}
+
+/* A number of 6 bits a byte, the lowest bit its sign. */
+static int next_signed(line_reader *r)
+{
+  uint32_t n = 0;
+  int byte;
+  for (unsigned shift = 0; (byte = next_byte(r)) >= 0 && shift < 30; shift += 6) {
+    n |= (uint32_t)(byte & 63) << shift;
+    if (!(byte & 64)) break;
+  }
+  return n & 1 ? -(int)(n >> 1) : (int)(n >> 1);
+}
+
+enum { LINE_NONE = 15, LINE_LONG = 14, LINE_NO_COLUMNS = 13, LINE_ONE = 10 };
+
+/* The line of an instruction: the table has an entry for each run of code units, with the step from
+ * the line of the entry before. 0: it has none. */
+static unsigned find_line(line_reader *r, unsigned line, uint64_t unit)
+{
+  for (int head; (head = next_byte(r)) >= 0 && head & 0x80;) {
+    unsigned kind = (unsigned)head >> 3 & 15, units = (head & 7) + 1u;
+    if (kind == LINE_LONG || kind == LINE_NO_COLUMNS)
+      line += (unsigned)next_signed(r);
+    else if (kind >= LINE_ONE && kind < LINE_NO_COLUMNS)
+      line += kind - LINE_ONE;
+    if (unit < units) return kind == LINE_NONE ? 0 : line;
+    unit -= units;
+    for (int more; (more = peek_byte(r)) >= 0 && !(more & 0x80);)
+      (void)next_byte(r); /* columns */
+  }
+  return 0;
+}
+
+static unsigned line_of(const python_interpreter *in, const python_frame *f)
+{
+  uint32_t first;
+  uint64_t count;
+  uintptr_t start = f->code + in->at.bytecode, bytes = python_word(f->head, in->at.lines);
+  memcpy(&first, f->head + in->at.line, sizeof first);
+  if (f->instruction < start || f->instruction - start > UINT32_MAX) return first;
+  if (!python_read(&count, bytes + 16, sizeof count)) return first;
+  line_reader r = {.from = bytes + 32, .left = count};
+  unsigned line = find_line(&r, first, (f->instruction - start) / 2);
+  return line ? line : first;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static uint64_t mix_frame(uint64_t hash, uint64_t word)
+{
+  hash = (hash ^ word) * UINT64_C(0x9fb21c651e98df25);
+  return hash ^ hash >> 29;
+}
+
+static uint64_t hash_frame(const python_interpreter *in, const python_frame *f)
+{
+  uint64_t hash = mix_frame(mix_frame(1, f->code), f->instruction);
+  hash = mix_frame(mix_frame(hash, python_word(f->head, in->at.lines)),
+                   python_word(f->head, in->at.qualified));
+  hash = mix_frame(hash, python_word(f->head, in->at.line) & UINT32_MAX);
+  return hash ? hash : 1;
+}
+
+static void write_name(const python_interpreter *in, const python_frame *f, uint64_t number,
+                       spool_writer *w)
+{
+  struct {
+    python_frame_info info;
+    char text[FUNCTION_ROOM + FILE_ROOM];
+  } p;
+  trace_event head = {.start = clock_ticks(), .a = number};
+  size_t function = read_text(in, python_word(f->head, in->at.qualified), p.text, FUNCTION_ROOM);
+  size_t file = read_text(in, python_word(f->head, in->at.file), p.text + function, FILE_ROOM);
+  p.info = (python_frame_info){
+      .line = line_of(in, f), .function_bytes = (uint16_t)function, .file_bytes = (uint16_t)file};
+  (void)spool_writer_extended(w, WEIR_EV_PYTHON_FRAME, &head, &p, sizeof p.info + function + file);
+}
+
+uint64_t python_frame_number(const python_interpreter *in, const python_frame *f, spool_writer *w)
+{
+  _Atomic uint64_t *t = table();
+  uint64_t hash = hash_frame(in, f);
+  for (unsigned i = 0; t && i < PROBES; i++) {
+    uint64_t place = (hash + i) & (PLACES - 1);
+    uint64_t there = atomic_load_explicit(&t[place], memory_order_relaxed);
+    if (!there && atomic_compare_exchange_strong(&t[place], &there, hash))
+      write_name(in, f, WEIR_PYTHON_FRAME_FIRST + place, w);
+    else if (there != hash)
+      continue;
+    return WEIR_PYTHON_FRAME_FIRST + place;
+  }
+  return 0;
+}

@@ -1,0 +1,71 @@
+/* python.h: what the files of this folder share.
+ *
+ * Words: a chain is a thread's Python frames, innermost first. A run of them is what one call of the
+ * interpreter's loop (_PyEval_EvalFrameDefault) executes: calls from Python to Python add no C
+ * frame. */
+#ifndef WEIR_INTERPOSE_PYTHON_H
+#define WEIR_INTERPOSE_PYTHON_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/trace/spool.h"
+
+enum { PYTHON_FRAMES_MOST = 128, PYTHON_FRAME_BYTES = 72, PYTHON_CODE_BYTES = 256 };
+
+/* Offsets in bytes. */
+typedef struct python_layout {
+  uint16_t minor;     /* of 3.minor */
+  uint16_t current;   /* thread state: the innermost frame, or what points to it: */
+  int16_t current_in; /* there; -1: it is the frame itself */
+  uint16_t code, previous, instruction, owner; /* frame */
+  int16_t entry; /* frame: whether it is the last of its run; -1: a shim comes behind it */
+  uint16_t line, file, name, qualified, lines, bytecode; /* code object */
+  uint16_t ascii, compact; /* sizes of a str's heads, behind which the characters are */
+} python_layout;
+
+typedef struct python_interpreter {
+  python_layout at;
+  uintptr_t start, end;           /* of the object's mapping */
+  uintptr_t loop_start, loop_end; /* _PyEval_EvalFrameDefault */
+  const void *code_type;          /* PyCode_Type */
+  void *(*thread)(void);          /* PyGILState_GetThisThreadState */
+  _Atomic unsigned walks; /* one after the other that found what the layout says (chain.c) */
+} python_interpreter;
+
+/* A frame of a chain. */
+typedef struct python_frame {
+  uintptr_t code, instruction;
+  uint8_t head[PYTHON_CODE_BYTES]; /* of the code object */
+} python_frame;
+
+/* Fills `at`; false: a version that is not known, or its table says what cannot be. `runtime`:
+ * _PyRuntime, NULL none. */
+bool python_layout_of(python_layout *at, unsigned long version, const void *runtime);
+
+/* Copies memory of this process, which may be gone: then false. */
+bool python_read(void *to, uintptr_t from, size_t bytes);
+
+/* Whether that works here, where nobody forbids it. */
+bool python_can_read(void);
+
+/* The chain of this thread as numbers (frame.c), and how many of them each run has, 0 behind the last.
+ * Returns how many frames. */
+unsigned python_chain(python_interpreter *in, const void *thread, bool main_thread, spool_writer *w,
+                      uint64_t numbers[PYTHON_FRAMES_MOST], uint8_t runs[PYTHON_FRAMES_MOST + 1]);
+
+/* A frame as a number of the process, in place of a return address; names it once. 0: none left. */
+uint64_t python_frame_number(const python_interpreter *in, const python_frame *f, spool_writer *w);
+
+/* The table of numbers is of the parent: in a child nothing is named yet. */
+void python_frames_forget(void);
+
+static inline uint64_t python_word(const uint8_t *head, unsigned offset)
+{
+  uint64_t word;
+  __builtin_memcpy(&word, head + offset, sizeof word);
+  return word;
+}
+
+#endif

@@ -1,0 +1,176 @@
+/* test_python.c: frames of Python programs in stacks, against what Python itself says of each call.
+ * On every CPython 3.11, 3.12 and 3.13 that is there; where there is none, the suite says so. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "tests/tools/command.h"
+
+enum { MOST_PYTHONS = 8 };
+
+static char pythons[MOST_PYTHONS][256];
+static int python_count;
+
+#define LOOK                                                                                       \
+  "for p in python3 python3.11 python3.12 python3.13 "                                             \
+  "$HOME/.pyenv/versions/3.1[123].*/bin/python3;"                                                  \
+  " do $p 2>/dev/null -c 'import ctypes, os, sys, sysconfig\n"                                     \
+  "if (3, 11) <= sys.version_info < (3, 14) and not sysconfig.get_config_var(\"Py_GIL_DISABLED\")" \
+  " and sys.implementation.name == \"cpython\": print(os.path.realpath(sys.executable))'; done |"  \
+  " sort -u"
+
+/* Some sandboxes forbid what the frames are read by. */
+static bool can_read(void)
+{
+  int from = 42, to = 0;
+  struct iovec local = {&to, sizeof to}, remote = {&from, sizeof from};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof to && to == 42;
+}
+
+static void find_pythons(void)
+{
+  FILE *f = popen(LOOK, "r");
+  while (f && python_count < MOST_PYTHONS && fgets(pythons[python_count], 256, f)) {
+    pythons[python_count][strcspn(pythons[python_count], "\n")] = 0;
+    python_count++;
+  }
+  if (f) (void)pclose(f);
+}
+
+#define SCRIPT "$WEIR_SOURCE/tests/tools/python_frames.py"
+
+/* The Python frames of each allocation, as the script prints them. */
+#define FRAMES_OF(trace)                                                                           \
+  "sqlite3 " trace " \"SELECT bytes, group_concat(function || '|' || file || '|' || line, ';')"    \
+  " FROM (SELECT a.bytes, a.id, p.function, p.file, p.line FROM allocation a"                      \
+  " JOIN stack_frame s ON s.stack = a.stack JOIN frame f ON f.id = s.frame"                        \
+  " JOIN python_frame p ON p.process = f.process AND p.address = f.address"                        \
+  " ORDER BY a.id, s.depth) GROUP BY bytes\" | sed 's/|/ /'"
+
+START_TEST(each_call_has_the_frames_that_python_says)
+{
+  for (int i = 0; i < python_count; i++) {
+    sh_status(0,
+              "$WEIR run --force --python --sim --stacks=128 -o t.db -- %s -X utf8 " SCRIPT
+              " >said && " FRAMES_OF("t.db") " >seen && cmp said seen",
+              pythons[i]);
+    ck_assert_int_gt(atoi(sh_status(0, "wc -l <said")->out), 200);
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM frame f JOIN module m ON m.id = f.module"
+                                 " WHERE f.address >= 0x5059000000000000"),
+                     0);
+  }
+}
+END_TEST
+
+/* Not one of the interpreter's own stays where its Python frames are. */
+START_TEST(a_report_names_python_functions)
+{
+  for (int i = 0; i < python_count; i++) {
+    sh_status(0, "$WEIR run --force --python --sim -o t.db -- %s -X utf8 " SCRIPT " >/dev/null",
+              pythons[i]);
+    sh_status(0, "$WEIR report --top 500 --format json t.db | python3 -c '"
+                 "import json, sys; r = json.load(sys.stdin);"
+                 "s = r[\"sites\"][\"alloc\"]; assert s[0][\"function\"] == \"call\", s[0];"
+                 "assert s[0][\"file\"].endswith(\"python_frames.py\") and s[0][\"line\"] > 20;"
+                 "f = [x if isinstance(x, str) else x[\"function\"] for y in s[0][\"stacks\"] for "
+                 "x in y[\"frames\"]];"
+                 "f = \"\\n\".join(f);"
+                 "assert \"Box.deep\" in f and \"key_function.<locals>.inner\" in f;"
+                 "assert \"_PyEval\" not in f'");
+    sh_status(0, "$WEIR resolve t.db");
+    ck_assert_int_gt(ask("t.db", "SELECT count(*) FROM allocation WHERE caller = 'call'"
+                                 " AND file LIKE '%python_frames.py' AND line > 20"),
+                     200);
+  }
+}
+END_TEST
+
+START_TEST(a_short_stack_has_the_innermost_frames)
+{
+  for (int i = 0; i < python_count; i++) {
+    sh_status(0,
+              "$WEIR run --force --python --sim --stacks=6 -o t.db -- %s -X utf8 " SCRIPT
+              " >/dev/null",
+              pythons[i]);
+    ck_assert_int_le(ask("t.db", "SELECT max(depth) FROM stack"), 6);
+    ck_assert_int_gt(ask("t.db", "SELECT count(*) FROM python_frame WHERE function = 'call'"), 0);
+  }
+}
+END_TEST
+
+START_TEST(without_the_option_nothing_of_python_is_in_a_trace)
+{
+  for (int i = 0; i < python_count; i++) {
+    sh_status(0, "$WEIR run --force --sim -o t.db -- %s -X utf8 " SCRIPT " >/dev/null", pythons[i]);
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM python_frame"), 0);
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM frame WHERE address >= 0x5059000000000000"),
+                     0);
+  }
+}
+END_TEST
+
+START_TEST(stacks_off_and_programs_without_python_are_as_ever)
+{
+  sh_status(0, "$WEIR run --force --python --sim -o t.db -- $VICTIM repeat 5");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM allocation WHERE stack IS NOT NULL"), 5);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM python_frame"), 0);
+  for (int i = 0; i < python_count; i++) {
+    sh_status(0,
+              "$WEIR run --force --python --sim --stacks=off -o t.db -- %s -X utf8 " SCRIPT
+              " >/dev/null",
+              pythons[i]);
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM stack"), 0);
+  }
+}
+END_TEST
+
+/* A child's numbers are its own. */
+START_TEST(a_forked_childs_frames_are_named_in_its_own_part)
+{
+  for (int i = 0; i < python_count; i++) {
+    sh_status(0,
+              "cat >fork.py <<'END'\n"
+              "import ctypes, os\n"
+              "cuda = ctypes.CDLL('libcuda.so.1')\n"
+              "def both(): return cuda.cuInit(0)\n"
+              "both()\n"
+              "if os.fork() == 0:\n"
+              "    both()\n"
+              "    os._exit(0)\n"
+              "os.wait()\n"
+              "END\n"
+              "$WEIR run --force --python --sim -o t.db -- %s fork.py",
+              pythons[i]);
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process"), 2);
+    ck_assert_int_eq(ask("t.db", "SELECT count(DISTINCT process) FROM python_frame WHERE"
+                                 " function = 'both' AND line = 3"),
+                     2);
+    ck_assert_int_eq(ask("t.db",
+                         "SELECT count(*) FROM frame f WHERE f.address >= 0x5059000000000000"
+                         " AND NOT EXISTS (SELECT 1 FROM python_frame p WHERE p.process ="
+                         " f.process AND p.address = f.address)"),
+                     0);
+  }
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("tools/python");
+  TCase *t = tcase_create("python");
+  if (can_read()) find_pythons();
+  if (!python_count)
+    printf("no CPython 3.11, 3.12 or 3.13 whose frames can be read is here: none were tried.\n");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  tcase_add_test(t, each_call_has_the_frames_that_python_says);
+  tcase_add_test(t, a_report_names_python_functions);
+  tcase_add_test(t, a_short_stack_has_the_innermost_frames);
+  tcase_add_test(t, without_the_option_nothing_of_python_is_in_a_trace);
+  tcase_add_test(t, stacks_off_and_programs_without_python_are_as_ever);
+  tcase_add_test(t, a_forked_childs_frames_are_named_in_its_own_part);
+  suite_add_tcase(s, t);
+  return run_suite(s);
+}
