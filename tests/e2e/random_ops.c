@@ -989,7 +989,7 @@ void caller_open(caller *c)
   CALL(cudaStreamCreateWithPriority, &c->stream[2], cudaStreamNonBlocking, -1);
   for (int i = 0; i < EVENTS; i++)
     CALL(cudaEventCreate, &c->event[i]);
-  if (cuModuleLoadData(&c->module, victim_ptx) != CUDA_SUCCESS) c->failed = "cuModuleLoadData";
+  CALL(cuModuleLoadData, &c->module, victim_ptx);
   CALL(cuModuleGetFunction, &c->function, c->module, "victim_touch");
 }
 

@@ -346,6 +346,23 @@ static void packed(caller *c)
   ANY(cuMemMapArrayAsync, NULL, 0, c->stream[0]);
 }
 
+static void code(caller *c)
+{
+  CUmodule module = NULL;
+  CUlibrary library = NULL;
+  CUmipmappedArray levels = NULL;
+  CALL(cuModuleLoadData, &module, victim_ptx);
+  CALL(cuModuleUnload, module);
+  CALL(cuModuleLoadDataEx, &module, victim_ptx, 0, NULL, NULL);
+  CALL(cuModuleUnload, module);
+  ANY(cuModuleLoad, &module, "/nowhere");
+  ANY(cuModuleLoadFatBinary, &module, NULL);
+  CALL(cuLibraryLoadData, &library, victim_ptx, NULL, NULL, 0, NULL, NULL, 0);
+  (void)cuLibraryUnload(library); /* not recorded */
+  ANY(cuLibraryLoadFromFile, &library, "/nowhere", NULL, NULL, 0, NULL, NULL, 0);
+  ANY(cuExternalMemoryGetMappedMipmappedArray, &levels, NULL, NULL);
+}
+
 static void links(caller *c)
 {
   CUlinkState state = NULL;
@@ -370,8 +387,8 @@ static void checkpoints(caller *c)
 }
 
 const operation HALF(table_operations)[] = {
-    copy_batches,  copy_batch_3d,  values,   managed_hints, packed,          graph_without_copies,
-    graph_of_work, graph_things,   pools,    attributes,    managed_batches, shared_with_others,
-    multicast,     green_contexts, graphics, links,         checkpoints};
+    copy_batches,         copy_batch_3d, values,         managed_hints, packed,     code,
+    graph_without_copies, graph_of_work, graph_things,   pools,         attributes, managed_batches,
+    shared_with_others,   multicast,     green_contexts, graphics,      links,      checkpoints};
 const unsigned HALF(table_operation_count) = sizeof HALF(table_operations) /
                                              sizeof *HALF(table_operations);
