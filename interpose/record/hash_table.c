@@ -117,12 +117,14 @@ hash_entry *hash_table_put(hash_table *t, uint64_t key, uint64_t x, uint64_t y)
   return e;
 }
 
-/* Whoever makes y 0 has taken the entry. */
-static bool take_entry(hash_entry *e, uint64_t key, uint64_t *x, uint64_t y)
+/* Whoever makes y 0 has taken the entry, and with it the key, which no other thread can claim before
+ * it is GONE. */
+static bool take_entry(hash_entry *e, uint64_t *x, uint64_t y)
 {
   *x = atomic_load_explicit(&e->x, memory_order_relaxed);
-  return y && atomic_compare_exchange_strong(&e->y, &y, 0) &&
-         atomic_compare_exchange_strong(&e->key, &key, GONE);
+  if (!y || !atomic_compare_exchange_strong(&e->y, &y, 0)) return false;
+  atomic_store_explicit(&e->key, GONE, memory_order_release);
+  return true;
 }
 
 bool hash_table_take(hash_table *t, uint64_t key, uint64_t *x, uint64_t *y)
@@ -131,14 +133,14 @@ bool hash_table_take(hash_table *t, uint64_t key, uint64_t *x, uint64_t *y)
   hash_entry *e = hash_table_find(t, key);
   if (!e) return false;
   *y = atomic_load_explicit(&e->y, memory_order_acquire);
-  return take_entry(e, key, x, *y);
+  return take_entry(e, x, *y);
 }
 
 bool hash_table_take_as(hash_table *t, uint64_t key, uint64_t *x, uint64_t y)
 {
   if (key == 0 || key == GONE) return false;
   hash_entry *e = hash_table_find(t, key);
-  return e && atomic_load_explicit(&e->y, memory_order_acquire) == y && take_entry(e, key, x, y);
+  return e && atomic_load_explicit(&e->y, memory_order_acquire) == y && take_entry(e, x, y);
 }
 
 void hash_table_each(hash_table *t,
