@@ -66,6 +66,27 @@ $(E2E)/segments $(E2E)/importer: $(E2E)/%: $(E2E_OBJ)/%.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcuda
 
+$(E2E)/waiter: $(call objs,$(addprefix tests/e2e/,waiter.c wait_oracle.c))
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcuda -ldl -lpthread
+$(E2E)/waiter: | $(CUDA_STUBS)/libcuda.so
+
+$(E2E)/test_waits: $(E2E_OBJ)/test_waits.o
+$(E2E)/test_waits_all: $(E2E_OBJ)/test_waits_all.o
+$(E2E)/test_waits_long: $(E2E_OBJ)/test_waits_long.o
+E2E_WAITS := $(E2E)/test_waits $(E2E)/test_waits_all $(E2E)/test_waits_long
+$(E2E_WAITS): $(OBJ)/tests/tools/command.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
+$(E2E_WAITS): | $(E2E)/waiter
+NOT_ASAN   += tests/e2e/test_waits
+NOT_TSAN   += tests/e2e/test_waits
+TESTS      += $(E2E)/test_waits
+TESTS_ALL  += $(E2E)/test_waits_all
+TESTS_LONG += $(E2E)/test_waits_long
+
 $(E2E)/test_memory: $(E2E_OBJ)/test_memory.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
