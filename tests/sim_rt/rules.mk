@@ -10,7 +10,10 @@ ST_NVCC   = $(NVCC) -std=c++17 -O1 -g -I. -gencode arch=compute_75,code=compute_
 ST_SUITES := test_runtime test_runtime_static test_runtime_ptds test_surface test_launch \
              test_launch_static test_launch_ptds
 
-TESTS      += $(addprefix $(ST)/,$(ST_SUITES))
+# A client of CUPTI, where the Toolkit has its headers.
+ST_CUPTI  := $(if $(SIMCUPTI_INC),test_cupti_runtime)
+
+TESTS      += $(addprefix $(ST)/,$(ST_SUITES) $(ST_CUPTI))
 TEST_TOOLS += $(ST)/plugin.so
 
 EXTRA_tests/sim_rt/test_runtime.c := $(CUDAINC)
@@ -44,6 +47,13 @@ $(ST)/test_surface: $(ST_OBJ)/test_surface.o $(RT_SHARED) $(RT_STATIC) $(RT_LIST
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) -o $@ $< -Wl,$(ST_RPATH) $(CHECK_LIBS) -ldl -pthread
+
+EXTRA_tests/sim_rt/test_cupti_runtime.c := $(CUDAINC) $(if $(SIMCUPTI_INC),-isystem $(SIMCUPTI_INC))
+
+$(ST)/test_cupti_runtime: $(ST_OBJ)/test_cupti_runtime.o $(RT_SHARED) $(SIM)/libcuda.so.1 $(SIM)/libcupti.so.13
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) -o $@ $< $(RT_SHARED) $(SIM)/libcupti.so.13 -Wl,$(ST_RPATH) $(CHECK_LIBS) -ldl -pthread
 
 $(ST)/plugin.so: tests/sim_rt/plugin.cu cuda/sim/weir_kernel.h cuda/sim/weir_texture.h cuda/sim/twin.h | examples-nvcc $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)

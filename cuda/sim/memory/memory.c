@@ -294,7 +294,7 @@ CUresult sim_cuMemHostAlloc(void **p, size_t bytes, unsigned int flags)
 }
 
 /* What it costs to give page-locked memory back. */
-static void unpin(const void *p)
+static void spend_unpin(const void *p)
 {
   if (!atomic_load_explicit(&sim_has_card, memory_order_relaxed)) return;
   pthread_mutex_lock(&sim_memory_lock);
@@ -306,7 +306,7 @@ static void unpin(const void *p)
 
 SIM_ENTRY(cuMemAllocHost_v2, sim_cuMemHostAlloc(pp, bytesize, 0))
 SIM_CHECKED(cuMemFreeHost, SIM_SAFE(); SIM_NEED_CURRENT();
-            unpin(p), free_range((uintptr_t)p, 1u << SIM_PINNED, CUDA_ERROR_INVALID_VALUE))
+            spend_unpin(p), free_range((uintptr_t)p, 1u << SIM_PINNED, CUDA_ERROR_INVALID_VALUE))
 
 CUresult sim_cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags)
 {
@@ -343,7 +343,7 @@ CUresult sim_cuMemHostUnregister(void *p)
   SIM_SAFE();
   SIM_NEED_CURRENT();
   if (!p) return CUDA_ERROR_INVALID_VALUE;
-  unpin(p);
+  spend_unpin(p);
   return free_range((uintptr_t)p, 1u << SIM_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 

@@ -51,6 +51,7 @@ static cudaError_t load_driver(void)
             &rt_drv[RT_PER_THREAD].name);
 #include "driver.gen.h"
 #undef D
+  rt_watch_start();
   return rt_result(rt_drv[RT_LEGACY].Init(0));
 }
 

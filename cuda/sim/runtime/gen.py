@@ -8,11 +8,14 @@ device's driver does not do. A SOURCE that defines cudaX, by RT_API or by a macr
 Any other entry point is the driver's function of its name, where the driver does it and the two have as many
 parameters, and else answers cudaErrorNotSupported. Written to OUTDIR, only where the content changed:
 
-  rt.gen.h              RT_PARAMS_cudaX: the parameters of cudaX as the headers declare them
+  rt.gen.h              RT_PARAMS_cudaX: the parameters of cudaX as the headers declare them, and of rt_of_cudaX
   driver.gen.h          the driver's functions that are called: D(name without "cu", version, per-thread version),
                         the newest that cudaTypedefs.h names PFN_cu<name>_v<version> (0: no per-thread form)
   pass.gen.h            the entry points that are the driver's call of the same parameters
   unsupported.gen.h     the names that are not done: X(cudaX), a line each
+  rename.gen.h          every entry point that is done and answers a cudaError_t is compiled as rt_of_cudaX
+  watched.gen.h         and called by one of its own name: W(cudaX, (parameters), members, (arguments)),
+                        W0(cudaX) where there are none
 """
 import os
 import re
@@ -110,6 +113,15 @@ def passed(name, suffix, params, driver):
     return f"RT_CALL({name}, {function}({arguments}))"
 
 
+def watched(name, params):
+    """A row of watched.gen.h."""
+    fields = split_params(params)
+    if not fields:
+        return f"W0({name})"
+    members = " ".join(f"{t} {n};" for t, n in fields)
+    return f"W({name}, ({params}), {members}, ({', '.join(n for _, n in fields)}))"
+
+
 def main():
     text, include, out = Path(sys.argv[1]).read_text(), Path(sys.argv[2]), sys.argv[4]
     missing = set(Path(sys.argv[3]).read_text().split())
@@ -129,12 +141,20 @@ def main():
     head = "/* Made by cuda/sim/runtime/gen.py from the Toolkit's headers. Not for editing. */\n"
     os.makedirs(out, exist_ok=True)
     write(os.path.join(out, "rt.gen.h"), head + "".join(
-        f"#define RT_PARAMS_{name} ({params})\n" for name, params in sorted(prototypes.items())))
+        f"#define RT_PARAMS_{name} ({params})\n#define RT_PARAMS_rt_of_{name} RT_PARAMS_{name}\n"
+        for name, params in sorted(prototypes.items())))
     words = set(re.findall(r"\b([A-Z]\w+)\(", " ".join([*calls.values(), *(s.read_text() for s in sources)])))
     write(os.path.join(out, "driver.gen.h"), head + "".join(
         "D({}, {}, {})\n".format(name, *driver[name]) for name in sorted(words & set(driver))))
     write(os.path.join(out, "pass.gen.h"), head + "".join(
         f"{row}\n" for _, row in sorted(calls.items())))
+    bases = {name + suffix: name for name, suffix in suffixes.items()}
+    wrapped = {name: prototypes[bases.get(name, name)] for name in sorted(done & names)
+               if bases.get(name, name) in prototypes}
+    write(os.path.join(out, "rename.gen.h"), head + "".join(
+        f"#define {name} rt_of_{name}\n" for name in wrapped))
+    write(os.path.join(out, "watched.gen.h"), head + "".join(
+        watched(name, params) + "\n" for name, params in wrapped.items()))
     write(os.path.join(out, "unsupported.gen.h"), head + "".join(
         f"X({name})\n" for name in sorted(names - done)))
 

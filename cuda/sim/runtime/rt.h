@@ -45,6 +45,9 @@ extern struct rt_driver rt_drv[RT_FLAVOURS]; /* valid after rt_init() returned c
  * when the driver is another one. */
 void *rt_driver_symbol(const char *name);
 
+/* The driver is there: calls are said to its watchers from now on (watched.c). */
+void rt_watch_start(void);
+
 /* Loads the driver and calls cuInit(), once a process; its error is what every later call returns.
  */
 cudaError_t rt_init(void);

@@ -1,7 +1,8 @@
 # The runtime stand-in: a thin shared library, and a static archive of the same objects.
 
-RT_SOURCES := $(addprefix cuda/sim/runtime/,driver.c error.c context.c device.c memory.c array.c copy.c \
-                stream.c graph_node.c register.c launch.c texture.c pass.c unsupported.c)
+RT_DONE    := $(addprefix cuda/sim/runtime/,driver.c error.c context.c device.c memory.c array.c copy.c \
+                stream.c graph_node.c register.c launch.c texture.c pass.c)
+RT_SOURCES := $(RT_DONE) $(addprefix cuda/sim/runtime/,unsupported.c watched.c)
 RT_OBJECTS := $(call objs,$(RT_SOURCES))
 RT_SHARED  := $(SIM)/libcudart.so.13
 RT_STATIC  := $(SIM)/libweir_sim_cudart_static.a
@@ -11,6 +12,8 @@ SIMRT_UNSUPPORTED := $(RT_LIST)
 RT_GEN := $(OBJ)/cuda/sim/gen/runtime
 
 $(foreach s,$(RT_SOURCES),$(eval EXTRA_$(s) := $$(CUDAINC) -I$(RT_GEN)))
+# What they define as cudaX is rt_of_cudaX; cudaX itself, made in watched.c, calls it.
+$(foreach s,$(RT_DONE),$(eval EXTRA_$(s) += -include $(RT_GEN)/rename.gen.h))
 
 $(RT_GEN)/headers.i: cuda/sim/runtime/headers.h $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h) | check-tools
 	@mkdir -p $(@D)
@@ -22,7 +25,7 @@ $(RT_GEN)/stamp: $(RT_GEN)/headers.i cuda/sim/runtime/gen.py cuda/sim/driver/gen
 	$(Q)python3 cuda/sim/runtime/gen.py $< $(CUDA_HOME)/include $(SIMGEN)/unsupported.txt $(RT_GEN) $(RT_SOURCES) cuda/sim/runtime/register.h
 	@touch $@
 
-$(RT_GEN)/rt.gen.h $(RT_GEN)/driver.gen.h $(RT_GEN)/pass.gen.h $(RT_GEN)/unsupported.gen.h: $(RT_GEN)/stamp ;
+$(RT_GEN)/rt.gen.h $(RT_GEN)/driver.gen.h $(RT_GEN)/pass.gen.h $(RT_GEN)/unsupported.gen.h $(RT_GEN)/rename.gen.h $(RT_GEN)/watched.gen.h: $(RT_GEN)/stamp ;
 
 $(RT_OBJECTS): | $(RT_GEN)/stamp
 
