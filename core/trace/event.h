@@ -135,7 +135,8 @@ typedef enum cache_fact {
                                stream: its release threshold; src_device: the device, where it is
                                the one that it has by itself, else NONE: the program made it */
   WEIR_CACHE_POOL_PEAK = 7, /* with it: the most it ever had, `bytes` reserved, b in use */
-  WEIR_CACHE_POOL_ENDED = 8 /* the program has destroyed pool a; another may have its handle */
+  WEIR_CACHE_POOL_ENDED = 8, /* the program has destroyed pool a; another may have its handle */
+  WEIR_CACHE_DEVICE = 9 /* the device has `bytes` in all, b of them free, whoever has the rest */
 } cache_fact;
 
 typedef enum name_kind {

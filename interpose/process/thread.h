@@ -24,6 +24,7 @@ typedef struct thread_state {
   uint8_t named;            /* THREAD record written */
   uint32_t context_age;     /* context_age when last_context was asked for (context.h) */
   uint8_t context_trust;    /* events that may still go by last_context without asking */
+  uint32_t waits;           /* for a device (device_memory.h) */
   uintptr_t outermost;      /* where on the stack the call is that owns the event; depth 0: stale */
   uintptr_t inner_start;    /* the CUDA library that called last within a call (nested.c), and */
   size_t inner_bytes;       /* its size; 0: none yet */

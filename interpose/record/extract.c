@@ -7,6 +7,7 @@
 #include "interpose/record/extract.h"
 
 #include "interpose/record/context.h"
+#include "interpose/record/device_memory.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/record/names.h"
 #include "interpose/record/physical.h"
@@ -19,7 +20,12 @@
 WEIR_INLINE void remember(const hook_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
                           unsigned device, block_tag more)
 {
-  if (c->status != 0 || !ptr || c->routed) return;
+  if (c->status == CUDA_ERROR_OUT_OF_MEMORY) device_memory_sample(c->thread, false);
+  if (c->status != 0) {
+    if (c->status == CUDA_ERROR_OUT_OF_MEMORY) device_memory_sample(c->thread, true);
+    return;
+  }
+  if (!ptr || c->routed) return;
   record_subscriber_now()->allocated(ptr);
   block_tag tag = block_tag_make(mem, device, c->thread->last_context_number);
   pointer_block_add((pointer_block){ptr, bytes, tag | more});
@@ -259,7 +265,10 @@ void extract_host_unregister(hook_call *c, extract_word ptr)
 void extract_sync(hook_call *c, extract_word type, extract_word event, extract_word context)
 {
   event_fields e = event_begin_frequent(c, WEIR_EV_SYNC);
-  if (type != WEIR_SYNC_QUERY) driver_pools_waited(type == WEIR_SYNC_CONTEXT);
+  if (type != WEIR_SYNC_QUERY) {
+    driver_pools_waited(type == WEIR_SYNC_CONTEXT);
+    device_memory_waited(c);
+  }
   e.copy = (uint8_t)type;
   e.a = event;
   e.device = c->thread->last_device;
@@ -270,7 +279,10 @@ void extract_sync(hook_call *c, extract_word type, extract_word event, extract_w
 void extract_sync_stream(hook_call *c, extract_word type, extract_word stream, extract_word event)
 {
   event_fields e = event_begin_frequent(c, WEIR_EV_SYNC);
-  if (type == WEIR_SYNC_STREAM) driver_pools_waited(false);
+  if (type == WEIR_SYNC_STREAM) {
+    driver_pools_waited(false);
+    device_memory_waited(c);
+  }
   e.copy = (uint8_t)type;
   e.a = event;
   e.device = c->thread->last_device;
@@ -468,6 +480,7 @@ void extract_reset_current_before(hook_call *c)
   typedef cudaError_t (*fn)(int *);
   context_refresh(c->thread);
   driver_pools_device_ends();
+  device_memory_sample(c->thread, false);
   c->held.bytes = c->thread->last_device;
   if (c->held.bytes != WEIR_DEVICE_NONE || !atomic_load(&driver_ready)) return;
   fn ask = (fn)(uintptr_t)elf_symbol(cuda_library_soname(c->bank), "cudaGetDevice");

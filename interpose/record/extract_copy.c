@@ -9,6 +9,7 @@
  * Bytes are payload: width * height * depth, no pitch. */
 #include "interpose/record/extract.h"
 
+#include "interpose/record/device_memory.h"
 #include "interpose/record/graph.h"
 #include "interpose/record/subscriber.h"
 
@@ -187,7 +188,10 @@ void record_copy(hook_call *c, const copy_args *a)
   note_shared_memory(c, &src, works);
   event_fields e = event_begin_here(c, WEIR_EV_COPY);
   fill_copy(&e, a, &dst, &src);
-  if (c->status == 0 && copy_waits(a, &e, &dst, &src)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+  if (c->status == 0 && copy_waits(a, &e, &dst, &src)) {
+    e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+    device_memory_waited(c);
+  }
   event_set_work_in(&e, a->stream, works);
   event_commit(c, &e);
 }

@@ -2,6 +2,7 @@
 #include "interpose/process/part.h"
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
+#include "interpose/record/device_memory.h"
 #include "interpose/record/imported.h"
 #include "interpose/record/physical.h"
 #include "interpose/record/pools.h"
@@ -15,7 +16,14 @@ static void reset_after_fork(void)
   driver_pools_forked();
   physical_forked();
   imported_forked();
+  device_memory_forked();
 }
 
-static const process_part part = {.forked = reset_after_fork, .unloaded = driver_helpers_forget};
+static void sample_new_context(void)
+{
+  device_memory_sample(&thread_self, false);
+}
+
+static const process_part part = {
+    .context = sample_new_context, .forked = reset_after_fork, .unloaded = driver_helpers_forget};
 PROCESS_PART(part);

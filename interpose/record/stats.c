@@ -117,3 +117,13 @@ void cache_event_pool_ended(uint64_t pool)
                                    .mem = WEIR_MEM_DEVICE,
                                    .a = pool});
 }
+
+void cache_event_device_memory(uint64_t start, unsigned device, uint64_t total, uint64_t free_now)
+{
+  cache_event_write(&(trace_event){.start = start,
+                                   .copy = WEIR_CACHE_DEVICE,
+                                   .device = (uint8_t)device,
+                                   .mem = WEIR_MEM_DEVICE,
+                                   .b = free_now,
+                                   .bytes = total});
+}

@@ -34,4 +34,7 @@ void cache_event_pool(uint64_t start, uint64_t pool, unsigned device, bool from_
                       const pool_figures *figures);
 void cache_event_pool_ended(uint64_t pool);
 
+/* The driver's word on a device, asked for at `start`. */
+void cache_event_device_memory(uint64_t start, unsigned device, uint64_t total, uint64_t free_now);
+
 #endif

@@ -54,7 +54,8 @@ INSERT INTO wait_kind VALUES
 CREATE TABLE cache_fact(id INTEGER PRIMARY KEY, name TEXT);
 INSERT INTO cache_fact VALUES
   (1, 'given_back'), (2, 'tainted'), (3, 'staging_measured'), (4, 'uninitialised_copy'),
-  (5, 'engine_reserved'), (6, 'pool'), (7, 'pool_peak'), (8, 'pool_ended');
+  (5, 'engine_reserved'), (6, 'pool'), (7, 'pool_peak'), (8, 'pool_ended'),
+  (9, 'device_memory');
 CREATE TABLE block_end(id INTEGER PRIMARY KEY, name TEXT);
 INSERT INTO block_end VALUES
   (0, 'live'), (1, 'freed'), (2, 'reset'), (3, 'replaced'), (4, 'unknown');
@@ -281,6 +282,11 @@ CREATE VIEW pool_sample(id, process, thread, time_ns, fact, pool, device, defaul
          CASE WHEN t.copy < 8 THEN e.bytes END, CASE t.copy WHEN 6 THEN t.stream END
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE e.template < 0 AND t.kind = 13 AND t.copy IN (6, 7, 8);
+
+CREATE VIEW device_memory_sample(id, process, thread, time_ns, device, total_bytes, free_bytes) AS
+  SELECT e.id, t.process, t.thread, e.start + e.duration, t.device, e.bytes, e.b
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE e.template < 0 AND t.kind = 13 AND t.copy = 9;
 
 CREATE VIEW range(id, process, thread, kind, domain, text, category, category_name, color, payload,
   parent, start_ns, end_ns) AS

@@ -34,9 +34,11 @@ typedef struct pass {
   size_t count, capacity;
   hash_map per_process;     /* process -> 1: it has places */
   uint64_t live, cached[2]; /* bytes now; device, page-locked */
-  uint64_t kept[2];         /* what was cached when its process ended */
-  int64_t now;              /* of the event before */
-  int64_t settling;         /* end of the latest free into a cache */
+  uint64_t cached_on[256];  /* of `cached`, by device */
+  size_t cached_at_capacity;
+  uint64_t kept[2]; /* what was cached when its process ended */
+  int64_t now;      /* of the event before */
+  int64_t settling; /* end of the latest free into a cache */
 } pass;
 
 const char *wr_reason_name(unsigned reason)
@@ -75,10 +77,16 @@ static place *place_of(pass *p, const fact *e, bool make)
   return &p->places[p->count - 1];
 }
 
+static void change_cached(pass *p, const place *x, uint64_t by)
+{
+  p->cached[x->host] += by;
+  if (!x->host && x->device >= 0 && x->device < 256) p->cached_on[x->device] += by;
+}
+
 static void clear_place(pass *p, place *x)
 {
-  uint64_t *sum = x->state == CACHED ? &p->cached[x->host] : &p->live;
-  if (x->state != NOTHING && !(x->state == LIVE && x->host)) *sum -= x->bytes;
+  if (x->state == CACHED) change_cached(p, x, -x->bytes);
+  if (x->state == LIVE && !x->host) p->live -= x->bytes;
   x->state = NOTHING;
 }
 
@@ -110,7 +118,7 @@ static weir_status set_place(pass *p, const fact *e, int state)
   int device = x->state != NOTHING && e->device < 0 ? x->device : e->device;
   clear_place(p, x);
   *x = (place){e->process, e->context, e->bytes, device, state, host};
-  if (state == CACHED) p->cached[host] += e->bytes;
+  if (state == CACHED) change_cached(p, x, e->bytes);
   if (state == LIVE && !host) p->live += e->bytes;
   return WEIR_OK;
 }
@@ -197,6 +205,17 @@ static void take_staging(wr_cache *c, const fact *e)
   s->earlier = !e->bytes;
 }
 
+static weir_status take_device_sample(pass *p, const fact *e)
+{
+  wr_cache *c = p->c;
+  if (e->device < 0 || e->device > 255) return WEIR_OK;
+  if (!wr_grow(&c->cached_at, &p->cached_at_capacity, c->cached_at_count + 1, sizeof *c->cached_at))
+    return wr_db_out_of_memory(p->db);
+  c->cached_at[c->cached_at_count++] =
+      (struct wr_cached_at){e->time, p->cached_on[e->device], e->device};
+  return WEIR_OK;
+}
+
 static void take_cache(pass *p, const fact *e)
 {
   switch (e->reason) { /* the fact; its reason is b */
@@ -239,6 +258,7 @@ static weir_status take_cache_row(void *context, sqlite3_stmt *q)
   if (e.kind == WEIR_EV_FREE) s = take_free(p, &e);
   if (e.kind == WEIR_EV_RESET) reset_context(p, &e);
   if (e.kind == WEIR_EV_CACHE) take_cache(p, &e);
+  if (e.kind == WEIR_EV_CACHE && e.reason == WEIR_CACHE_DEVICE) s = take_device_sample(p, &e);
   if (e.kind == ENDED) end_process(p, &e);
   return s;
 }
@@ -337,6 +357,9 @@ void wr_cache_free(wr_cache *c)
   for (size_t i = 0; i < c->unwritten_count; i++)
     free(c->unwritten[i].where);
   c->unwritten_count = 0;
+  free(c->cached_at);
+  c->cached_at = NULL;
+  c->cached_at_count = 0;
   free(c->pools);
   c->pools = NULL;
   c->pool_count = 0;

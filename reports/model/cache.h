@@ -81,6 +81,12 @@ typedef struct wr_cache {
   uint64_t unwritten_copies, unwritten_bytes; /* in all */
   wr_pool *pools;                             /* owned; the ones that had most first */
   size_t pool_count;
+  struct wr_cached_at { /* device memory in the caches when a device was asked about */
+    int64_t at;
+    uint64_t bytes;
+    int device;
+  } * cached_at; /* owned; by time */
+  size_t cached_at_count;
 } wr_cache;
 
 /* The name of a reason in traces and JSON; "none" for numbers that are none. */

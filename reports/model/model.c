@@ -30,6 +30,7 @@ typedef struct load {
   uint64_t split[2][8][3]; /* h2d, d2h; host memory_kind; calls, bytes, asynchronous calls */
   hash_map per_process;    /* process -> events */
   wr_site_sums sums;
+  wr_in_use_sums in_use;
   wr_firsts firsts;
   event_row *templates; /* what events have in common, where all of them are at hand */
   size_t template_count, template_capacity;
@@ -500,6 +501,18 @@ static weir_status take_block(void *context, sqlite3_stmt *q)
       t->pinned_free_calls++;
   }
   if (how == WR_BLOCK_UNKNOWN || !device_side) return WEIR_OK;
+  if (l->in_use.any && device != WR_HOST) {
+    bool ended = sqlite3_column_type(q, 9) != SQLITE_NULL;
+    wr_in_use_block b = {.process = sqlite3_column_int64(q, 10),
+                         .stack = stack,
+                         .start = sqlite3_column_int64(q, 8),
+                         .end = ended ? sqlite3_column_int64(q, 9) : INT64_MAX,
+                         .bytes = bytes,
+                         .device = device,
+                         .mem = sqlite3_column_int(q, 2)};
+    weir_status s = wr_in_use_add(&l->in_use, &b, l->db);
+    if (s) return s;
+  }
   if (how == WR_BLOCK_LIVE && !wr_block_sum_add(&l->sums, stack, WR_HOST, bytes))
     return wr_db_out_of_memory(l->db);
   if (device == WR_HOST) return WEIR_OK;
@@ -509,9 +522,29 @@ static weir_status take_block(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+static wr_in_use *in_use_of(void *context, int device)
+{
+  const wr_model *m = context;
+  m->devices[device].seen = true;
+  return &m->devices[device].in_use;
+}
+
+/* What was cached when a device was asked about; then all is known. */
+static weir_status finish_in_use(load *l)
+{
+  const wr_cache *c = &l->m->cache;
+  for (size_t i = 0; i < c->cached_at_count; i++) {
+    wr_in_use *u = &l->m->devices[c->cached_at[i].device].in_use;
+    for (size_t k = 0; k < u->moments; k++)
+      if (u->moment[k].at == c->cached_at[i].at) u->moment[k].cached = c->cached_at[i].bytes;
+  }
+  return wr_in_use_finish(&l->in_use, l->db);
+}
+
 static weir_status load_memory(load *l)
 {
   weir_status s = l->m->finished ? WEIR_OK : wr_lifetimes_temporary(l->db);
+  if (!s) s = wr_in_use_open(&l->in_use, in_use_of, l->m, l->db);
   if (!s)
     s = wr_db_each(l->db,
                    "SELECT device, mem, registered, peak, peak_at, peak_place, live, live_blocks"
@@ -519,7 +552,8 @@ static weir_status load_memory(load *l)
                    take_memory, l);
   if (!s)
     s = wr_db_each(l->db,
-                   "SELECT how, device, mem, born, died, stack, registered, bytes FROM block",
+                   "SELECT how, device, mem, born, died, stack, registered, bytes, start, \"end\","
+                   " process FROM block",
                    take_block, l);
   return s;
 }
@@ -786,6 +820,7 @@ static weir_status load_all(load *l, int top)
   if (!s) s = list_apis(l);
   if (!s) s = list_routes(l);
   if (!s) s = wr_cache_load(&l->m->cache, l->db);
+  if (!s) s = finish_in_use(l);
   if (!s) s = wr_reserved_load(l->m, l->db);
   if (!s) s = wr_tensors_load(&l->m->tensors, l->db, top);
   if (!s) s = wr_device_times_load(&l->m->device_times, l->db);
@@ -818,6 +853,7 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
   free(l.by_route);
   hash_map_free(&l.per_process);
   wr_site_sums_free(&l.sums);
+  wr_in_use_sums_free(&l.in_use);
   wr_firsts_close(&l.firsts);
   free(l.undecided);
   free(l.templates);
@@ -838,6 +874,7 @@ void wr_model_free(wr_model *m)
   for (int i = 0; m->devices && i < 256; i++) {
     free(m->devices[i].name);
     wr_sites_free(&m->devices[i].owners);
+    wr_in_use_free(&m->devices[i].in_use);
   }
   for (size_t i = 0; i < m->api_count; i++)
     free(m->apis[i].name);

@@ -10,6 +10,7 @@
 #include "reports/model/cache.h"
 #include "reports/model/device_times.h"
 #include "reports/import/schema.h"
+#include "reports/model/in_use.h"
 #include "reports/model/tensors.h"
 #include "reports/base/util.h"
 
@@ -133,6 +134,7 @@ typedef struct wr_device {
   int64_t peak_place;
   wr_device_totals total;
   wr_sites owners; /* at this device's peak */
+  wr_in_use in_use;
 } wr_device;
 
 typedef struct wr_unseen { /* a program that ran without Weir */

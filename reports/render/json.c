@@ -1,5 +1,6 @@
 /* json.c: a model as JSON, schema weir-report/1 (SCHEMA.md, "The report as JSON"). */
 #include <jansson.h>
+#include "reports/render/in_use_render.h"
 #include "reports/render/cache_render.h"
 #include "reports/render/render.h"
 #include "reports/model/sites.h"
@@ -118,6 +119,7 @@ static json_t *devices_json(const wr_model *m)
     WR_DEVICE_MAP(FIELD)
 #undef FIELD
     json_object_set_new(o, "peak_owners", sites_json(m, &d->owners));
+    json_object_set_new(o, "in_use", wr_in_use_json(&d->in_use));
     json_array_append_new(a, o);
   }
   return a;

@@ -8,6 +8,7 @@
 #include "core/trace/spool.h"
 #include "reports/render/cache_render.h"
 #include "reports/render/device_times_render.h"
+#include "reports/render/in_use_render.h"
 #include "reports/render/page.h"
 #include "reports/render/render.h"
 #include "reports/render/tensors_render.h"
@@ -230,6 +231,8 @@ static void print_memory(wr_page *p)
   wr_page_end(p);
   print_reserved(t->weir_reserved_peak_bytes, t->weir_pinned_reserved_peak_bytes, p);
   print_owners(p);
+  for (int i = 0; i < 256; i++)
+    wr_in_use_section(p, i, &p->m->devices[i].in_use);
 }
 
 /* ---- waiting and functions ------------------------------------------------------------------- */

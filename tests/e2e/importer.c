@@ -1,35 +1,16 @@
-/* importer.c: memory of another process, opened by IPC, and from a shared pool.
+/* importer.c: memory of another process, opened by IPC.
  *
  * The parent allocates and exports, the child opens (twice), copies from it and closes: once, so
- * that one open is left when it ends, when asked "leave". Each prints nothing; the trace is asked.
+ * that one open is left when it ends, when asked "leave". The trace tells the rest.
  */
-#include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/e2e/driver.h"
 
 #define BYTES ((size_t)4 << 20)
-
-static void check(CUresult r, const char *what)
-{
-  if (r == CUDA_SUCCESS) return;
-  (void)fprintf(stderr, "%s: %d\n", what, (int)r);
-  _exit(1);
-}
-
-#define CHECK(call) check(call, #call)
-
-static void begin(void)
-{
-  CUdevice device;
-  CUcontext context;
-  CHECK(cuInit(0));
-  CHECK(cuDeviceGet(&device, 0));
-  CHECK(cuDevicePrimaryCtxRetain(&context, device));
-  CHECK(cuCtxSetCurrent(context));
-}
 
 static void import(int in, int leave)
 {
@@ -37,7 +18,7 @@ static void import(int in, int leave)
   CUdeviceptr p, again;
   char *host = malloc(BYTES);
   if (!host || read(in, &h, sizeof h) != (ssize_t)sizeof h) _exit(1);
-  begin();
+  begin_on_device();
   CHECK(cuIpcOpenMemHandle(&p, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
   CHECK(cuIpcOpenMemHandle(&again, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
   CHECK(cuMemcpyDtoH(host, p + 4096, BYTES - 4096));
@@ -58,7 +39,7 @@ int main(int argc, char **argv)
     import(to[0], strcmp(argv[1], "leave") == 0);
     return 0;
   }
-  begin();
+  begin_on_device();
   CHECK(cuMemAlloc(&p, BYTES));
   CHECK(cuIpcGetMemHandle(&h, p));
   if (write(to[1], &h, sizeof h) != (ssize_t)sizeof h) return 1;

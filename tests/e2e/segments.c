@@ -7,11 +7,11 @@
  * expandable_segments do. Sizes are whole pages, so that both take the same of the device. Each
  * segment is written and read by copies. At the end one is left; what it counted is printed:
  * peak, live, copies' bytes. */
-#include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/e2e/driver.h"
 
 enum { SEGMENTS = 12, STEPS = 60, PAGES = 64 };
 #define PAGE ((size_t)2 << 20)
@@ -27,15 +27,6 @@ static segment segments[SEGMENTS];
 static size_t live, peak, copied;
 static uint64_t rng;
 static char host[4096];
-
-static void check(CUresult r, const char *what)
-{
-  if (r == CUDA_SUCCESS) return;
-  (void)fprintf(stderr, "%s: %d\n", what, (int)r);
-  exit(1);
-}
-
-#define CHECK(call) check(call, #call)
 
 static unsigned below(unsigned n)
 {
@@ -100,15 +91,10 @@ static void use_segment(const segment *s)
 
 int main(int argc, char **argv)
 {
-  CUdevice device;
-  CUcontext context;
   if (argc != 3) return 2;
   int expandable = strcmp(argv[1], "expandable") == 0;
   rng = strtoull(argv[2], NULL, 10);
-  CHECK(cuInit(0));
-  CHECK(cuDeviceGet(&device, 0));
-  CHECK(cuDevicePrimaryCtxRetain(&context, device));
-  CHECK(cuCtxSetCurrent(context));
+  begin_on_device();
   for (int i = 0; i < STEPS; i++) {
     segment *s = &segments[below(SEGMENTS)];
     size_t pages = 1 + below(3), page = below(2) ? PAGE : 10 * PAGE;

@@ -1,4 +1,5 @@
 /* test_memory.c: device memory is counted once, however the program came by it. */
+#include <jansson.h>
 #include <stdio.h>
 #include "tests/level.h"
 #include "tests/tools/command.h"
@@ -35,12 +36,47 @@ static void same_in_trace(const account *a)
                    a->copied);
 }
 
+static json_int_t number(const json_t *o, const char *name)
+{
+  ck_assert_msg(json_is_integer(json_object_get(o, name)), "no %s", name);
+  return json_integer_value(json_object_get(o, name));
+}
+
+/* The software device takes nothing for itself, and pages are whole: all in use is explained. */
+static void all_in_use_is_explained(bool cached)
+{
+  sh_status(0, "$WEIR report --format json t.db > report.json");
+  json_t *report = json_load_file("report.json", 0, NULL), *x;
+  json_t *device = json_array_get(json_object_get(report, "devices"), 0);
+  json_t *in_use = json_object_get(device, "in_use");
+  json_int_t most = 0;
+  size_t i;
+  ck_assert_int_gt(number(in_use, "samples"), 3);
+  ck_assert_int_eq(number(in_use, "before_bytes"), 0);
+  json_array_foreach(json_object_get(in_use, "moments"), i, x)
+  {
+    json_int_t kept = number(x, "cached_bytes"), live = number(x, "live_bytes");
+    ck_assert_int_eq(number(x, "unexplained_bytes"), 0);
+    ck_assert_int_eq(number(x, "used_bytes"), live + kept);
+    if (!cached) ck_assert_int_eq(kept, 0);
+    if (number(x, "used_bytes") > most) most = number(x, "used_bytes");
+    const json_t *owner = json_array_get(json_object_get(x, "owners"), 0);
+    if (live) ck_assert_str_eq(json_string_value(json_object_get(owner, "module")), "segments");
+    if (live) ck_assert_int_eq(number(owner, "bytes"), live);
+  }
+  ck_assert_int_gt(most, 0);
+  if (!cached) ck_assert_int_le(most, number(device, "peak_bytes"));
+  json_decref(report);
+}
+
 START_TEST(segments_of_mapped_pages_count_as_those_of_malloc_do)
 {
   account plain = run_segments("malloc", _i);
   same_in_trace(&plain);
+  all_in_use_is_explained(_i % 2);
   account mapped = run_segments("expandable", _i);
   same_in_trace(&mapped);
+  all_in_use_is_explained(false);
   ck_assert_int_eq(plain.peak, mapped.peak);
   ck_assert_int_eq(plain.live, mapped.live);
   ck_assert_int_eq(ask("t.db", "select count(*) from allocation where memory <> 'physical'"), 0);

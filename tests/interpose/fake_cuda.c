@@ -87,6 +87,14 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t address)
   return status;
 }
 
+EXPORT int cuMemGetInfo_v2(size_t *bytes, size_t *total);
+int cuMemGetInfo_v2(size_t *bytes, size_t *total)
+{
+  if (bytes) *bytes = fake.free;
+  if (total) *total = fake.total;
+  return 0;
+}
+
 EXPORT int cuDeviceGetName(char *name, int bytes, int device);
 int cuDeviceGetName(char *name, int bytes, int device)
 {

@@ -13,6 +13,7 @@ typedef struct fake_state {
   void (*inside)(void); /* called from inside each, NULL: nothing */
   uint64_t give;        /* what out-pointers get on success */
   size_t pitch;
+  size_t free, total;                    /* what cuMemGetInfo answers; total 0: it is not told */
   size_t range;                          /* bytes of what is asked for by cuMemGetAddressRange */
   uint64_t context;                      /* current context */
   int device;                            /* and its device */

@@ -44,10 +44,10 @@ static bool records(const char *name)
   return strncmp(name, "cudaGetDriverEntryPoint", 23) != 0;
 }
 
-/* The fake has one that answers the hooks' own questions, and counts nothing. */
+/* The fake has some that answer the hooks' own questions, and count nothing. */
 static bool counted(const char *name)
 {
-  return strcmp(name, "cuPointerGetAttribute") != 0;
+  return strcmp(name, "cuPointerGetAttribute") != 0 && strcmp(name, "cuMemGetInfo_v2") != 0;
 }
 
 /* The thread goes to another device, by a driver call beneath some other call. */
@@ -525,6 +525,51 @@ START_TEST(external_memory_and_a_shared_pools_is_imported_until_it_is_freed)
   D(cuMemFreeAsync)(DEVICE_A, NULL);
   ck_assert_uint_eq(rig_one()->flags, WEIR_EVF_ASYNC);
   ck_assert_uint_eq(pointer_tag(DEVICE_A), 0);
+}
+END_TEST
+
+/* The one fact on a device's memory among what was recorded, of `free` bytes; 0: there is none. */
+static void one_sample(size_t free_bytes)
+{
+  const rig_log *l = rig_read();
+  unsigned found = 0;
+  for (unsigned i = 0; i < l->events; i++) {
+    if (l->event[i].kind != WEIR_EV_CACHE) continue;
+    found++;
+    ck_assert_uint_eq(l->event[i].copy, WEIR_CACHE_DEVICE);
+    ck_assert_uint_eq(l->event[i].b, free_bytes);
+    ck_assert_uint_eq(l->event[i].bytes, 1 << 20);
+    ck_assert_uint_eq(l->event[i].device, 0);
+  }
+  ck_assert_uint_eq(found, free_bytes ? 1 : 0);
+}
+
+START_TEST(the_driver_is_asked_what_is_in_use_at_waits_where_memory_is_short_and_in_no_capture)
+{
+  CUdeviceptr p = 0;
+  rig_fake[0]->total = 1 << 20;
+  rig_fake[0]->free = 1000;
+  D(cuCtxSynchronize)(); /* its first wait */
+  one_sample(1000);
+  D(cuCtxSynchronize)(); /* second, but nothing is new */
+  one_sample(0);
+  rig_fake[0]->free = 900;
+  D(cuStreamSynchronize)(NULL); /* third */
+  D(cuEventSynchronize)(NULL);  /* fourth */
+  one_sample(900);
+  rig_fake[0]->free = 800;
+  D(cuMemAlloc_v2)(&p, 64);
+  D(cuMemFree_v2)(p);
+  one_sample(0);
+  rig_fake[0]->status = CUDA_ERROR_OUT_OF_MEMORY;
+  D(cuMemAlloc_v2)(&p, 64);
+  rig_fake[0]->status = CUDA_SUCCESS;
+  one_sample(800);
+  rig_fake[0]->free = 700;
+  D(cuStreamBeginCapture_v2)((CUstream)P(9), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  for (int i = 0; i < 4; i++) /* to the eighth */
+    D(cuStreamSynchronize)(NULL);
+  one_sample(0);
 }
 END_TEST
 
@@ -1021,6 +1066,7 @@ END_TEST
   X(many_mappings_go_with_one_call_and_outlive_a_reset)                                            \
   X(memory_of_another_process_counts_from_the_first_open_to_the_last_close)                        \
   X(external_memory_and_a_shared_pools_is_imported_until_it_is_freed)                              \
+  X(the_driver_is_asked_what_is_in_use_at_waits_where_memory_is_short_and_in_no_capture)           \
   X(registered_host_memory_is_pinned_until_it_is_unregistered)                                     \
   X(arrays_are_counted_in_elements)                                                                \
   X(explicit_kinds_are_believed)                                                                   \

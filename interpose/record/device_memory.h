@@ -1,0 +1,32 @@
+/* device_memory.h: how much of a device is in use, by the driver's own word, told to the trace: what
+ * the allocations there are held against.
+ *
+ * The driver is asked where it costs least: when a context is first met, at a thread's
+ * 1st, 2nd, 4th, 8th ... wait (a copy that waits is one), behind waits that took long (every 100 ms at most), where memory has
+ * run out, and before a device is reset. Never while a stream is being captured, and never at the
+ * program's end, where nothing of ours calls CUDA: what came after the last of these moments is not
+ * seen. An allocation or a free asks for nothing. */
+#ifndef WEIR_INTERPOSE_DEVICE_MEMORY_H
+#define WEIR_INTERPOSE_DEVICE_MEMORY_H
+
+#include "interpose/record/record.h"
+
+enum { DEVICE_MEMORY_LONG_WAIT = 1 << 17 /* ticks: some 50 us */ };
+
+/* Asks about the device of the thread's context, and tells the trace where that has changed; `due`:
+ * only if it has not been asked about for a while. */
+void device_memory_sample(thread_state *t, bool due);
+
+/* The program has waited for the device. */
+WEIR_INLINE void device_memory_waited(const hook_call *c)
+{
+  uint32_t n = ++c->thread->waits;
+  bool early = !(n & (n - 1));
+  if (__builtin_expect(early || c->end - c->start > DEVICE_MEMORY_LONG_WAIT, 0))
+    device_memory_sample(c->thread, !early);
+}
+
+/* In a fork's child. */
+void device_memory_forked(void);
+
+#endif

@@ -1,0 +1,78 @@
+/* in_use.h: what of a device's memory was in use, and by what.
+ *
+ * The driver's word on a device (device_memory_sample) is held against all that the trace knows of:
+ * live blocks, by the module that asked for each; Weir's caches; what pools and libweir have beyond
+ * what is in use of theirs. What was in use beside all that when the device was first asked about
+ * is *before*: contexts, modules and other programs, which the driver does not tell apart. What is
+ * in use later and belongs to none of these is *unexplained*: what the driver rounds up, contexts
+ * and modules that came later, other programs. It may be negative: one of them has gone.
+ *
+ * At three moments: the first sample, the one with the most in use, the last. */
+#ifndef WEIR_REPORTS_IN_USE_H
+#define WEIR_REPORTS_IN_USE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/base/map.h"
+#include "reports/import/schema.h"
+
+typedef struct wr_owner {
+  char *module; /* owned: a file's name; "(unknown)" */
+  uint64_t bytes;
+} wr_owner;
+
+typedef struct wr_moment {
+  int64_t at;             /* ns since the trace began */
+  uint64_t used;          /* the driver's word */
+  uint64_t live, managed; /* bytes of blocks; managed ones may be anywhere and are in no sum */
+  uint64_t cached;        /* by Weir */
+  uint64_t pools, engine; /* reserved for the driver's pools and libweir's, and not in use */
+  wr_owner *owners;       /* owned; of `live`, the most first */
+  size_t owner_count;
+} wr_moment;
+
+enum { WR_MOMENTS = 3 };
+
+typedef struct wr_in_use { /* of one device */
+  uint64_t samples, total; /* times the driver was asked; bytes of the device */
+  uint64_t before;         /* bytes */
+  wr_moment moment[WR_MOMENTS];
+  size_t moments; /* fewer where they are one */
+} wr_in_use;
+
+/* What is summed up in the pass over the blocks. */
+typedef struct wr_in_use_sums {
+  wr_in_use *device[256]; /* borrowed, NULL: it was never asked about */
+  hash_map ends;          /* process -> end + 1 */
+  hash_map index;         /* stack, device and moment -> place in `sum` */
+  struct wr_in_use_sum {
+    int64_t stack;
+    uint64_t bytes;
+    int device, moment;
+  } * sum;
+  size_t count, capacity;
+  bool any;
+} wr_in_use_sums;
+
+/* A block as the pass meets it. */
+typedef struct wr_in_use_block {
+  int64_t process, stack, start, end; /* end INT64_MAX: never freed */
+  uint64_t bytes;
+  int device, mem;
+} wr_in_use_block;
+
+/* Ahead of the pass: the moments of a device, for each that has samples. `of`: the place for it. */
+weir_status wr_in_use_open(wr_in_use_sums *s, wr_in_use *(*of)(void *context, int device),
+                           void *context, const wr_db *db);
+weir_status wr_in_use_add(wr_in_use_sums *s, const wr_in_use_block *b, const wr_db *db);
+/* After it. */
+weir_status wr_in_use_finish(wr_in_use_sums *s, const wr_db *db);
+void wr_in_use_sums_free(wr_in_use_sums *s);
+void wr_in_use_free(wr_in_use *u);
+
+/* All that is known of, `before` apart; and what is not, by sign. */
+uint64_t wr_in_use_known(const wr_moment *m);
+int64_t wr_in_use_unexplained(const wr_in_use *u, const wr_moment *m);
+
+#endif

@@ -1,0 +1,133 @@
+/* in_use_render.c: what of a device's memory was in use, and by what, as text and as JSON. */
+#include "reports/render/in_use_render.h"
+
+#include <string.h>
+
+enum { OWNERS = 5 };
+
+static void signed_bytes(int64_t n, char out[72])
+{
+  uint64_t size = n < 0 ? -(uint64_t)n : (uint64_t)n;
+  (void)snprintf(out, 72, "%s%s", n < 0 ? "-" : "", size ? BYTES(size) : "0");
+}
+
+/* A row: what it is of, and a number a moment; left out where all are 0. */
+static void number_row(wr_page *p, const char *what, const int64_t *n, size_t count)
+{
+  char text[72];
+  size_t i = 0;
+  while (i < count && !n[i])
+    i++;
+  if (i == count) return;
+  wr_grid_row(&p->grid);
+  CELL(p, "%s", what);
+  for (i = 0; i < count; i++) {
+    signed_bytes(n[i], text);
+    CELL(p, "%s", text);
+  }
+}
+
+static uint64_t owned_at(const wr_moment *m, const char *module)
+{
+  for (size_t i = 0; i < m->owner_count; i++)
+    if (strcmp(m->owners[i].module, module) == 0) return m->owners[i].bytes;
+  return 0;
+}
+
+/* The modules that had most when most was in use, then all others together. */
+static void owner_rows(wr_page *p, const wr_in_use *u)
+{
+  const wr_moment *most = &u->moment[0];
+  int64_t rest[WR_MOMENTS], n[WR_MOMENTS];
+  for (size_t i = 0; i < u->moments; i++) {
+    if (u->moment[i].used > most->used) most = &u->moment[i];
+    rest[i] = (int64_t)u->moment[i].live;
+  }
+  for (size_t k = 0; k < most->owner_count && k < OWNERS; k++) {
+    const char *module = most->owners[k].module;
+    for (size_t i = 0; i < u->moments; i++) {
+      n[i] = (int64_t)owned_at(&u->moment[i], module);
+      rest[i] -= n[i];
+    }
+    number_row(p, module, n, u->moments);
+  }
+  number_row(p, "other modules", rest, u->moments);
+}
+
+#define NUMBERS(p, u, what, expression)                                                            \
+  do {                                                                                             \
+    int64_t n_[WR_MOMENTS];                                                                        \
+    for (size_t i_ = 0; i_ < (u)->moments; i_++) {                                                 \
+      const wr_moment *at = &(u)->moment[i_];                                                      \
+      n_[i_] = (int64_t)(expression);                                                              \
+    }                                                                                              \
+    number_row(p, what, n_, (u)->moments);                                                         \
+  } while (0)
+
+void wr_in_use_section(wr_page *p, int device, const wr_in_use *u)
+{
+  uint64_t most = 0;
+  for (size_t i = 0; i < u->moments; i++)
+    most = u->moment[i].used > most ? u->moment[i].used : most;
+  if (!most) return; /* or never asked */
+  LINE(p, false, "GPU %d: in use of its %s, as the driver said %s, and by what", device,
+       BYTES(u->total), OF(u->samples, "time", "times"));
+  wr_page_begin(p, "frrr");
+  wr_grid_row(&p->grid);
+  CELL(p, "%s", "at");
+  for (size_t i = 0; i < u->moments; i++)
+    CELL(p, "%s", DURATION(u->moment[i].at > 0 ? (uint64_t)u->moment[i].at : 0));
+  NUMBERS(p, u, "in use", at->used);
+  owner_rows(p, u);
+  NUMBERS(p, u, "Weir's caches", at->cached);
+  NUMBERS(p, u, "idle in the driver's pools", at->pools);
+  NUMBERS(p, u, "idle in libweir's allocator", at->engine);
+  NUMBERS(p, u, "there before: contexts, modules, other programs", at ? u->before : 0);
+  NUMBERS(p, u, "unexplained", wr_in_use_unexplained(u, at));
+  NUMBERS(p, u, "managed, wherever it is", at->managed);
+  wr_page_end(p);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static json_t *number(uint64_t n)
+{
+  return json_integer((json_int_t)n);
+}
+
+static json_t *owners_json(const wr_moment *m)
+{
+  json_t *list = json_array();
+  for (size_t i = 0; i < m->owner_count; i++) {
+    json_t *o = json_object();
+    json_object_set_new(o, "module", json_string(m->owners[i].module));
+    json_object_set_new(o, "bytes", number(m->owners[i].bytes));
+    json_array_append_new(list, o);
+  }
+  return list;
+}
+
+json_t *wr_in_use_json(const wr_in_use *u)
+{
+  if (!u->samples) return json_null();
+  json_t *o = json_object(), *list = json_array();
+  for (size_t i = 0; i < u->moments; i++) {
+    const wr_moment *m = &u->moment[i];
+    json_t *x = json_object();
+    json_object_set_new(x, "at_ns", json_integer(m->at));
+    json_object_set_new(x, "used_bytes", number(m->used));
+    json_object_set_new(x, "live_bytes", number(m->live));
+    json_object_set_new(x, "owners", owners_json(m));
+    json_object_set_new(x, "cached_bytes", number(m->cached));
+    json_object_set_new(x, "pools_idle_bytes", number(m->pools));
+    json_object_set_new(x, "weir_idle_bytes", number(m->engine));
+    json_object_set_new(x, "unexplained_bytes", json_integer(wr_in_use_unexplained(u, m)));
+    json_object_set_new(x, "managed_bytes", number(m->managed));
+    json_array_append_new(list, x);
+  }
+  json_object_set_new(o, "samples", number(u->samples));
+  json_object_set_new(o, "total_bytes", number(u->total));
+  json_object_set_new(o, "before_bytes", number(u->before));
+  json_object_set_new(o, "moments", list);
+  return o;
+}

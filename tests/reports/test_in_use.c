@@ -1,0 +1,190 @@
+/* test_in_use.c: what of a device's memory is in use is divided among those who have it, and what
+ * is nobody's is said. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/reports/synth.h"
+
+enum { OF_LIBRARY = 1, OF_PROGRAM = 2, OF_RUNTIME = 3 }; /* stacks */
+
+static void alloc_of(const char *api, uint32_t stack, uint64_t at, uint64_t pointer, uint64_t bytes,
+                     int mem)
+{
+  synth_event(0, at, 5,
+              (trace_event){.kind = WEIR_EV_ALLOC,
+                            .api = synth_api(api),
+                            .stack = stack | 1u << 24,
+                            .mem = (uint8_t)mem,
+                            .a = pointer,
+                            .bytes = bytes});
+}
+
+static void sample(uint64_t at, uint64_t total, uint64_t free_bytes, unsigned device)
+{
+  synth_event(0, at, 1,
+              (trace_event){.kind = WEIR_EV_CACHE,
+                            .copy = WEIR_CACHE_DEVICE,
+                            .mem = WEIR_MEM_DEVICE,
+                            .device = (uint8_t)device,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .b = free_bytes,
+                            .bytes = total});
+}
+
+static void level(uint64_t at, int fact, uint64_t pool, uint64_t reserved, uint64_t used)
+{
+  synth_event(0, at, 1,
+              (trace_event){.kind = WEIR_EV_CACHE,
+                            .copy = (uint8_t)fact,
+                            .mem = WEIR_MEM_DEVICE,
+                            .device = fact == WEIR_CACHE_POOL_ENDED ? WEIR_DEVICE_NONE : 0,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .a = pool,
+                            .b = used,
+                            .bytes = reserved});
+}
+
+static void open_with_stacks(void)
+{
+  const uint64_t library[] = {0x3010, 0x2010, 0x1020}, program[] = {0x3010, 0x1020},
+                 runtime[] = {0x3010};
+  synth_open(synth_dir());
+  synth_module(0, 0x1000, 0x1000, 0x1fff, "/opt/program", NULL, 0);
+  synth_module(0, 0x2000, 0x2000, 0x2fff, "/usr/lib/libnccl.so.2", NULL, 0);
+  synth_module(0, 0x3000, 0x3000, 0x3fff, "/usr/lib/libcudart.so.13", NULL, 0);
+  synth_stack(0, OF_LIBRARY, library, 3);
+  synth_stack(0, OF_PROGRAM, program, 2);
+  synth_stack(0, OF_RUNTIME, runtime, 1);
+}
+
+static json_t *report_of_spool(void)
+{
+  const char *one[] = {synth_spool(), NULL};
+  return synth_json(synth_import("t.db", one));
+}
+
+static json_t *in_use_of(json_t *report)
+{
+  return json_object_get(json_array_get(json_object_get(report, "devices"), 0), "in_use");
+}
+
+static void has(const json_t *o, const char *name, int64_t want)
+{
+  int64_t got = json_integer_value(json_object_get(o, name));
+  ck_assert_msg(json_is_integer(json_object_get(o, name)) && got == want, "%s is %lld, not %lld",
+                name, (long long)got, (long long)want);
+}
+
+static void has_owner(const json_t *moment, size_t i, const char *module, int64_t bytes)
+{
+  const json_t *o = json_array_get(json_object_get(moment, "owners"), i);
+  ck_assert_str_eq(json_string_value(json_object_get(o, "module")), module);
+  has(o, "bytes", bytes);
+}
+
+START_TEST(all_in_use_is_its_owners_what_is_idle_what_was_there_and_the_rest)
+{
+  open_with_stacks();
+  sample(100, 10000, 9900, 0);
+  alloc_of("cudaMalloc", OF_LIBRARY, 200, 0x10000, 40, WEIR_MEM_DEVICE);
+  alloc_of("cuMemCreate", OF_PROGRAM, 210, 0x77, 30, WEIR_MEM_PHYSICAL);
+  alloc_of("cudaMalloc", OF_RUNTIME, 220, 0x20000, 3, WEIR_MEM_DEVICE);
+  alloc_of("cudaMallocManaged", OF_PROGRAM, 230, 0x30000, 7, WEIR_MEM_MANAGED);
+  alloc_of("cuIpcOpenMemHandle_v2", OF_PROGRAM, 240, 0x40000, 500, WEIR_MEM_IMPORTED);
+  alloc_of("weir_malloc", OF_PROGRAM, 250, 0x50000, 20, WEIR_MEM_DEVICE);
+  level(260, WEIR_CACHE_RESERVED, 0, 60, 0);
+  level(270, WEIR_CACHE_POOL, 0x9, 99, 9);
+  level(280, WEIR_CACHE_POOL_ENDED, 0x9, 0, 0);
+  level(290, WEIR_CACHE_POOL, 0xa, 25, 10);
+  sample(300, 10000, 9900 - (40 + 30 + 3 + 20 + 40 + 15 + 5), 0);
+  synth_free(0, 400, 5, 0x10000);
+  sample(500, 10000, 9900 - (30 + 3 + 20 + 40 + 15) + 2, 0);
+  synth_close();
+  json_t *report = report_of_spool(), *in_use = in_use_of(report);
+  const json_t *list = json_object_get(in_use, "moments");
+  has(in_use, "samples", 3);
+  has(in_use, "total_bytes", 10000);
+  has(in_use, "before_bytes", 100);
+  ck_assert_uint_eq(json_array_size(list), 3);
+  has(json_array_get(list, 0), "live_bytes", 0);
+  has(json_array_get(list, 0), "unexplained_bytes", 0);
+  const json_t *most = json_array_get(list, 1), *last = json_array_get(list, 2);
+  has(most, "live_bytes", 93);
+  has(most, "managed_bytes", 7);
+  has(most, "weir_idle_bytes", 40);
+  has(most, "pools_idle_bytes", 15);
+  has(most, "cached_bytes", 0);
+  has(most, "unexplained_bytes", 5);
+  has_owner(most, 0, "program", 50);
+  has_owner(most, 1, "libnccl.so.2", 40);
+  has_owner(most, 2, "(unknown)", 3);
+  has(last, "live_bytes", 53);
+  has(last, "unexplained_bytes", -2);
+  json_decref(report);
+}
+END_TEST
+
+START_TEST(moments_that_are_one_stand_once_and_damaged_samples_not_at_all)
+{
+  open_with_stacks();
+  sample(100, 10, 11, 0);               /* more free than there is */
+  sample(110, 10, 5, WEIR_DEVICE_NONE); /* of no device */
+  sample(120, UINT64_MAX, 0, 3);        /* much */
+  alloc_of("cudaMalloc", OF_PROGRAM, 200, 0x10000, 40, WEIR_MEM_DEVICE);
+  sample(300, 10000, 9000, 0);
+  synth_close();
+  json_t *report = report_of_spool(), *in_use = in_use_of(report);
+  const json_t *list = json_object_get(in_use, "moments");
+  has(in_use, "samples", 1);
+  has(in_use, "before_bytes", 960);
+  ck_assert_uint_eq(json_array_size(list), 1);
+  has_owner(json_array_get(list, 0), 0, "program", 40);
+  json_decref(report);
+}
+END_TEST
+
+START_TEST(a_trace_without_samples_says_so)
+{
+  open_with_stacks();
+  alloc_of("cudaMalloc", OF_PROGRAM, 200, 0x10000, 40, WEIR_MEM_DEVICE);
+  synth_close();
+  json_t *report = report_of_spool();
+  ck_assert(json_is_null(in_use_of(report)));
+  json_decref(report);
+}
+END_TEST
+
+START_TEST(the_page_shows_who_has_what_is_in_use)
+{
+  open_with_stacks();
+  sample(100, 1 << 30, (1 << 30) - (5 << 20), 0);
+  alloc_of("cudaMalloc", OF_LIBRARY, 200, 0x10000, 3 << 20, WEIR_MEM_DEVICE);
+  sample(300, 1 << 30, (1 << 30) - (9 << 20), 0);
+  synth_close();
+  const char *one[] = {synth_spool(), NULL};
+  char *text = synth_text(synth_import("t.db", one), 100);
+  ck_assert_ptr_nonnull(strstr(text, "in use of its 1.00 GiB, as the driver said 2 times"));
+  ck_assert_ptr_nonnull(strstr(text, "libnccl.so.2"));
+  ck_assert_ptr_nonnull(strstr(text, "there before: contexts, modules, other programs  5.00 MiB"));
+  ck_assert_ptr_nonnull(strstr(text, "unexplained"));
+  free(text);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("reports/in_use");
+  TCase *t = tcase_create("in use");
+  tcase_set_timeout(t, 60);
+  tcase_add_checked_fixture(t, NULL, synth_clean);
+  tcase_add_test(t, all_in_use_is_its_owners_what_is_idle_what_was_there_and_the_rest);
+  tcase_add_test(t, moments_that_are_one_stand_once_and_damaged_samples_not_at_all);
+  tcase_add_test(t, a_trace_without_samples_says_so);
+  tcase_add_test(t, the_page_shows_who_has_what_is_in_use);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
