@@ -8,6 +8,7 @@ SIMT_SUITES := test_init test_context test_memory test_copy test_stream test_eve
 SIMT_ALL    := test_stress
 # Clients of CUPTI, where the Toolkit has its headers; they link the stand-in.
 SIMT_CUPTI  := $(if $(SIMCUPTI_INC),test_cupti test_cupti_faults)
+TSAN_AGAIN  += tests/sim/test_cupti_faults
 
 TESTS     += $(addprefix $(SIMT)/,$(SIMT_SUITES))
 TESTS     += $(addprefix $(SIMT)/,$(SIMT_CUPTI))

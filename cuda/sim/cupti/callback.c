@@ -170,6 +170,14 @@ CUPTI_API CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle s)
   return CUPTI_SUCCESS;
 }
 
+unsigned sim_subscriber_count(void)
+{
+  unsigned n = 0;
+  for (int i = 0; i < SUBSCRIBERS; i++)
+    n += atomic_load(&subscribers[i].live);
+  return n;
+}
+
 void sim_subscribers_end(void)
 {
   pthread_mutex_lock(&lock);

@@ -68,6 +68,7 @@ bool sim_domain_wanted(CUpti_CallbackDomain domain); /* some callback of it is e
 CUpti_CallbackId sim_cbid(const struct weir_watch_call *call);
 void sim_call_back(struct weir_watch_call *call, CUpti_CallbackId cbid, bool at_end);
 void sim_resource_call_back(const struct weir_watch_resource *resource);
+unsigned sim_subscriber_count(void);
 void sim_subscribers_end(void);
 
 /* ---- faults (fault.c) ------------------------------------------------------------------------ */
