@@ -488,10 +488,11 @@ class Generator:
 
     def wrapper_driver(self, row, symbol, index):
         params, pfn = self.params(row, symbol), self.typedef_of()[symbol]
+        same = '' if row['prototype'] else f"_Static_assert(WEIR_SAME(&w_{symbol}, {pfn}), \"{symbol}\");\n"
         return (f"typedef CUresult (*fn_{symbol})({plist(params)});\n"
                 f"static {'WEIR_RARE ' if row['extractor'] in RARE else ''}CUresult w_{symbol}({plist(params)})\n{{\n"
                 + body(row, symbol, self.number[symbol], params, index, 'WEIR_BANK_DRIVER', self.handlers) +
-                f"}}\n_Static_assert(WEIR_SAME(&w_{symbol}, {pfn}), \"{symbol}\");\nWEIR_EXPORT(w_{symbol}, {symbol}, WEIR_NODE_DRIVER);\n\n")
+                f"}}\n{same}WEIR_EXPORT(w_{symbol}, {symbol}, WEIR_NODE_DRIVER);\n\n")
 
     def wrapper_runtime(self, row, symbol):
         params = self.params(row, symbol)
@@ -613,6 +614,7 @@ def holes(gen, lookups):
     """What is wrong with the table: every function of cuda-api.txt is wrapped or of a class; a runtime function
     that is seen below has a wrapped driver function there; the look-ups get the wrapper of their own type."""
     wrapped = {s for _, s, _ in gen.entries}
+    own = {s for _, s, row in gen.entries if row['prototype']}  # of types in no header that must be there
     driver = {s for b, s, _ in gen.entries if b == 0}
     out = [f'{n}: in both hooks.tsv and unrecorded.tsv' for n, (kind, _) in gen.others.items() if n in wrapped and kind != 'unreached']
     out += [f'{n}: in neither hooks.tsv nor unrecorded.tsv' for n, _, _ in all_names() if n not in wrapped and n not in gen.others]
@@ -639,7 +641,7 @@ def holes(gen, lookups):
             if kind in ('', 'below'):
                 out.append(f'{name} {version} {flags}: {symbol} has no wrapper and no class')
             counts[kind or 'unreached'] += 1
-        elif f'_Static_assert(WEIR_SAME(&w_{symbol}, {typedef}), ' not in text:
+        elif symbol not in own and f'_Static_assert(WEIR_SAME(&w_{symbol}, {typedef}), ' not in text:
             out.append(f'{name} {version} {flags}: the wrapper of {symbol} is not held against {typedef}')
         else:
             counts['wrapped'] += 1
