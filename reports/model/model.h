@@ -11,6 +11,7 @@
 #include "reports/model/device_times.h"
 #include "reports/import/schema.h"
 #include "reports/model/in_use.h"
+#include "reports/model/ranges.h"
 #include "reports/model/tensors.h"
 #include "reports/base/util.h"
 
@@ -189,6 +190,7 @@ typedef struct wr_model {
   size_t note_count;
   wr_coverage coverage;
   wr_cache cache;
+  wr_ranges ranges;
   wr_tensors tensors;
   wr_device_times device_times;
   wr_sites alloc, copy, sync, leak;

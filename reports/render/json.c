@@ -5,6 +5,7 @@
 #include "reports/render/render.h"
 #include "reports/model/sites.h"
 #include "reports/render/device_times_render.h"
+#include "reports/render/ranges_render.h"
 #include "reports/render/tensors_render.h"
 
 /* Every text of a model is valid UTF-8 (wr_text), so these fail for lack of memory only; jansson's
@@ -308,6 +309,7 @@ weir_status wr_render_json(FILE *out, const wr_model *m)
   json_object_set_new(o, "matrix", matrix_json(m));
   json_object_set_new(o, "host_memory", host_memory_json(m));
   json_object_set_new(o, "sites", site_lists_json(m));
+  json_object_set_new(o, "ranges", wr_ranges_json(&m->ranges));
   json_object_set_new(o, "tensors", wr_tensors_json(&m->tensors));
   json_object_set_new(o, "device_times", wr_device_times_json(&m->device_times));
   json_object_set_new(o, "device_observation", wr_device_observation_json(&m->device_times));

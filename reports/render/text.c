@@ -11,6 +11,7 @@
 #include "reports/render/in_use_render.h"
 #include "reports/render/page.h"
 #include "reports/render/render.h"
+#include "reports/render/ranges_render.h"
 #include "reports/render/tensors_render.h"
 #include "reports/render/text_sites.h"
 
@@ -564,8 +565,10 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const report_settings *
   if (!m->total.events) {
     wr_page_heading(p, "no CUDA calls", NULL);
     wr_page_line(p, false, "Nothing that was traced called a CUDA function that Weir wraps.");
+    wr_ranges_section(p, &m->ranges);
     wr_tensors_section(p, &m->tensors);
   } else {
+    wr_ranges_section(p, &m->ranges);
     print_transfers(p);
     print_host_memory(p);
     wr_device_times_section(p, &m->device_times);

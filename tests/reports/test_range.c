@@ -6,7 +6,7 @@
 #include <string.h>
 #include "tests/reports/synth.h"
 
-enum { THREADS = 4, TEXTS = 5, DOMAINS = 3, DEEP = 40, STEPS = 240 };
+enum { THREADS = 4, TEXTS = 5, DOMAINS = 3, DEEP = 40, STEPS = 160 };
 
 /* Range TEXT of DOMAIN is name 1 + TEXT * DOMAINS + DOMAIN of its thread. */
 static void write_name(int thread, uint64_t number, const char *domain, const char *text,
@@ -66,6 +66,8 @@ typedef struct model {
   uint64_t now, calls;
   model_range *ranges;
   size_t count;
+  unsigned calls_in[DOMAINS][TEXTS]; /* each once a name */
+  uint64_t bytes_in[DOMAINS][TEXTS];
   int range_of[THREADS * STEPS + 1]; /* by the bytes of a call; -1 none */
   struct {
     uint64_t pushes;
@@ -109,6 +111,18 @@ static void random_pop(model *m, int t)
   }
 }
 
+/* Once for each name that is open. */
+static void count_within(model *m, int t)
+{
+  bool seen[DOMAINS][TEXTS] = {{false}};
+  for (int i = 0; i < m->thread[t].depth; i++) {
+    const model_range *r = &m->ranges[m->thread[t].open[i]];
+    if (!seen[r->domain][r->text]) m->calls_in[r->domain][r->text]++;
+    if (!seen[r->domain][r->text]) m->bytes_in[r->domain][r->text] += m->calls;
+    seen[r->domain][r->text] = true;
+  }
+}
+
 static void random_step(model *m)
 {
   int t = (int)next_random(m, THREADS), depth = m->thread[t].depth;
@@ -120,6 +134,7 @@ static void random_step(model *m)
     random_pop(m, t);
   } else {
     call_at(t, m->now, ++m->calls);
+    count_within(m, t);
     m->range_of[m->calls] = depth ? m->thread[t].open[depth - 1] : -1;
   }
 }
@@ -176,6 +191,45 @@ static void compare_ranges(const model *m, const char *trace)
   }
 }
 
+static json_int_t member(const json_t *o, const char *name)
+{
+  ck_assert_msg(json_is_integer(json_object_get(o, name)), "no member %s", name);
+  return json_integer_value(json_object_get(o, name));
+}
+
+/* The entry of a name in a report, or NULL. */
+static const json_t *entry_of(const json_t *report, const char *domain, const char *text)
+{
+  size_t i;
+  const json_t *o;
+  json_array_foreach(json_object_get(report, "ranges"), i, o)
+  {
+    if (strcmp(json_string_value(json_object_get(o, "domain")), domain) == 0 &&
+        strcmp(json_string_value(json_object_get(o, "text")), text) == 0)
+      return o;
+  }
+  return NULL;
+}
+
+static void compare_report(const model *m, const char *trace)
+{
+  json_t *report = synth_json(trace);
+  for (int d = 0; d < DOMAINS; d++)
+    for (int x = 0; x < TEXTS; x++) {
+      json_int_t ranges = 0;
+      for (size_t i = 0; i < m->count; i++)
+        ranges += m->ranges[i].domain == d && m->ranges[i].text == x;
+      const json_t *o = entry_of(report, domain_names[d], text_names[x]);
+      ck_assert_int_eq(o ? member(o, "ranges") : 0, ranges);
+      if (!o) continue;
+      ck_assert_int_eq(member(o, "calls"), m->calls_in[d][x]);
+      ck_assert_int_eq(member(o, "allocs"), m->calls_in[d][x]);
+      ck_assert_int_eq(member(o, "alloc_bytes"), (json_int_t)m->bytes_in[d][x]);
+      ck_assert_int_eq(member(o, "peak_bytes"), (json_int_t)m->bytes_in[d][x]);
+    }
+  json_decref(report);
+}
+
 static void free_model(model *m)
 {
   free(m->ranges);
@@ -190,6 +244,7 @@ START_TEST(every_call_of_random_nests_has_its_innermost_range)
   const char *t = import_this();
   compare_calls(m, t);
   compare_ranges(m, t);
+  compare_report(m, t);
   free_model(m);
 }
 END_TEST
@@ -318,6 +373,66 @@ START_TEST(categories_and_threads_have_the_names_they_were_given)
 }
 END_TEST
 
+START_TEST(a_report_sums_what_is_within_a_range_once_a_name)
+{
+  synth_open(synth_dir());
+  write_name(0, 1, "", "step", 0, 0);
+  write_name(0, 2, "lib", "copy", 0, 0);
+  call_at(0, 5, 7000); /* in none */
+  write_range(0, 10, WEIR_RANGE_PUSH, 1, 1, 0);
+  write_range(0, 20, WEIR_RANGE_PUSH, 1, 2, 0); /* a step in a step */
+  call_at(0, 30, 100);
+  synth_free(0, 40, 2, 0x1000 * 100);
+  call_at(0, 50, 60);
+  write_range(0, 60, WEIR_RANGE_POP, 0, 2, 0);
+  write_range(0, 70, WEIR_RANGE_PUSH, 2, 3, 1);
+  synth_copy(0, 80, 5, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
+             WEIR_MEM_PINNED, 0);
+  write_range(0, 90, WEIR_RANGE_POP, 0, 1, 0); /* the outer one first: another domain */
+  synth_sync(0, 100, 17, WEIR_SYNC_CONTEXT);
+  write_range(0, 130, WEIR_RANGE_POP, 0, 3, 1);
+  synth_sync(0, 140, 1, WEIR_SYNC_CONTEXT);
+  const char *t = import_this();
+  json_t *report = synth_json(t);
+  const json_t *step = entry_of(report, "", "step"), *copy = entry_of(report, "lib", "copy");
+  ck_assert_ptr_nonnull(step);
+  ck_assert_ptr_nonnull(copy);
+  ck_assert_uint_eq(json_array_size(json_object_get(report, "ranges")), 2);
+  ck_assert_int_eq(member(step, "ranges"), 2);
+  ck_assert_int_eq(member(step, "ns"), 80);
+  ck_assert_int_eq(member(step, "calls"), 4);
+  ck_assert_int_eq(member(step, "alloc_bytes"), 160);
+  ck_assert_int_eq(member(step, "peak_bytes"), 100);
+  ck_assert_int_eq(member(step, "copy_bytes"), 64);
+  ck_assert_int_eq(member(step, "wait_ns"), 2); /* the free */
+  ck_assert_int_eq(member(copy, "ns"), 60);
+  ck_assert_int_eq(member(copy, "copies"), 1);
+  ck_assert_int_eq(member(copy, "waits"), 1);
+  ck_assert_int_eq(member(copy, "wait_ns"), 17);
+  ck_assert_int_eq(member(copy, "open"), 0);
+  json_decref(report);
+  char *text = synth_text(t, 100);
+  ck_assert_ptr_nonnull(strstr(text, "By range"));
+  ck_assert_ptr_nonnull(strstr(text, "lib:copy"));
+  free(text);
+}
+END_TEST
+
+START_TEST(without_ranges_a_report_says_nothing_of_them)
+{
+  synth_open(synth_dir());
+  call_at(0, 5, 7000);
+  const char *t = import_this();
+  json_t *report = synth_json(t);
+  ck_assert_uint_eq(json_array_size(json_object_get(report, "ranges")), 0);
+  json_decref(report);
+  char *text = synth_text(t, 100);
+  ck_assert_ptr_null(strstr(text, "By range"));
+  free(text);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event_range"), 0);
+}
+END_TEST
+
 START_TEST(records_that_make_no_sense_are_left_out)
 {
   char half[8] = {0};
@@ -336,6 +451,7 @@ START_TEST(records_that_make_no_sense_are_left_out)
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM range"), 4096);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM range WHERE text IS NOT NULL"), 0);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event_range"), 1);
+  json_decref(synth_json(t));
 }
 END_TEST
 
@@ -345,12 +461,14 @@ static Suite *range_suite(void)
   TCase *t = tcase_create("ranges");
   tcase_set_timeout(t, 300);
   tcase_add_checked_fixture(t, NULL, synth_clean);
-  tcase_add_loop_test(t, every_call_of_random_nests_has_its_innermost_range, 0, 3);
+  tcase_add_loop_test(t, every_call_of_random_nests_has_its_innermost_range, 0, 2);
   tcase_add_loop_test(t, ranges_that_are_open_when_a_collector_dies_are_gone_on_with, 0, 2);
   tcase_add_test(t, a_lost_pop_ends_with_the_next_pop_further_out_in_its_domain);
   tcase_add_test(t, any_thread_may_end_a_range_that_was_started);
   tcase_add_test(t, payloads_have_their_types_and_nsights_columns);
   tcase_add_test(t, categories_and_threads_have_the_names_they_were_given);
+  tcase_add_test(t, a_report_sums_what_is_within_a_range_once_a_name);
+  tcase_add_test(t, without_ranges_a_report_says_nothing_of_them);
   tcase_add_test(t, records_that_make_no_sense_are_left_out);
   suite_add_tcase(s, t);
   return s;

@@ -85,6 +85,7 @@ static const char *make_trace(void)
   trace_event head = {.start = spool_current()->clock_first.ticks + 30};
   tensor_notice tensor = {.fact = WEIR_TENSOR_MADE, .bytes = 8, .device = -1, .module = "net"};
   ck_assert(tensor_record(synth_thread(0), &head, &tensor));
+  synth_event(0, 40, 0, (trace_event){.kind = WEIR_EV_RANGE, .copy = WEIR_RANGE_PUSH, .bytes = 1});
   device_operation work = {.kind = WEIR_DEVICE_KERNEL};
   ck_assert(synth_extended(0, WEIR_EV_DEVICE_WORK, 0, 0, &work, sizeof(work)));
   synth_close();
@@ -141,8 +142,8 @@ static void add_members(words *w, const char *section, const json_t *value)
 START_TEST(every_member_of_the_report_is_documented_and_no_other)
 {
   static const char *const sections[] = {
-      "totals",   "devices", "apis",    "matrix",       "host_memory",       "processes",
-      "coverage", "cache",   "tensors", "device_times", "device_observation"};
+      "totals",   "devices", "apis",    "matrix", "host_memory",  "processes",
+      "coverage", "cache",   "tensors", "ranges", "device_times", "device_observation"};
   static words said, there;
   read_page(&said, "#### `");
   json_t *j = synth_json(make_trace());
