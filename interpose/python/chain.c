@@ -33,18 +33,25 @@ static bool read_memory(bool loads, void *to, uintptr_t from, size_t bytes)
   return true;
 }
 
+bool python_read_two(bool loads, const python_piece two[2])
+{
+  struct iovec local[2], remote[2];
+  size_t bytes = two[0].bytes + two[1].bytes;
+  for (int i = 0; i < 2; i++) {
+    if (loads && two[i].bytes) memcpy(two[i].to, (const void *)two[i].from, two[i].bytes);
+    local[i] = (struct iovec){two[i].to, two[i].bytes};
+    remote[i] = (struct iovec){(void *)two[i].from, two[i].bytes};
+  }
+  return loads || process_vm_readv(getpid(), local, 2, remote, 2, 0) == (ssize_t)bytes;
+}
+
 /* The code object of one frame, as far as its bytecode, and the frame behind it, where there are
  * such (0: none). False: not all. */
 static bool read_code_and_frame(const python_interpreter *in, bool loads, python_frame *f,
                                 uint8_t next[PYTHON_FRAME_BYTES], uintptr_t from)
 {
-  size_t code = f->code ? in->at.bytecode : 0, frame = from ? PYTHON_FRAME_BYTES : 0;
-  struct iovec local[2] = {{f->head, code}, {next, frame}};
-  struct iovec remote[2] = {{(void *)f->code, code}, {(void *)from, frame}};
-  if (!loads) return process_vm_readv(getpid(), local, 2, remote, 2, 0) == (ssize_t)(code + frame);
-  if (code) memcpy(f->head, (const void *)f->code, code);
-  if (frame) memcpy(next, (const void *)from, frame);
-  return true;
+  return python_read_two(loads, (python_piece[2]){{f->head, f->code, f->code ? in->at.bytecode : 0},
+                                                  {next, from, from ? PYTHON_FRAME_BYTES : 0}});
 }
 
 static uintptr_t innermost(const python_interpreter *in, const void *thread, bool loads)
@@ -74,6 +81,7 @@ typedef struct chain {
   uint64_t *numbers;
   uint8_t *runs;
   unsigned count, run, in_run;
+  bool loads; /* how memory is read */
 } chain;
 
 static void end_run(chain *c)
@@ -85,15 +93,16 @@ static void end_run(chain *c)
 
 static void take_frame(chain *c, const python_frame *f)
 {
-  uint64_t number = python_frame_number(c->in, f, c->writer);
+  uint64_t number = python_frame_number(c->in, f, c->loads, c->writer);
   if (!number) return;
   c->numbers[c->count++] = number;
   c->in_run++;
 }
 
 /* Whether every frame but the interpreter's own is one of a code object's, to the end. */
-static bool walk_chain(chain *c, const void *thread, bool loads)
+static bool walk_chain(chain *c, const void *thread)
 {
+  bool loads = c->loads;
   const python_layout *l = &c->in->at;
   uint8_t frame[PYTHON_FRAME_BYTES];
   python_frame f = {.code = 0};
@@ -121,7 +130,8 @@ unsigned python_chain(python_interpreter *in, const void *thread, bool main_thre
 {
   chain c = {.in = in, .writer = w, .numbers = numbers, .runs = runs};
   unsigned walks = atomic_load_explicit(&in->walks, memory_order_relaxed);
-  bool whole = walk_chain(&c, thread, main_thread && walks >= WALKS_BEFORE_LOADS);
+  c.loads = main_thread && walks >= WALKS_BEFORE_LOADS;
+  bool whole = walk_chain(&c, thread);
   if (walks < WALKS_BEFORE_LOADS)
     atomic_store_explicit(&in->walks, whole && c.count ? walks + 1 : 0, memory_order_relaxed);
   end_run(&c);

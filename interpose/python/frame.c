@@ -1,10 +1,10 @@
 /* frame.c: a frame as a number, and the record that names it.
  *
- * A code object can be freed and another take its place, so a frame is known by what its code object
- * holds (its line table, its name and its first line) as well as by where it and its instruction
- * are. What is new is named once a process, by whoever sees it first, while the thread is in it: its
- * code object is alive then. The place in the table is the number; the numbers are where no program
- * can have code. */
+ * A code object can be freed and another take its place, so a frame is known by its code object's
+ * version (3.12 and later), or else by what its name and its line table hold, as well as by where it
+ * and its instruction are. What is new is named once a process, by whoever sees it first, while the
+ * thread is in it: its code object is alive then. The place in the table is the number; the numbers
+ * are where no program can have code. */
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -161,12 +161,41 @@ static uint64_t mix_frame(uint64_t hash, uint64_t word)
   return hash ^ hash >> 29;
 }
 
-static uint64_t hash_frame(const python_interpreter *in, const python_frame *f)
+enum { CONTENT_BYTES = 64 };
+
+/* Of the name and of the line table, as far as that tells two code objects from each other that come
+ * to the same place one after the other. */
+static uint64_t hash_content(const python_interpreter *in, const python_frame *f, bool loads)
 {
+  uint64_t words[2][CONTENT_BYTES / 8] = {{0}}, hash = 1;
+  uint8_t name[40], lines[24];
+  uintptr_t name_at = python_word(f->head, in->at.qualified),
+            lines_at = python_word(f->head, in->at.lines);
+  if (!python_read_two(
+          loads, (python_piece[2]){{name, name_at, sizeof name}, {lines, lines_at, sizeof lines}}))
+    return 0;
+  uint64_t name_bytes = python_word(name, 16), lines_bytes = python_word(lines, 16);
+  uintptr_t text = name_at + (name[32] >> 6 & 1 ? in->at.ascii : in->at.compact);
+  if (name_bytes > CONTENT_BYTES) name_bytes = CONTENT_BYTES;
+  if (lines_bytes > CONTENT_BYTES) lines_bytes = CONTENT_BYTES;
+  if (!python_read_two(loads, (python_piece[2]){{words[0], text, name_bytes},
+                                                {words[1], lines_at + 32, lines_bytes}}))
+    return 0;
+  for (unsigned i = 0; i < 2 * CONTENT_BYTES / 8; i++)
+    hash = mix_frame(hash, words[i / (CONTENT_BYTES / 8)][i % (CONTENT_BYTES / 8)]);
+  return mix_frame(mix_frame(hash, name_bytes), lines_bytes);
+}
+
+static uint64_t hash_frame(const python_interpreter *in, const python_frame *f, bool loads)
+{
+  uint32_t version = 0;
   uint64_t hash = mix_frame(mix_frame(1, f->code), f->instruction);
   hash = mix_frame(mix_frame(hash, python_word(f->head, in->at.lines)),
                    python_word(f->head, in->at.qualified));
-  hash = mix_frame(hash, python_word(f->head, in->at.line) & UINT32_MAX);
+  hash = mix_frame(mix_frame(hash, python_word(f->head, in->at.file)),
+                   python_word(f->head, in->at.line) & UINT32_MAX);
+  if (in->at.version >= 0) memcpy(&version, f->head + in->at.version, sizeof version);
+  hash = mix_frame(hash, version ? version : hash_content(in, f, loads));
   return hash ? hash : 1;
 }
 
@@ -185,10 +214,11 @@ static void write_name(const python_interpreter *in, const python_frame *f, uint
   (void)spool_writer_extended(w, WEIR_EV_PYTHON_FRAME, &head, &p, sizeof p.info + function + file);
 }
 
-uint64_t python_frame_number(const python_interpreter *in, const python_frame *f, spool_writer *w)
+uint64_t python_frame_number(const python_interpreter *in, const python_frame *f, bool loads,
+                             spool_writer *w)
 {
   _Atomic uint64_t *t = table();
-  uint64_t hash = hash_frame(in, f);
+  uint64_t hash = hash_frame(in, f, loads);
   for (unsigned i = 0; t && i < PROBES; i++) {
     uint64_t place = (hash + i) & (PLACES - 1);
     uint64_t there = atomic_load_explicit(&t[place], memory_order_relaxed);

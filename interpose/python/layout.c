@@ -20,6 +20,7 @@ static const python_layout before_tables[] = {
      .qualified = 128,
      .lines = 136,
      .bytecode = 184,
+     .version = -1,
      .ascii = 48,
      .compact = 72},
     {.minor = 12,
@@ -36,6 +37,7 @@ static const python_layout before_tables[] = {
      .qualified = 128,
      .lines = 136,
      .bytecode = 192,
+     .version = 92,
      .ascii = 40,
      .compact = 56},
 };
@@ -95,6 +97,7 @@ static bool read_table(python_layout *at, const void *runtime, unsigned long ver
                         .qualified = (uint16_t)t[TABLE_QUALIFIED],
                         .lines = (uint16_t)t[TABLE_LINES],
                         .bytecode = (uint16_t)t[TABLE_BYTECODE],
+                        .version = 92, /* of which the table says nothing */
                         .ascii = (uint16_t)t[TABLE_ASCII],
                         .compact = (uint16_t)(t[TABLE_ASCII] + 16)};
   return fits(at);

@@ -22,6 +22,7 @@ typedef struct python_layout {
   uint16_t code, previous, instruction, owner; /* frame */
   int16_t entry; /* frame: whether it is the last of its run; -1: a shim comes behind it */
   uint16_t line, file, name, qualified, lines, bytecode; /* code object */
+  int16_t version; /* code object: a number that no other had or will have; -1: there is none */
   uint16_t ascii, compact; /* sizes of a str's heads, behind which the characters are */
 } python_layout;
 
@@ -47,6 +48,16 @@ bool python_layout_of(python_layout *at, unsigned long version, const void *runt
 /* Copies memory of this process, which may be gone: then false. */
 bool python_read(void *to, uintptr_t from, size_t bytes);
 
+/* A piece of memory to be copied; 0 bytes: none. */
+typedef struct python_piece {
+  void *to;
+  uintptr_t from;
+  size_t bytes;
+} python_piece;
+
+/* The same of two pieces at once; by `loads` where both are certain to be there. */
+bool python_read_two(bool loads, const python_piece two[2]);
+
 /* Whether that works here, where nobody forbids it. */
 bool python_can_read(void);
 
@@ -55,8 +66,10 @@ bool python_can_read(void);
 unsigned python_chain(python_interpreter *in, const void *thread, bool main_thread, spool_writer *w,
                       uint64_t numbers[PYTHON_FRAMES_MOST], uint8_t runs[PYTHON_FRAMES_MOST + 1]);
 
-/* A frame as a number of the process, in place of a return address; names it once. 0: none left. */
-uint64_t python_frame_number(const python_interpreter *in, const python_frame *f, spool_writer *w);
+/* A frame as a number of the process, in place of a return address; names it once. 0: none left.
+ * `loads`: as for python_read_two(). */
+uint64_t python_frame_number(const python_interpreter *in, const python_frame *f, bool loads,
+                             spool_writer *w);
 
 /* The table of numbers is of the parent: in a child nothing is named yet. */
 void python_frames_forget(void);

@@ -73,7 +73,7 @@ def größe():
 
 def replaced():
     """A code object that takes the place of one that is gone."""
-    for i in range(20):
+    for i in range(60):
         names = {"call": call}
         exec(compile("def f%d():\n%s  call()\n" % (i, "\n" * i), "<made>", "exec"), names)
         names["f%d" % i]()
