@@ -83,7 +83,7 @@ TIDY_OBJS  := $(TIDY_SRCS:%=$(O)/lint/$(TIDY_DEPTH)/%.ok)
 
 lint-tidy: $(TIDY_OBJS)
 
-$(O)/lint/$(TIDY_DEPTH)/%.ok: % .clang-tidy tests/.clang-tidy $(ALL_HDRS) | $(SIMGEN)/stamp $(RT_GEN)/stamp
+$(O)/lint/$(TIDY_DEPTH)/%.ok: % .clang-tidy tests/.clang-tidy $(ALL_HDRS) | $(SIMGEN)/stamp $(RT_GEN)/stamp $(SIMCUPTI_GEN)/stamp
 	@mkdir -p $(@D)
 	$(say) TIDY $<
 	$(Q)clang-tidy --quiet $< -- -std=gnu11 $(CPPFLAGS) $(CUDAINC) -Xclang -analyzer-config -Xclang mode=$(TIDY_DEPTH) \
