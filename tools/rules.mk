@@ -113,7 +113,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 BENCH_JSON ?= $(O)/bench.json
 ROWS       ?=
 
-$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/rows_calls.c tools/bench/rows_gpu.c tools/bench/rows_memory.c tools/bench/rows_tensor.c tools/bench/rows_trace.c) $(CORE_TRACE_WRITER_OBJS))
+$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c tools/bench/rows_calls.c tools/bench/rows_gpu.c tools/bench/rows_memory.c tools/bench/rows_tensor.c tools/bench/rows_trace.c) $(CORE_TRACE_WRITER_OBJS))
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -ldl -lpthread

@@ -54,7 +54,7 @@ extern const char *bench_build;
 /* A folder for what rows write; removed at the end. */
 extern const char *bench_scratch;
 
-/* helpers (bench.c) */
+/* helpers (measure.c) */
 double bench_median(double *values, size_t count);
 double bench_now(void); /* seconds, CLOCK_MONOTONIC */
 /* Runs a program to its end; NULL ends the arguments. Its one number on stdout goes to *number when
