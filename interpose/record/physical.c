@@ -139,6 +139,7 @@ static uint64_t first_from(uint64_t address)
 /* Takes out those of [first, last); what ends with them is put ahead of `ended`. */
 static uint32_t remove_mappings(uint64_t first, uint64_t last, uint32_t ended)
 {
+  if (first == last) return ended;
   for (uint64_t k = first; k < last; k++) {
     uint32_t i = mappings[k].memory;
     (void)pointer_block_remove(mappings[k].address);

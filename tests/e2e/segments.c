@@ -28,7 +28,7 @@ static size_t live, peak, copied;
 static uint64_t rng;
 static char host[4096];
 
-static unsigned below(unsigned n)
+static unsigned draw_number(unsigned n)
 {
   rng = rng * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
   return (unsigned)(rng >> 33) % n;
@@ -96,10 +96,10 @@ int main(int argc, char **argv)
   rng = strtoull(argv[2], NULL, 10);
   begin_on_device();
   for (int i = 0; i < STEPS; i++) {
-    segment *s = &segments[below(SEGMENTS)];
-    size_t pages = 1 + below(3), page = below(2) ? PAGE : 10 * PAGE;
+    segment *s = &segments[draw_number(SEGMENTS)];
+    size_t pages = 1 + draw_number(3), page = draw_number(2) ? PAGE : 10 * PAGE;
     if (s->at) close_segment(s, expandable);
-    if (below(4) || i == STEPS - 1) {
+    if (draw_number(4) || i == STEPS - 1) {
       open_segment(s, expandable, pages, page);
       use_segment(s);
     }
