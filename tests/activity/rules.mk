@@ -24,3 +24,4 @@ TESTS    += $(ACTIVITY_TESTS)
 NOT_ASAN += $(ACTIVITY_TESTS:$(O)/%=%)
 NOT_TSAN += $(ACTIVITY_TESTS:$(O)/%=%)
 $(ACTIVITY_TESTS): | $(ACTIVITYT)/worker $(ACTIVITYT)/worker_linked $(O)/examples/stencil
+check-gpu: $(ACTIVITYT)/worker $(ACTIVITYT)/worker_linked

@@ -3,6 +3,8 @@
 #   engine     the engine's 35 rows on the device (engine.c), copies beside calculation by CUPTI's times
 #   figures    copies, memory, elementwise work and products, beside PyTorch's; what the allocator costs
 #   allocator  the allocator's and kernels' suites (tests/cuda) with this GPU's driver beneath
+#   times      device times of the examples, by Weir and by CUPTI in a program of its own: the same operations;
+#              what they cost; a program with a CUPTI client: the same records
 #   calls      the examples, with NVIDIA's shared and static runtime, with and without Weir: their outputs
 #              must be equal, and every call that CUPTI counts must be in the trace
 #   reroute    the programs of tests/reroute alone and in each mode: their outputs must be equal
@@ -121,6 +123,57 @@ section_calls() {
   done
   check driver "driver API" outer "$examples/driver"
   check ctypes_vector "ctypes" outer python3 "$examples/ctypes_vector.py"
+}
+
+# ---- device times
+
+compare_times() { # PROGRAM: CUPTI's records of one run, and Weir's of another
+  local program=$1 said="no CUPTI here"
+  rm -f "$work/t.db" "$work/records"
+  "$weir" run --mode=observe --device-times=all -o "$work/t.db" -- "$examples/$program" >/dev/null 2>&1
+  if [ -e "$cupti/libcupti_activity.so" ] && [ -z "$trial" ]; then
+    CUDA_INJECTION64_PATH=$cupti/libcupti_activity.so CUPTI_ACTIVITY_FILE=$work/records "$examples/$program" >/dev/null 2>&1
+    if [ -s "$work/records" ]; then
+      said=$(python3 "$here/times.py" "$work/t.db" "$work/records") || failed=$((failed + 1))
+    else
+      said="CUPTI did not start"
+    fi
+  fi
+  part+="| $program | $said | $(seconds "$weir" run --mode=observe -o "$work/u.db" -- "$examples/$program") |"
+  part+=" $(seconds "$weir" run --mode=observe --device-times=copies --force -o "$work/u.db" -- "$examples/$program") |"
+  part+=" $(seconds "$weir" run --mode=observe --device-times=all --force -o "$work/u.db" -- "$examples/$program") |"$'\n'
+  rm -f "$work/u.db"
+  printf '  %-14s %s\n' "$program" "$said"
+}
+
+# A client of CUPTI in the program, which opens it or is linked with it: what it prints.
+try_client() { # PROGRAM
+  local words="copies 50 begin-client copies 70 end-client again copies 5"
+  [ -x "$2" ] || return 0
+  # shellcheck disable=SC2086 # the words are arguments
+  seconds "$2" $words >/dev/null
+  mv "$work/out" "$work/plain"
+  rm -f "$work/t.db"
+  # shellcheck disable=SC2086
+  seconds "$weir" run --mode=observe --device-times=copies -o "$work/t.db" -- "$2" $words >/dev/null
+  if cmp -s "$work/plain" "$work/out"; then
+    part+="| $1 | same records | | | |"$'\n'
+  else
+    failed=$((failed + 1))
+    part+="| $1 | DIFFERENT: $(diff "$work/plain" "$work/out" | sed -n 's/|/ /g; 2,5p' | tr '\n' ';') | | | |"$'\n'
+  fi
+}
+
+section_times() {
+  local program
+  part="Device times by Weir (\`--device-times=all\`), and by CUPTI in a run without Weir.
+
+| program | operations, CUPTI against Weir | s, off | s, copies | s, all |
+|---|---|---|---|---|
+"
+  for program in train pipeline stencil driver; do compare_times $program; done
+  try_client "a client that opens CUPTI" "$root/tests/activity/worker"
+  try_client "a client that is linked with CUPTI" "$root/tests/activity/worker_linked"
 }
 
 # ---- rerouting
@@ -329,8 +382,8 @@ What the allocator and the driver's own ways cost (ns a call or pair, medians of
 
 # ---- which
 
-titles=([1]="The engine" [2]="Figures" [3]="The allocator's suites" [4]="Calls" [5]="Rerouting" [6]="Modes")
-all=([1]=engine [2]=figures [3]=allocator [4]=calls [5]=reroute [6]=modes)
+titles=([1]="The engine" [2]="Figures" [3]="The allocator's suites" [4]="Calls" [5]="Rerouting" [6]="Modes" [7]="Device times")
+all=([1]=engine [2]=figures [3]=allocator [4]=calls [5]=reroute [6]=modes [7]=times)
 [ $# -gt 0 ] || set -- "${all[@]}"
 find_cublas
 machine="$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | sed 's/^ *//; s/,/, driver/' | tr '\n' ';') $(uname -srm), $(getconf GNU_LIBC_VERSION)"
@@ -346,6 +399,7 @@ for i in "${!all[@]}"; do
     calls) section_calls ;;
     reroute) section_reroute ;;
     modes) section_modes ;;
+    times) section_times ;;
   esac
   {
     echo "## ${titles[i]}"
