@@ -5,6 +5,7 @@
  *                                             hooks work like a launch, to a device nothing
  *   calls program CALLS GAP_NS                seconds for CALLS queries with GAP_NS of work after
  *                                             each
+ *   calls copying CALLS GAP_NS                the same, each tenth call a copy of 64 bytes
  *   calls dlsym BURSTS CALLS                  ns a dlsym of names that are not CUDA's
  *   calls alloc|free BURSTS PAUSE_US          ns a cuMemAlloc, or cuMemFree, of 64 KiB
  *   calls pair BURSTS PAUSE_US BYTES          ns a cuMemAlloc of so many bytes with its cuMemFree
@@ -143,9 +144,34 @@ static long rounds_for(double ns)
   return (long)((double)rounds * ns / best);
 }
 
+static int (*mem_alloc)(uint64_t *, size_t), (*mem_free)(uint64_t);
+static int (*copy_to)(uint64_t, const void *, size_t);
+static uint64_t copied; /* on the device */
+
+static void find_memory(void)
+{
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
+  mem_alloc = (int (*)(uint64_t *, size_t))find_symbol(cuda, "cuMemAlloc_v2");
+  mem_free = (int (*)(uint64_t))find_symbol(cuda, "cuMemFree_v2");
+  copy_to = (int (*)(uint64_t, const void *, size_t))find_symbol(cuda, "cuMemcpyHtoD_v2");
+}
+
+static int query_once(void)
+{
+  return query(event);
+}
+
+/* Each tenth call is a copy. */
+static int copy_or_query(void)
+{
+  static const char from[64];
+  static int calls;
+  return ++calls % 10 ? query(event) : copy_to(copied, from, sizeof from);
+}
+
 /* In slices, whose median is multiplied up: what else the machine does in between hits few of them.
  */
-static int run_program(long calls, long rounds)
+static int run_program(int (*call)(void), long calls, long rounds)
 {
   enum { SLICE = 1000 };
   int slices = (int)(calls / SLICE), errors = 0;
@@ -154,7 +180,7 @@ static int run_program(long calls, long rounds)
   for (int i = 0; ns && i < slices; i++) {
     double begin = now_ns();
     for (int k = 0; k < SLICE; k++) {
-      errors += query(event) != 0;
+      errors += call() != 0;
       sink = spin_rounds(sink, rounds);
     }
     ns[i] = (now_ns() - begin) * slices / 1e9;
@@ -162,6 +188,13 @@ static int run_program(long calls, long rounds)
   if (ns) print_median(ns, slices);
   free(ns);
   return errors != 0;
+}
+
+/* The same, with copies. */
+static int run_copying(long calls, long rounds)
+{
+  find_memory();
+  return mem_alloc(&copied, 64) != 0 || run_program(copy_or_query, calls, rounds);
 }
 
 /* ---- dlsym ----------------------------------------------------------------------------------- */
@@ -184,17 +217,6 @@ static int run_dlsym(int bursts, int calls)
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
-
-static int (*mem_alloc)(uint64_t *, size_t), (*mem_free)(uint64_t);
-static int (*copy_to)(uint64_t, const void *, size_t);
-
-static void find_memory(void)
-{
-  void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
-  mem_alloc = (int (*)(uint64_t *, size_t))find_symbol(cuda, "cuMemAlloc_v2");
-  mem_free = (int (*)(uint64_t))find_symbol(cuda, "cuMemFree_v2");
-  copy_to = (int (*)(uint64_t, const void *, size_t))find_symbol(cuda, "cuMemcpyHtoD_v2");
-}
 
 /* ns an allocation, or a free, of 64 KiB: bursts of ROUNDS times BLOCKS of each. */
 static int run_memory(bool frees, int bursts, int pause_us)
@@ -376,7 +398,9 @@ int main(int argc, char **argv)
                      (int)number(argv[5]));
   if (!strcmp(mode, "work") && argc == 5)
     return run_work((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]));
-  if (!strcmp(mode, "program") && argc == 4) return run_program(number(argv[2]), number(argv[3]));
+  if (!strcmp(mode, "program") && argc == 4)
+    return run_program(query_once, number(argv[2]), number(argv[3]));
+  if (!strcmp(mode, "copying") && argc == 4) return run_copying(number(argv[2]), number(argv[3]));
   if (!strcmp(mode, "alloc") && argc == 4)
     return run_memory(false, (int)number(argv[2]), (int)number(argv[3]));
   if (!strcmp(mode, "free") && argc == 4)

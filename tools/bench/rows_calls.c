@@ -1,6 +1,7 @@
 /* rows_calls.c: what Weir costs the program: calls, stacks, a whole program, dlsym. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/bench/bench.h"
 
@@ -8,11 +9,17 @@ enum { PAIRS = 9 }; /* the rows' notes say it */
 
 static const char *const *extra; /* NAME=VALUE words that children run with; NULL ends */
 
-/* One child that runs `calls` with three or four arguments, under weir run in a mode or plainly
- * (NULL). */
+/* The mode that a row's word means: what device times are recorded in is observe. */
+static const char *mode_of(const char *word)
+{
+  return strcmp(word, "copies") == 0 || strcmp(word, "all") == 0 ? "observe" : word;
+}
+
+/* One child that runs `calls` with three or four arguments, under weir run in a mode (or with these
+ * device times) or plainly (NULL). */
 static bool run_calls(double *value, const char *mode, const char *stacks, const char *const *args)
 {
-  const char *argv[29];
+  const char *argv[30];
   int n = 0;
   argv[n++] = "env";
   for (int i = 0; extra && extra[i]; i++)
@@ -22,7 +29,8 @@ static bool run_calls(double *value, const char *mode, const char *stacks, const
     argv[n++] = "run";
     argv[n++] = "--sim";
     argv[n++] = bench_text("--stacks=%s", stacks);
-    argv[n++] = bench_text("--mode=%s", mode);
+    argv[n++] = bench_text("--mode=%s", mode_of(mode));
+    argv[n++] = bench_text("--device-times=%s", mode_of(mode) == mode ? "off" : mode);
     argv[n++] = "--force";
     argv[n++] = "-o";
     argv[n++] = bench_text("%s/calls.db", bench_scratch);
@@ -150,6 +158,23 @@ static void program(measured *m, const row *r)
     m->value = 100 * difference / m->without;
 }
 
+/* The whole program, each tenth call of it a copy: in observe, and with device times by the software
+ * device's libcupti, whose own cost is not that of NVIDIA's. */
+static void device_times(measured *m, const row *r)
+{
+  double rounds, difference;
+  const char *const ask[] = {bench_text("%s/bench/calls", bench_build), "rounds", "10000", NULL};
+  if (!bench_run(&rounds, NULL, NULL, ask)) {
+    bench_give_up(m, "calibration failed");
+    return;
+  }
+  char rounds_text[32];
+  (void)snprintf(rounds_text, sizeof rounds_text, "%.0f", rounds);
+  const char *const args[] = {"copying", "100000", rounds_text, NULL};
+  if (compare(m, "observe", r->args[0], "32", args, &difference))
+    m->value = 100 * difference / m->without;
+}
+
 /* ---- processes ------------------------------------------------------------------------------- */
 
 enum { FORKS = 3000, FORK_PAIRS = 7 };
@@ -219,6 +244,11 @@ const row rows_calls[] = {
     AT_MOST("program", "whole program, 100 k calls/s", "% added", 1, program,
             "s for 100 k calls, 10 us of work after each, stacks on, collector beside, 9 pairs",
             NULL),
+    AT_MOST("device-copies", "copies' device times, whole program", "% added", 2, device_times,
+            "s for 100 k calls, each tenth a copy: observe, --device-times=copies, 9 pairs",
+            "copies"),
+    AT_MOST("device-all", "all device times, whole program", "% added", 5, device_times,
+            "the same, --device-times=all, 9 pairs", "all"),
     AT_MOST("forks", "a fork, 1 at once, over 2 x bare", "ms", 0.2, forks, NULL, "1"),
     AT_MOST("forks-64", "a fork, 64 at once, over 2 x bare", "ms", 0.2, forks, NULL, "64"),
     AT_MOST("dlsym", "dlsym of a name that isn't ours", "ns added", 20, measure_added,
