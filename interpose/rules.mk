@@ -1,6 +1,11 @@
 # interpose: libweir-preload.so. Depends on libc only, exports its hooks and nothing else.
 
-INTERPOSE_SRC := $(sort $(wildcard interpose/*/*.c)) $(wildcard interpose/*/*.S)
+# Device times, where the Toolkit has CUPTI's headers; else one file says that they cannot be had.
+CUPTI_HEADER := $(firstword $(wildcard $(CUDA_HOME)/include/cupti.h $(CUDA_HOME)/extras/CUPTI/include/cupti.h))
+ACTIVITY_SRC := $(if $(CUPTI_HEADER),$(filter-out %/absent.c,$(wildcard interpose/activity/*.c)),interpose/activity/absent.c)
+$(foreach s,$(ACTIVITY_SRC),$(eval EXTRA_$(s) := $(if $(CUPTI_HEADER),-isystem $(dir $(CUPTI_HEADER)))))
+
+INTERPOSE_SRC := $(sort $(filter-out interpose/activity/%,$(wildcard interpose/*/*.c)) $(ACTIVITY_SRC)) $(wildcard interpose/*/*.S)
 PRELOAD       := $(LIB)/libweir-preload.so
 PRELOAD_OBJS  := $(call objs,$(INTERPOSE_SRC)) $(CORE_TRACE_WRITER_OBJS) $(call objs,core/base/bias.c)
 
