@@ -25,10 +25,12 @@ weir_status wr_take_correlation(wr_spool *s, wr_thread *t, const trace_event *he
   return WEIR_OK;
 }
 
-/* Where there is no memory for a row, its operations are of no event. */
+/* Of another event nothing is forgotten: a fact about caches may come ahead of the call's own. Where
+ * there is no memory for a row, its operations are of no event. */
 void wr_correlate(wr_spool *s, wr_thread *t, uint64_t start, int64_t id)
 {
-  for (size_t i = 0; i < t->correlations && t->correlated == start; i++) {
+  if (t->correlated != start) return;
+  for (size_t i = 0; i < t->correlations; i++) {
     wr_row *row = wr_batch_row(&s->im->batch, WR_TABLE_DEVICE_CALL);
     if (row) *row = (wr_row){.v = {s->process, t->correlation[i], id}};
   }
