@@ -341,12 +341,15 @@ weir_status wr_schema_create(const wr_db *db)
   return s;
 }
 
-weir_status wr_schema_waits(const wr_db *db)
+#define WAIT_DETAIL                                                                                \
+  "wait_detail(id INTEGER PRIMARY KEY, pending INTEGER, operations INTEGER, bytes INTEGER,"        \
+  " streams INTEGER, stream INTEGER, youngest INTEGER, narrower INTEGER, covered_by INTEGER);"
+
+weir_status wr_schema_waits(const wr_db *db, bool temporary)
 {
-  return wr_db_exec(db, "CREATE TABLE IF NOT EXISTS main.wait_detail(id INTEGER PRIMARY KEY,"
-                        " pending INTEGER, operations INTEGER, bytes INTEGER, streams INTEGER,"
-                        " stream INTEGER, youngest INTEGER, narrower INTEGER, covered_by INTEGER);"
-                        "DELETE FROM main.wait_detail");
+  return wr_db_exec(db, temporary ? "CREATE TEMP TABLE " WAIT_DETAIL
+                                  : "CREATE TABLE IF NOT EXISTS main." WAIT_DETAIL
+                                    "DELETE FROM main.wait_detail");
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */

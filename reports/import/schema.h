@@ -58,8 +58,8 @@ bool wr_db_has_column(const wr_db *db, const char *table, const char *column);
  * version has none. */
 extern const char wr_graph_tables[];
 
-/* Empties the table wait_detail, or makes it in a trace that has none. */
-weir_status wr_schema_waits(const wr_db *db);
+/* Empties the table wait_detail, or makes it in a trace that has none; or makes a temporary one. */
+weir_status wr_schema_waits(const wr_db *db, bool temporary);
 
 /* Tables, views, and the rows that every trace has (kinds, functions). */
 weir_status wr_schema_create(const wr_db *db);

@@ -306,9 +306,11 @@ static weir_status walk_trace(wait_walk *w, const wr_db *db)
   return s ? s : wr_run_each(&w->calls, judge_call, w);
 }
 
-weir_status wr_wait_each(const wr_db *db, wr_verdict_fn verdict, void *context)
+weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict, void *context)
 {
-  wait_walk w = {.calls = {.beside = db->path, .size = sizeof(wr_queue_call), .most = IN_MEMORY},
+  wait_walk w = {.calls = {.beside = db->path,
+                           .size = sizeof(wr_queue_call),
+                           .most = in_memory ? SIZE_MAX : IN_MEMORY},
                  .roles = new_roles(),
                  .queues = wr_queues_open(verdict, context)};
   weir_status s = w.roles && w.queues ? walk_trace(&w, db) : out_of_memory(db);
@@ -347,12 +349,12 @@ static weir_status write_verdict(void *context, const wr_wait_verdict *v)
   return WEIR_OK;
 }
 
-weir_status wr_wait_write(const wr_db *db)
+weir_status wr_wait_write(const wr_db *db, bool temporary)
 {
   wr_batch batch = {0};
-  weir_status s = wr_schema_waits(db);
+  weir_status s = wr_schema_waits(db, temporary);
   if (!s) s = wr_batch_open(&batch, db);
-  if (!s) s = wr_wait_each(db, write_verdict, &batch);
+  if (!s) s = wr_wait_each(db, temporary, write_verdict, &batch);
   if (!s) s = wr_batch_flush(&batch, true);
   wr_batch_close(&batch);
   return s;

@@ -8,10 +8,11 @@
 #include "reports/queues/queues.h"
 
 /* Calls `verdict` for each call of a complete trace of version 2 in which the host waits or may
- * wait. Errors: ENOMEM, EIO, those of `verdict`. */
-weir_status wr_wait_each(const wr_db *db, wr_verdict_fn verdict, void *context);
+ * wait. `in_memory`: no file is made for the pass, however long. Errors: ENOMEM, EIO, those of `verdict`. */
+weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict, void *context);
 
-/* Fills `wait_detail` of such a trace, in the caller's transaction; made where there is none. */
-weir_status wr_wait_write(const wr_db *db);
+/* Fills `wait_detail` of such a trace, in the caller's transaction; made where there is none.
+ * `temporary`: a table of this connection's, and nothing is written beside the trace. */
+weir_status wr_wait_write(const wr_db *db, bool temporary);
 
 #endif

@@ -10,6 +10,7 @@
 #include "reports/import/graph.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/sites.h"
+#include "reports/model/waits.h"
 
 typedef struct event_row {
   int64_t process, thread, kind, api, status, stack, context;
@@ -825,6 +826,7 @@ static weir_status load_all(load *l, int top)
   if (!s) s = wr_tensors_load(&l->m->tensors, l->db, top);
   if (!s) s = wr_ranges_load(&l->m->ranges, l->db, &l->firsts, l->m->duration_ns);
   if (!s) s = wr_device_times_load(&l->m->device_times, l->db);
+  if (!s) s = wr_wait_truth_load(l->m, &l->sums, l->db);
   if (s) return s;
   list_split(l);
   for (size_t i = 0; i < l->m->process_count; i++) /* an unfinished one may lack it */
@@ -898,6 +900,7 @@ void wr_model_free(wr_model *m)
   wr_sites_free(&m->alloc);
   wr_sites_free(&m->copy);
   wr_sites_free(&m->sync);
+  wr_sites_free(&m->redundant);
   wr_sites_free(&m->leak);
   for (size_t i = 0; i < m->frame_count; i++) {
     free(m->frames[i].function);

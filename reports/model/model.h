@@ -170,6 +170,14 @@ typedef struct wr_coverage {
   uint64_t damaged_chunks, torn, bytes_cut, dropped_extended;
 } wr_coverage;
 
+/* What the waits that were asked for had to wait for; SCHEMA.md, `waits`. */
+typedef struct wr_wait_truth {
+  bool judged; /* else nothing below is known */
+  uint64_t judged_calls, unknown_calls;
+  uint64_t redundant_calls, redundant_ns;
+  uint64_t wider_calls, wider_ns;
+} wr_wait_truth;
+
 typedef struct wr_model {
   int top;                        /* places that its lists hold */
   char *path, *command, *version; /* owned */
@@ -193,7 +201,8 @@ typedef struct wr_model {
   wr_ranges ranges;
   wr_tensors tensors;
   wr_device_times device_times;
-  wr_sites alloc, copy, sync, leak;
+  wr_wait_truth waits;
+  wr_sites alloc, copy, sync, redundant, leak;
   wr_frame_name *frames; /* owned; of the sites' stacks */
   size_t frame_count;
 } wr_model;

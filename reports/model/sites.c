@@ -493,7 +493,8 @@ static weir_status draft_finish(maker *k, draft *d, int top, wr_sites *out)
 
 static weir_status call_lists(maker *k, const wr_site_sums *sums, int top)
 {
-  draft alloc = {.of_calls = true}, copy = {.of_calls = true}, sync = {.of_calls = true};
+  draft alloc = {.of_calls = true}, copy = {.of_calls = true}, sync = {.of_calls = true},
+        redundant = {.of_calls = true};
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < sums->count; i++) {
     const wr_site_sum *x = &sums->sum[i];
@@ -505,16 +506,20 @@ static weir_status call_lists(maker *k, const wr_site_sums *sums, int top)
     y.weight = x->sync_ns;
     y.implicit = x->implicit;
     if (!s && x->sync_calls) s = draft_add(k, &sync, &y);
+    y.implicit = false;
+    y.sums = (wr_sums){x->redundant_calls, 0, x->redundant_ns};
+    y.weight = x->redundant_ns;
+    if (!s && x->redundant_calls) s = draft_add(k, &redundant, &y);
     y.sums = (wr_sums){x->copy_calls, x->copy_bytes, x->copy_ns};
     y.weight = x->copy_bytes;
     y.kind = x->kind;
-    y.implicit = false;
     if (!s && x->copy_calls) s = draft_add(k, &copy, &y);
   }
   weir_status a = draft_finish(k, &alloc, top, &k->m->alloc);
   weir_status c = draft_finish(k, &copy, top, &k->m->copy);
   weir_status y = draft_finish(k, &sync, top, &k->m->sync);
-  return s ? s : a ? a : c ? c : y;
+  weir_status r = draft_finish(k, &redundant, top, &k->m->redundant);
+  return s ? s : a ? a : c ? c : y ? y : r;
 }
 
 /* Blocks live at exit (`device` WR_HOST) or at the device's peak. */

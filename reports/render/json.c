@@ -273,15 +273,34 @@ static json_t *coverage_json(const wr_model *m)
   return o;
 }
 
+static json_t *waits_json(const wr_wait_truth *t)
+{
+  json_t *o = json_object();
+  if (!t->judged) {
+    json_decref(o);
+    return json_null();
+  }
+  json_object_set_new(o, "judged_calls", json_number(t->judged_calls));
+  json_object_set_new(o, "unknown_calls", json_number(t->unknown_calls));
+  json_object_set_new(o, "redundant_calls", json_number(t->redundant_calls));
+  json_object_set_new(o, "redundant_ns", json_number(t->redundant_ns));
+  json_object_set_new(o, "wider_calls", json_number(t->wider_calls));
+  json_object_set_new(o, "wider_ns", json_number(t->wider_ns));
+  return o;
+}
+
 static json_t *site_lists_json(const wr_model *m)
 {
   const struct {
     const char *name;
     const wr_sites *list;
-  } lists[] = {
-      {"alloc", &m->alloc}, {"copy", &m->copy}, {"sync", &m->sync}, {"live_at_exit", &m->leak}};
+  } lists[] = {{"alloc", &m->alloc},
+               {"copy", &m->copy},
+               {"sync", &m->sync},
+               {"redundant_waits", &m->redundant},
+               {"live_at_exit", &m->leak}};
   json_t *o = json_object(), *more = json_object();
-  for (size_t i = 0; i < 4; i++) {
+  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
     json_t *rest = json_object();
     json_object_set_new(o, lists[i].name, sites_json(m, lists[i].list));
     json_object_set_new(rest, "sites", json_number(lists[i].list->all - lists[i].list->count));
@@ -308,6 +327,7 @@ weir_status wr_render_json(FILE *out, const wr_model *m)
   json_object_set_new(o, "apis", apis_json(m));
   json_object_set_new(o, "matrix", matrix_json(m));
   json_object_set_new(o, "host_memory", host_memory_json(m));
+  json_object_set_new(o, "waits", waits_json(&m->waits));
   json_object_set_new(o, "sites", site_lists_json(m));
   json_object_set_new(o, "ranges", wr_ranges_json(&m->ranges));
   json_object_set_new(o, "tensors", wr_tensors_json(&m->tensors));

@@ -387,6 +387,19 @@ static void print_leaks(wr_page *p)
                 &m->leak);
 }
 
+static void print_redundant_waits(wr_page *p)
+{
+  static const wr_site_columns columns = {
+      .unit = "waits", .time = true, .function = true, .where = "called in"};
+  const wr_wait_truth *t = &p->m->waits;
+  char aside[256];
+  if (!t->redundant_calls) return;
+  (void)snprintf(aside, sizeof(aside), "%s of %s, %s of host time",
+                 wr_count(t->redundant_calls).text, COUNTED(t->judged_calls, "wait"),
+                 DURATION(t->redundant_ns));
+  wr_site_table(p, "Waits that an earlier one had covered", aside, &columns, &p->m->redundant);
+}
+
 static void print_call_sites(wr_page *p)
 {
   static const wr_site_columns copies = {.unit = "copies",
@@ -401,6 +414,7 @@ static void print_call_sites(wr_page *p)
       .unit = "allocs", .bytes = true, .time = true, .function = true, .where = "called in"};
   wr_site_table(p, "Places that copy", NULL, &copies, &p->m->copy);
   wr_site_table(p, "Places that wait", NULL, &waits, &p->m->sync);
+  print_redundant_waits(p);
   wr_site_table(p, "Places that allocate", NULL, &allocs, &p->m->alloc);
 }
 

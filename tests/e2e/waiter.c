@@ -44,16 +44,16 @@ static int seed, step, turn; /* turn: the thread that goes on */
 static int (*hold)(void *), (*release)(void *);
 static sem_t go[THREADS], gone;
 
-static void check(CUresult r, const char *what)
+static void check_call(CUresult r, const char *what)
 {
   if (r == CUDA_SUCCESS) return;
   (void)fprintf(stderr, "program %d, step %d: %s: %d\n", seed, step, what, (int)r);
   exit(1);
 }
 
-#define CHECK(call) check(call, #call)
+#define CHECK(call) check_call(call, #call)
 
-static int below(int n)
+static int random_below(int n)
 {
   rng = rng * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
   return (int)((rng >> 33) % (unsigned)n);
@@ -75,7 +75,7 @@ static target stream_at(device *d, int place)
 
 static void make_stream(device *d, int i)
 {
-  bool apart = below(2);
+  bool apart = random_below(2);
   CHECK(cuStreamCreate(&d->handle[i], apart ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT));
   d->stream[i] = oracle_stream_new((int)(d - devices), apart ? NON_BLOCKING : BLOCKING);
 }
@@ -119,10 +119,10 @@ static void host_function(void *nothing)
 
 static void do_work(device *d)
 {
-  target t = stream_at(d, below(PLACES));
-  long bytes = 1 + below(BLOCK);
+  target t = stream_at(d, random_below(PLACES));
+  long bytes = 1 + random_below(BLOCK);
   hold_back(t);
-  switch (below(4)) {
+  switch (random_below(4)) {
   case 0:
     CHECK(cuMemsetD8Async(d->memory, 1, (size_t)bytes, t.handle));
     break;
@@ -143,9 +143,9 @@ static void do_work(device *d)
 /* Synchronous copies: what they wait for, and what is complete when they return. */
 static void do_copy(device *d)
 {
-  int way = below(4);
+  int way = random_below(4);
   target t = stream_at(d, DEFAULT_STREAM);
-  size_t bytes = 1 + (size_t)below(BLOCK);
+  size_t bytes = 1 + (size_t)random_below(BLOCK);
   int before = oracle_stream_at(t.stream)->last;
   if (way == 3) { /* "no host-side synchronization is performed" */
     CHECK(cuMemcpyDtoD(d->memory, d->memory + BLOCK, bytes));
@@ -168,9 +168,9 @@ static void do_copy(device *d)
 /* Asynchronous copies of pageable memory: back to the host they return when they are complete. */
 static void do_pageable(device *d)
 {
-  target t = stream_at(d, below(PLACES));
-  size_t bytes = 1 + (size_t)below(BLOCK);
-  bool back = below(2);
+  target t = stream_at(d, random_below(PLACES));
+  size_t bytes = 1 + (size_t)random_below(BLOCK);
+  bool back = random_below(2);
   oracle_ask();
   oracle_ask_stream(t.stream);
   say_pending();
@@ -187,8 +187,8 @@ static void do_pageable(device *d)
 
 static void do_record(device *d)
 {
-  mark *m = &d->events[below(EVENTS)];
-  target t = stream_at(d, below(PLACES));
+  mark *m = &d->events[random_below(EVENTS)];
+  target t = stream_at(d, random_below(PLACES));
   CHECK(cuEventRecord(m->handle, t.handle));
   m->stream = t.stream;
   m->node = oracle_act(t.stream, -1, NO_NODE, false);
@@ -198,15 +198,15 @@ static void do_record(device *d)
  * in the stream of the event there is nothing to wait for. */
 static void do_stream_wait(device *d)
 {
-  const mark *m = &devices[below(DEVICES)].events[below(EVENTS)];
-  target t = stream_at(d, below(PLACES));
+  const mark *m = &devices[random_below(DEVICES)].events[random_below(EVENTS)];
+  target t = stream_at(d, random_below(PLACES));
   CHECK(cuStreamWaitEvent(t.handle, m->handle, 0));
   (void)oracle_act(t.stream, -1, m->node, m->node == NO_NODE || m->stream == t.stream);
 }
 
 static void do_sync_stream(device *d)
 {
-  target t = stream_at(d, below(PLACES));
+  target t = stream_at(d, random_below(PLACES));
   oracle_ask();
   oracle_ask_stream(t.stream);
   say_pending();
@@ -217,7 +217,7 @@ static void do_sync_stream(device *d)
 
 static void do_sync_event(void)
 {
-  const mark *m = &devices[below(DEVICES)].events[below(EVENTS)];
+  const mark *m = &devices[random_below(DEVICES)].events[random_below(EVENTS)];
   oracle_ask();
   oracle_ask_node(m->node, false);
   say_pending();
@@ -252,20 +252,20 @@ static void do_free(const device *d)
  * be. */
 static void take_answer(CUresult r, const char *what)
 {
-  if (r == CUDA_SUCCESS && oracle_is_held()) check(CUDA_ERROR_UNKNOWN, what);
+  if (r == CUDA_SUCCESS && oracle_is_held()) check_call(CUDA_ERROR_UNKNOWN, what);
   if (r == CUDA_SUCCESS)
     oracle_complete();
   else if (r != CUDA_ERROR_NOT_READY)
-    check(r, what);
+    check_call(r, what);
 }
 
 static void do_query(device *d)
 {
-  target t = stream_at(d, below(PLACES));
-  const mark *m = &d->events[below(EVENTS)], *n = &d->events[below(EVENTS)];
+  target t = stream_at(d, random_below(PLACES));
+  const mark *m = &d->events[random_below(EVENTS)], *n = &d->events[random_below(EVENTS)];
   float ms;
   oracle_ask();
-  switch (below(3)) {
+  switch (random_below(3)) {
   case 0:
     oracle_ask_stream(t.stream);
     take_answer(cuStreamQuery(t.handle), "cuStreamQuery");
@@ -285,15 +285,15 @@ static void do_query(device *d)
 
 static void make_event(mark *m)
 {
-  *m = (mark){.stream = -1, .node = NO_NODE, .timed = below(2)};
+  *m = (mark){.stream = -1, .node = NO_NODE, .timed = random_below(2)};
   CHECK(cuEventCreate(&m->handle, m->timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING));
 }
 
 static void do_life(device *d)
 {
-  int i = below(STREAMS);
-  mark *m = &d->events[below(EVENTS)];
-  if (below(2)) {
+  int i = random_below(STREAMS);
+  mark *m = &d->events[random_below(EVENTS)];
+  if (random_below(2)) {
     end_stream(d, i);
     make_stream(d, i);
   } else {
@@ -304,9 +304,9 @@ static void do_life(device *d)
 
 static void do_step(void)
 {
-  device *d = &devices[below(DEVICES)];
+  device *d = &devices[random_below(DEVICES)];
   CHECK(cuCtxSetCurrent(d->context));
-  int what = below(100);
+  int what = random_below(100);
   if (what < 40)
     do_work(d);
   else if (what < 52)
@@ -379,7 +379,7 @@ static void run_program(void)
   int threads = 1 + seed % THREADS;
   begin_program();
   for (step = 0; step < STEPS; step++) {
-    turn = below(threads);
+    turn = random_below(threads);
     (void)sem_post(&go[turn]);
     (void)sem_wait(&gone);
   }

@@ -2,6 +2,8 @@
  * the page of CUDA's documentation that it follows. */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include "reports/model/resolve.h"
 #include "tests/reports/synth.h"
 
@@ -12,7 +14,7 @@ static uint64_t now;   /* ns since the opening: each call comes after the one be
 static int thread;     /* that calls */
 static uint32_t where; /* context */
 
-static void call(const char *api, trace_event e)
+static void record_call(const char *api, trace_event e)
 {
   e.api = synth_api(api);
   e.stack = where << 24;
@@ -32,74 +34,79 @@ static void begin_program(void)
 
 static void create_stream(uint64_t stream, bool non_blocking)
 {
-  call("cudaStreamCreateWithFlags",
-       (trace_event){.kind = WEIR_EV_STREAM, .a = 1, .b = non_blocking, .stream = stream});
+  record_call("cudaStreamCreateWithFlags",
+              (trace_event){.kind = WEIR_EV_STREAM, .a = 1, .b = non_blocking, .stream = stream});
 }
 
 static void launch(uint64_t stream)
 {
-  call("cudaLaunchKernel", (trace_event){.kind = WEIR_EV_LAUNCH, .stream = stream});
+  record_call("cudaLaunchKernel", (trace_event){.kind = WEIR_EV_LAUNCH, .stream = stream});
 }
 
 static void create_event(uint64_t event, unsigned flags)
 {
-  call("cudaEventCreateWithFlags", (trace_event){.kind = WEIR_EV_EVENT, .a = event, .b = flags});
+  record_call("cudaEventCreateWithFlags",
+              (trace_event){.kind = WEIR_EV_EVENT, .a = event, .b = flags});
 }
 
 static void record(uint64_t event, uint64_t stream)
 {
-  call("cudaEventRecord", (trace_event){.kind = WEIR_EV_EVENT, .a = event, .stream = stream});
+  record_call("cudaEventRecord",
+              (trace_event){.kind = WEIR_EV_EVENT, .a = event, .stream = stream});
 }
 
 static void stream_wait(uint64_t stream, uint64_t event)
 {
-  call("cudaStreamWaitEvent",
-       (trace_event){
-           .kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_STREAM_WAIT, .a = event, .stream = stream});
+  record_call("cudaStreamWaitEvent", (trace_event){.kind = WEIR_EV_SYNC,
+                                                   .copy = WEIR_SYNC_STREAM_WAIT,
+                                                   .a = event,
+                                                   .stream = stream});
 }
 
 static void sync_stream(uint64_t stream)
 {
-  call("cudaStreamSynchronize",
-       (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_STREAM, .stream = stream});
+  record_call("cudaStreamSynchronize",
+              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_STREAM, .stream = stream});
 }
 
 static void sync_event(uint64_t event)
 {
-  call("cudaEventSynchronize",
-       (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_EVENT, .a = event});
+  record_call("cudaEventSynchronize",
+              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_EVENT, .a = event});
 }
 
 static void sync_device(void)
 {
-  call("cudaDeviceSynchronize", (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_CONTEXT});
+  record_call("cudaDeviceSynchronize",
+              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_CONTEXT});
 }
 
 static void query_stream(uint64_t stream, unsigned status)
 {
-  call("cudaStreamQuery", (trace_event){.kind = WEIR_EV_SYNC,
-                                        .copy = WEIR_SYNC_QUERY,
-                                        .stream = stream,
-                                        .status = (uint16_t)status});
+  record_call("cudaStreamQuery", (trace_event){.kind = WEIR_EV_SYNC,
+                                               .copy = WEIR_SYNC_QUERY,
+                                               .stream = stream,
+                                               .status = (uint16_t)status});
 }
 
 static void query_event(uint64_t event, unsigned status)
 {
-  call("cudaEventQuery",
-       (trace_event){
-           .kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_QUERY, .a = event, .status = (uint16_t)status});
+  record_call("cudaEventQuery", (trace_event){.kind = WEIR_EV_SYNC,
+                                              .copy = WEIR_SYNC_QUERY,
+                                              .a = event,
+                                              .status = (uint16_t)status});
 }
 
 static void copy(const char *api, int direction, unsigned host, unsigned flags, uint64_t stream)
 {
   bool out = direction == WEIR_COPY_DTOH;
   unsigned mem = out ? host | WEIR_MEM_DEVICE << 4 : WEIR_MEM_DEVICE | host << 4;
-  call(api, (trace_event){.kind = WEIR_EV_COPY,
-                          .copy = (uint8_t)direction,
-                          .mem = (uint8_t)mem,
-                          .bytes = 1000,
-                          .flags = (uint8_t)flags,
-                          .stream = stream});
+  record_call(api, (trace_event){.kind = WEIR_EV_COPY,
+                                 .copy = (uint8_t)direction,
+                                 .mem = (uint8_t)mem,
+                                 .bytes = 1000,
+                                 .flags = (uint8_t)flags,
+                                 .stream = stream});
 }
 
 /* ---- what the trace says of it --------------------------------------------------------------- */
@@ -215,7 +222,7 @@ START_TEST(work_of_a_destroyed_stream_is_still_waited_for)
   begin_program();
   create_stream(A, true);
   launch(A);
-  call("cudaStreamDestroy", (trace_event){.kind = WEIR_EV_STREAM, .stream = A});
+  record_call("cudaStreamDestroy", (trace_event){.kind = WEIR_EV_STREAM, .stream = A});
   create_stream(A, true);
   sync_stream(A);
   sync_device();
@@ -246,8 +253,8 @@ START_TEST(a_wait_that_failed_has_said_nothing)
 {
   begin_program();
   launch(LEGACY);
-  call("cudaDeviceSynchronize",
-       (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_CONTEXT, .status = 700});
+  record_call("cudaDeviceSynchronize",
+              (trace_event){.kind = WEIR_EV_SYNC, .copy = WEIR_SYNC_CONTEXT, .status = 700});
   sync_device();
   finish();
   IS(0, PENDING);
@@ -375,7 +382,7 @@ START_TEST(a_time_between_events_says_that_both_are_complete)
   record(E, A);
   launch(A);
   record(F, A);
-  call("cudaEventElapsedTime", (trace_event){.kind = WEIR_EV_EVENT, .a = E, .b = F});
+  record_call("cudaEventElapsedTime", (trace_event){.kind = WEIR_EV_EVENT, .a = E, .b = F});
   sync_stream(A);
   finish();
   IS(0, REDUNDANT);
@@ -552,11 +559,11 @@ END_TEST
 START_TEST(a_copy_on_the_device_stays_pending)
 {
   begin_program();
-  call("cudaMemcpy", (trace_event){.kind = WEIR_EV_COPY,
-                                   .copy = WEIR_COPY_DTOD,
-                                   .mem = WEIR_MEM_DEVICE | WEIR_MEM_DEVICE << 4,
-                                   .bytes = 64,
-                                   .stream = LEGACY});
+  record_call("cudaMemcpy", (trace_event){.kind = WEIR_EV_COPY,
+                                          .copy = WEIR_COPY_DTOD,
+                                          .mem = WEIR_MEM_DEVICE | WEIR_MEM_DEVICE << 4,
+                                          .bytes = 64,
+                                          .stream = LEGACY});
   sync_device();
   finish();
   IS(0, PENDING);
@@ -590,11 +597,11 @@ START_TEST(a_memset_waits_for_memory_that_the_host_sees)
 {
   trace_event set = {.kind = WEIR_EV_MEMSET, .mem = WEIR_MEM_DEVICE, .bytes = 8, .stream = LEGACY};
   begin_program();
-  call("cudaMemset", set);
+  record_call("cudaMemset", set);
   sync_device();
   set.mem = WEIR_MEM_PINNED;
   set.flags = WEIR_EVF_IMPLICIT_SYNC;
-  call("cudaMemset", set);
+  record_call("cudaMemset", set);
   sync_device();
   finish();
   IS(0, PENDING);
@@ -610,7 +617,8 @@ START_TEST(a_free_may_wait_and_promises_nothing)
   begin_program();
   create_stream(N, true);
   launch(N);
-  call("cudaFree", (trace_event){.kind = WEIR_EV_FREE, .a = 64, .flags = WEIR_EVF_IMPLICIT_SYNC});
+  record_call("cudaFree",
+              (trace_event){.kind = WEIR_EV_FREE, .a = 64, .flags = WEIR_EVF_IMPLICIT_SYNC});
   sync_device();
   finish();
   IS(0, PENDING);
@@ -626,14 +634,14 @@ START_TEST(captured_work_is_not_pending_and_a_graph_launch_is)
 {
   begin_program();
   create_stream(A, true);
-  call("cudaStreamBeginCapture", (trace_event){.kind = WEIR_EV_CALL, .stream = A});
-  call("cudaLaunchKernel",
-       (trace_event){.kind = WEIR_EV_LAUNCH, .stream = A, .flags = WEIR_EVF_CAPTURE});
-  call("cudaStreamEndCapture", (trace_event){.kind = WEIR_EV_CALL, .stream = A});
+  record_call("cudaStreamBeginCapture", (trace_event){.kind = WEIR_EV_CALL, .stream = A});
+  record_call("cudaLaunchKernel",
+              (trace_event){.kind = WEIR_EV_LAUNCH, .stream = A, .flags = WEIR_EVF_CAPTURE});
+  record_call("cudaStreamEndCapture", (trace_event){.kind = WEIR_EV_CALL, .stream = A});
   sync_stream(A);
-  call("cuGraphLaunch", (trace_event){.kind = WEIR_EV_CALL, .stream = A});
+  record_call("cuGraphLaunch", (trace_event){.kind = WEIR_EV_CALL, .stream = A});
   sync_stream(A);
-  call("cudaLaunchHostFunc", (trace_event){.kind = WEIR_EV_CALL, .stream = A});
+  record_call("cudaLaunchHostFunc", (trace_event){.kind = WEIR_EV_CALL, .stream = A});
   sync_stream(A);
   finish();
   IS(0, REDUNDANT);
@@ -664,7 +672,7 @@ START_TEST(a_reset_leaves_nothing_pending)
   launch(LEGACY);
   sync_device();
   launch(LEGACY);
-  call("cudaDeviceReset", (trace_event){.kind = WEIR_EV_RESET});
+  record_call("cudaDeviceReset", (trace_event){.kind = WEIR_EV_RESET});
   sync_device();
   finish();
   IS(0, PENDING);
@@ -762,6 +770,52 @@ START_TEST(a_trace_that_is_added_to_is_judged_anew)
 }
 END_TEST
 
+/* ---- reports --------------------------------------------------------------------------------- */
+
+static void redundant_program(void)
+{
+  begin_program();
+  sync_device(); /* ahead of any work: not counted */
+  launch(LEGACY);
+  sync_device();
+  sync_device();
+  launch(LEGACY);
+  launch(LEGACY);
+  sync_stream(LEGACY);
+  sync_device();
+}
+
+static void check_report(void)
+{
+  json_t *report = synth_json(trace), *waits = json_object_get(report, "waits");
+  const json_t *sites = json_object_get(json_object_get(report, "sites"), "redundant_waits");
+  char *text = synth_text(trace, 0);
+  ck_assert_int_eq(json_integer_value(json_object_get(waits, "judged_calls")), 4);
+  ck_assert_int_eq(json_integer_value(json_object_get(waits, "unknown_calls")), 0);
+  ck_assert_int_eq(json_integer_value(json_object_get(waits, "redundant_calls")), 2);
+  ck_assert_int_eq(json_integer_value(json_object_get(waits, "redundant_ns")), 20);
+  ck_assert_int_eq(json_integer_value(json_object_get(waits, "wider_calls")), 1);
+  ck_assert_int_eq(json_array_size(sites), 1);
+  ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(sites, 0), "calls")), 2);
+  ck_assert_ptr_nonnull(strstr(text, "Waits that an earlier one had covered"));
+  ck_assert_ptr_nonnull(strstr(text, "2 of 4 waits"));
+  free(text);
+  json_decref(report);
+}
+
+START_TEST(a_report_says_which_waits_an_earlier_one_had_covered)
+{
+  const char *one[] = {NULL, NULL};
+  redundant_program();
+  synth_close();
+  one[0] = synth_spool();
+  trace = synth_import("t.db", one);
+  check_report();
+  resolve();
+  check_report();
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
   tcase_add_test(t, a_device_wait_with_nothing_queued_since_the_last_is_redundant);
@@ -795,6 +849,7 @@ static void add_tests(TCase *t)
   tcase_add_test(t, two_threads_that_wait_at_once_both_wait);
   tcase_add_test(t, a_process_that_lacks_events_is_not_judged);
   tcase_add_test(t, a_trace_that_is_added_to_is_judged_anew);
+  tcase_add_test(t, a_report_says_which_waits_an_earlier_one_had_covered);
 }
 
 int main(void)

@@ -142,8 +142,8 @@ static void add_members(words *w, const char *section, const json_t *value)
 START_TEST(every_member_of_the_report_is_documented_and_no_other)
 {
   static const char *const sections[] = {
-      "totals",   "devices", "apis",    "matrix", "host_memory",  "processes",
-      "coverage", "cache",   "tensors", "ranges", "device_times", "device_observation"};
+      "totals", "devices", "apis",   "matrix",       "host_memory",        "processes", "coverage",
+      "cache",  "tensors", "ranges", "device_times", "device_observation", "waits"};
   static words said, there;
   read_page(&said, "#### `");
   json_t *j = synth_json(make_trace());
