@@ -68,7 +68,17 @@ static const struct number_filter {
     {offsetof(listing_filter, to), "e.start < ?10"},
 };
 
+#define ARG_RANGES     11
 #define FUNCTIONS_LIKE "SELECT id FROM main.api WHERE name GLOB ?2"
+
+/* The ranges of that text, and all within them (UNION: each once, so it ends). */
+#define RANGES_LIKE                                                                                \
+  "SELECT r.id FROM main.range_row r JOIN main.range_name n ON n.id = r.name"                      \
+  " WHERE n.text GLOB ?11"
+#define IN_RANGE                                                                                   \
+  " AND e.id IN (SELECT event FROM main.event_range WHERE range IN ("                              \
+  "WITH RECURSIVE inside(id) AS (" RANGES_LIKE " UNION SELECT c.id FROM inside i"                  \
+  " JOIN temp.range_child c ON c.parent = i.id) SELECT id FROM inside))"
 
 static const listing_number *number_at(const listing_filter *f, size_t i)
 {
@@ -85,6 +95,7 @@ static char *order_sql(const listing_filter *f)
   (void)fputs("SELECT e.id FROM event e WHERE 1", to);
   if (f->kinds) (void)fputs(" AND e.kind BETWEEN 0 AND 63 AND ?1 >> e.kind & 1", to);
   if (f->functions) (void)fputs(" AND e.api IN (" FUNCTIONS_LIKE ")", to);
+  if (f->ranges) (void)fputs(IN_RANGE, to);
   for (size_t i = 0; i < sizeof number_filters / sizeof *number_filters; i++)
     if (number_at(f, i)->asked) (void)fprintf(to, " AND %s", number_filters[i].sql);
   (void)fputs(" ORDER BY e.start, e.id", to);
@@ -101,26 +112,47 @@ static weir_status prepare_order(const wr_db *db, const listing_filter *f, sqlit
   if (s) return s;
   if (f->kinds) sqlite3_bind_int64(*out, ARG_KINDS, (int64_t)f->kinds);
   if (f->functions) sqlite3_bind_text(*out, ARG_FUNCTIONS, f->functions, -1, SQLITE_STATIC);
+  if (f->ranges) sqlite3_bind_text(*out, ARG_RANGES, f->ranges, -1, SQLITE_STATIC);
   for (size_t i = 0; i < sizeof number_filters / sizeof *number_filters; i++)
     if (number_at(f, i)->asked)
       sqlite3_bind_int64(*out, ARG_FIRST_NUMBER + (int)i, number_at(f, i)->value);
   return WEIR_OK;
 }
 
-/* A name that the trace does not know is a mistake, and not a function without calls. */
-static weir_status check_functions(const wr_db *db, const char *functions)
+/* A name that the trace does not know is a mistake, and not a function or a range without calls. */
+static weir_status check_known(const wr_db *db, const char *sql, int parameter, const char *name,
+                               const char *what)
 {
   sqlite3_stmt *q = NULL;
-  weir_status s = functions ? wr_db_prepare(db, FUNCTIONS_LIKE, &q) : WEIR_OK;
-  if (s || !functions) return s;
-  sqlite3_bind_text(q, ARG_FUNCTIONS, functions, -1, SQLITE_STATIC);
+  weir_status s = wr_db_prepare(db, sql, &q);
+  if (s) return s;
+  sqlite3_bind_text(q, parameter, name, -1, SQLITE_STATIC);
   int code = sqlite3_step(q);
   if (code == SQLITE_DONE)
-    s = weir_fail(WEIR_EINVAL, "no function in %s is called '%s'", db->path, functions);
+    s = weir_fail(WEIR_EINVAL, "no %s in %s is called '%s'", what, db->path, name);
   else if (code != SQLITE_ROW)
     s = wr_db_fail(db, "reading");
   sqlite3_finalize(q);
   return s;
+}
+
+static weir_status check_ranges(const wr_db *db, const char *ranges)
+{
+  if (!listing_has_ranges(db))
+    return weir_fail(WEIR_EINVAL, "%s has no ranges: the Weir that wrote it recorded none",
+                     db->path);
+  weir_status s = check_known(db, RANGES_LIKE, ARG_RANGES, ranges, "range");
+  return s ? s
+           : wr_db_exec(db, "CREATE TEMP TABLE range_child AS SELECT parent, id FROM main.range_row"
+                            " WHERE parent IS NOT NULL;"
+                            "CREATE INDEX temp.range_by_parent ON range_child(parent)");
+}
+
+static weir_status check_names(const wr_db *db, const listing_filter *f)
+{
+  weir_status s = WEIR_OK;
+  if (f->functions) s = check_known(db, FUNCTIONS_LIKE, ARG_FUNCTIONS, f->functions, "function");
+  return s || !f->ranges ? s : check_ranges(db, f->ranges);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -162,7 +194,7 @@ weir_status listing_write(FILE *out, const char *trace, const listing_settings *
   weir_status s = wr_input_open(&in, trace);
   if (s) return s;
   walk w = {.out = out, .format = settings->format, .db = &in.db};
-  s = check_functions(&in.db, settings->filter.functions);
+  s = check_names(&in.db, &settings->filter);
   if (!s) s = listing_names_load(&w.names, &in.db);
   if (!s) s = prepare_order(&in.db, &settings->filter, &w.order);
   if (!s) s = listing_row_prepare(&in.db, &w.event);

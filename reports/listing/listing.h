@@ -19,6 +19,7 @@ typedef struct listing_number {
 typedef struct listing_filter {
   uint64_t kinds;                 /* a bit for each event_kind; 0: every kind */
   const char *functions;          /* a name, or a pattern with * and ?; NULL: every function */
+  const char *ranges;             /* text of an NVTX range that it is in, or a pattern; NULL: any */
   listing_number device;          /* ordinal, of either side of a copy */
   listing_number stream;          /* handle */
   listing_number thread, process; /* the kernel's numbers */
@@ -33,8 +34,8 @@ typedef struct listing_settings {
 } listing_settings;
 
 /* Writes the events of `trace` (a trace, complete or not, or a spool) to `out`. Errors: ENOENT, EIO
- * (also of `out`: it is then ferror()), ECORRUPT, EVERSION, EINVAL for a function that the trace
- * does not know. */
+ * (also of `out`: it is then ferror()), ECORRUPT, EVERSION, EINVAL for a function or a
+ * range that the trace does not know. */
 weir_status listing_write(FILE *out, const char *trace, const listing_settings *settings);
 
 /* The bit of a kind of event by its name in traces, or by the name of its view (allocation, release,

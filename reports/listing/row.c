@@ -38,18 +38,32 @@ typedef enum sql_number {
   SQL_KERNEL,
   SQL_CALLER,
   SQL_FILE,
-  SQL_LINE
+  SQL_LINE,
+  SQL_RANGE
 } sql_number;
+
+#define PLACE                                                                                      \
+  ", l.function, l.file, l.line, %s FROM event e LEFT JOIN main.site s ON s.stack = e.stack"       \
+  " LEFT JOIN main.source_line l ON l.frame = s.frame AND l.inlined = s.inlined WHERE e.id = ?1"
+#define NO_PLACE ", NULL, NULL, NULL, %s FROM event e WHERE e.id = ?1"
+#define INNERMOST_RANGE                                                                            \
+  "(SELECT n.text FROM main.event_range x JOIN main.range_row r ON r.id = x.range"                 \
+  " JOIN main.range_name n ON n.id = r.name WHERE x.event = e.id)"
+
+bool listing_has_ranges(const wr_db *db)
+{
+  return wr_db_has_table(db, "event_range") && wr_db_has_table(db, "range_row") &&
+         wr_db_has_table(db, "range_name");
+}
 
 weir_status listing_row_prepare(const wr_db *db, sqlite3_stmt **out)
 {
-  static const char plain[] = NUMBERS ", NULL, NULL, NULL FROM event e WHERE e.id = ?1";
-  static const char resolved[] =
-      NUMBERS ", l.function, l.file, l.line FROM event e"
-              " LEFT JOIN main.site s ON s.stack = e.stack LEFT JOIN main.source_line l"
-              " ON l.frame = s.frame AND l.inlined = s.inlined WHERE e.id = ?1";
-  bool has = wr_db_has_table(db, "site") && wr_db_has_table(db, "source_line");
-  return wr_db_prepare(db, has ? resolved : plain, out);
+  bool placed = wr_db_has_table(db, "site") && wr_db_has_table(db, "source_line");
+  const char *range = listing_has_ranges(db) ? INNERMOST_RANGE : "NULL";
+  char *sql = placed ? wr_format(NUMBERS PLACE, range) : wr_format(NUMBERS NO_PLACE, range);
+  weir_status s = sql ? wr_db_prepare(db, sql, out) : wr_db_out_of_memory(db);
+  free(sql);
+  return s;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -192,4 +206,5 @@ void listing_row_read(listing_row *row, sqlite3_stmt *q, const listing_names *na
   read_by_kind(row, q, names);
   set_text(row, LISTING_caller, (const char *)sqlite3_column_text(q, SQL_CALLER));
   set_text(row, LISTING_file, (const char *)sqlite3_column_text(q, SQL_FILE));
+  set_text(row, LISTING_range, (const char *)sqlite3_column_text(q, SQL_RANGE));
 }

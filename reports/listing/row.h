@@ -43,7 +43,8 @@
   X(stack)                                                                                         \
   X(caller)                                                                                        \
   X(file)                                                                                          \
-  X(line)
+  X(line)                                                                                          \
+  X(range)
 
 typedef enum listing_column {
 #define LISTING_COLUMN_ENUM(name) LISTING_##name,
@@ -66,6 +67,9 @@ typedef struct listing_value {
 typedef struct listing_row {
   listing_value at[LISTING_COLUMNS];
 } listing_row;
+
+/* Whether the trace has been asked for NVTX's ranges: one of an older Weir has not. */
+bool listing_has_ranges(const wr_db *db);
 
 /* A statement of one event by its id, ?1 (*out new). */
 weir_status listing_row_prepare(const wr_db *db, sqlite3_stmt **out);

@@ -192,6 +192,7 @@ static void put_what(FILE *out, const listing_row *row)
   if (v[LISTING_cached].number) (void)fputs(" cached", out);
   if (v[LISTING_staged].number) (void)fputs(" staged", out);
   if (v[LISTING_status].number) put_value(out, "status ", &v[LISTING_status]);
+  put_value(out, "range: ", &v[LISTING_range]);
   if (v[LISTING_caller].type == VALUE_TEXT) put_value(out, "in ", &v[LISTING_caller]);
   put_value(out, "", &v[LISTING_file]);
   if (v[LISTING_file].type == VALUE_TEXT && v[LISTING_line].number)

@@ -219,6 +219,42 @@ START_TEST(a_function_that_the_trace_does_not_know_is_an_error)
 }
 END_TEST
 
+#define COUNT_OF_RANGE(n) "SELECT count(*) FROM event_range WHERE range >= " #n
+
+START_TEST(a_range_has_its_own_events_and_those_of_the_ranges_in_it)
+{
+  weir_status s;
+  const char *t = make_trace();
+  change(t, "DELETE FROM range_row; DELETE FROM range_name; DELETE FROM event_range;"
+            "INSERT INTO range_name(id, text) VALUES(1, 'outer'), (2, 'inner'), (3, 'step 1');"
+            "INSERT INTO range_row(id, process, thread, name, parent) VALUES(1, 1, 1, 1, NULL),"
+            " (2, 1, 1, 2, 1), (3, 1, 1, 3, 2);"
+            "INSERT INTO event_range SELECT id, 1 + id % 3 FROM event WHERE id % 5");
+  static const char *const texts[] = {"outer", "inner", "step ?"};
+  static const char *const counts[] = {COUNT_OF_RANGE(1), COUNT_OF_RANGE(2), COUNT_OF_RANGE(3)};
+  for (int i = 0; i < 3; i++) {
+    listing_settings o = {.format = LISTING_JSONL, .filter = {.ranges = texts[i]}};
+    char *text = list_all(t, &o);
+    ck_assert_int_eq(lines_of(text), synth_number(t, counts[i]));
+    ck_assert(strstr(text, "\"range\":\"step 1\"}") && !strstr(text, "outer") == (i > 0));
+    free(text);
+  }
+  change(t, "UPDATE range_row SET parent = 3 WHERE id = 1"); /* a circle ends */
+  listing_settings o = {.format = LISTING_JSONL, .filter = {.ranges = "step 1"}};
+  char *text = list_all(t, &o);
+  ck_assert_int_eq(lines_of(text), synth_number(t, counts[0]));
+  free(text);
+  o.filter.ranges = "stop";
+  free(list(t, &o, &s));
+  ck_assert_int_eq(s, WEIR_EINVAL);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "no range"));
+  change(t, "DROP TABLE event_range");
+  free(list(t, &o, &s));
+  ck_assert_int_eq(s, WEIR_EINVAL);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "has no ranges"));
+}
+END_TEST
+
 START_TEST(kinds_have_the_names_of_traces_and_of_views)
 {
   ck_assert_uint_eq(listing_kind("alloc", 5), KIND(ALLOC));
@@ -460,6 +496,7 @@ int main(void)
                       (int)(sizeof filters / sizeof *filters));
   tcase_add_test(t, threads_and_processes_are_found_by_the_kernels_numbers);
   tcase_add_test(t, a_function_that_the_trace_does_not_know_is_an_error);
+  tcase_add_test(t, a_range_has_its_own_events_and_those_of_the_ranges_in_it);
   tcase_add_test(t, kinds_have_the_names_of_traces_and_of_views);
   tcase_add_test(t, csv_and_json_lines_say_the_same);
   tcase_add_test(t, what_a_name_holds_breaks_no_line_and_no_terminal);

@@ -17,6 +17,7 @@ enum {
   OPT_OUTPUT,
   OPT_KIND,
   OPT_FUNCTION,
+  OPT_RANGE,
   OPT_DEVICE,
   OPT_STREAM,
   OPT_THREAD,
@@ -40,6 +41,8 @@ const cmd_option trace_options[] = {
                   "alloc, free, copy, sync, launch, …", 0},
     [OPT_FUNCTION] = {"function", 0, CMD_ARG_REQUIRED, "NAME",
                       "calls of this function; * and ? stand for others", 0},
+    [OPT_RANGE] = {"range", 0, CMD_ARG_REQUIRED, "TEXT",
+                   "within an NVTX range of this text; * and ? as above", 0},
     [OPT_DEVICE] = {"device", 0, CMD_ARG_REQUIRED, "N", "of this device", 0},
     [OPT_STREAM] = {"stream", 0, CMD_ARG_REQUIRED, "STREAM",
                     "on this stream: legacy, per-thread or a handle", 0},
@@ -165,6 +168,9 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     return take_kinds(c, value, r);
   case OPT_FUNCTION:
     f->functions = value;
+    return true;
+  case OPT_RANGE:
+    f->ranges = value;
     return true;
   case OPT_DEVICE:
     return take_number(c, at, value, 0, &f->device);
