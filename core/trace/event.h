@@ -23,7 +23,9 @@
   X(FREE, 2, "free", 0)   /* ptr a, mem; rerouted: b: ticks waited, copy: reason, bytes cached */  \
   X(COPY, 3, "copy", 0)   /* dst a, src b, bytes, copy, mems, device/src_device, stream */         \
   X(MEMSET, 4, "memset", 0) /* dst a, bytes, mem, device, stream; b: value */                      \
-  X(SYNC, 5, "sync", 0)     /* sync type in `copy`; stream; a: event handle */                     \
+  X(SYNC, 5, "sync", 0) /* sync type in `copy`; stream; a: event handle; of polls, which are   \
+                               one event: bytes: how many more, duration: of all, b: ticks from the \
+                               first's call to the last's return */   \
   X(LAUNCH, 6, "launch", 0) /* a: function handle or host stub; bytes: threads; b: grid packed */  \
   X(STREAM, 7, "stream", 0) /* create, destroy: stream; a: 1 create, 0 destroy; b: flags */        \
   X(EVENT, 8, "event", 0)   /* event objects: a: handle; stream when recorded; b: flags */         \

@@ -191,10 +191,12 @@ typedef struct spool_writer {
   uint32_t epoch;    /* of the process's spool; a fork makes it stale */
   uint32_t ring[64]; /* directory indices this thread has mapped, to be reused when FREE */
   uint32_t ring_size;
-  uint32_t ring_at; /* the entry to give up next when the ring is full */
-  uint32_t starved; /* records refused since a chunk was last to be had; 0: not starved */
-  uint32_t grade;   /* size it fills chunks of: units, as a power of two */
-  uint64_t begun;   /* CLOCK_MONOTONIC ns of its chunk's beginning, 0: none so far */
+  uint32_t ring_at;      /* the entry to give up next when the ring is full */
+  uint32_t starved;      /* records refused since a chunk was last to be had; 0: not starved */
+  uint32_t grade;        /* size it fills chunks of: units, as a power of two */
+  uint64_t begun;        /* CLOCK_MONOTONIC ns of its chunk's beginning, 0: none so far */
+  trace_event *held_end; /* what `end` is without the record that is held (held.h); NULL: none is */
+  uint32_t held_turn;    /* which of its two slots has it */
 } spool_writer;
 
 typedef struct spool_options {

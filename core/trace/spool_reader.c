@@ -22,6 +22,7 @@
  *
  * Cost. A poll is one read of the directory in use and one small read a chunk in use; reads grow
  * while they find records. An idle thread costs one pread of 256 bytes. */
+#include "core/trace/held.h"
 #include "core/trace/spool.h"
 
 #include <errno.h>
@@ -587,6 +588,27 @@ static bool skip_hole(spool_reader *r, uint32_t index, bool full)
   return true;
 }
 
+/* A record that its writer still held (held.h), at the end of what it wrote. *there: it was, and is
+ * delivered: nothing else is in its slots. */
+static weir_status deliver_held(spool_reader *r, const spool_visitor *v, uint32_t index,
+                                bool *there)
+{
+  chunk *c = &r->chunks[index];
+  const trace_event *newest = NULL;
+  uint64_t place = (uint64_t)(c->state >> STATE_BITS) << 16 | c->next;
+  uint32_t got = read_slots(r, index, c->next, HELD_SLOTS);
+  for (uint32_t i = 0; i < got; i++) {
+    const trace_event *e = &r->buffer[i];
+    if (!held_at(e, place + i) || shape_of(e->kind) != SINGLE) continue;
+    if (!newest || e->bytes > newest->bytes) newest = e;
+  }
+  *there = newest != NULL;
+  weir_status status =
+      newest && v->event ? v->event(v->context, c->thread, c->tid, newest) : WEIR_OK;
+  if (newest && !status) c->next += got;
+  return status;
+}
+
 /* ---- draining -------------------------------------------------------------------------------- */
 
 /* The chunk is delivered whole: its successor is due, and its writer may have it again. */
@@ -688,7 +710,9 @@ static weir_status drain_chunk(spool_reader *r, const spool_visitor *v, uint32_t
       if (!still) return WEIR_OK;
       if (read_state(r, index) != c->state)
         return WEIR_OK; /* another reader gave it back meanwhile */
-      if (!skip_hole(r, index, full)) break;
+      bool held = false;
+      if (!full && (status = deliver_held(r, v, index, &held))) return status;
+      if (!held && !skip_hole(r, index, full)) break;
       step = STEP_IDLE;
     }
     if (step < STEP_MOST) step *= 4;

@@ -20,6 +20,7 @@
  *
  * System calls go through syscall(): open and close are cancellation points in libc, and other
  * preloaded libraries wrap them. */
+#include "core/trace/held.h"
 #include "core/trace/spool.h"
 
 #include <errno.h>
@@ -897,6 +898,15 @@ static void finish(spool_header *h, spool_writer *w)
   atomic_fetch_sub_explicit(&spool.owners, 1, memory_order_relaxed);
 }
 
+/* Commits what is held; false: there are not so many slots behind it. A writer of another spool
+ * holds what is no more. */
+static bool commit_held(spool_writer *w, uint32_t slots)
+{
+  if (!w->held_end || w->epoch != spool_fork_epoch()) return false;
+  held_commit(w);
+  return (size_t)(w->end - w->next) >= slots;
+}
+
 static void begin_chunk(spool_header *h, spool_writer *w, uint32_t index, uint32_t generation)
 {
   chunk_entry *entry = &spool_directory(h)[index];
@@ -957,6 +967,7 @@ static int roll(spool_writer *w, uint32_t slots)
 trace_event *spool_writer_roll(spool_writer *w, uint32_t slots)
 {
   int saved = errno;
+  if (commit_held(w, slots)) return w->next;
   int error = slots > WEIR_SPOOL_SLOTS ? EMSGSIZE : roll(w, slots);
   if (error) spool_drop(1, error);
   errno = saved;
@@ -967,6 +978,7 @@ void spool_writer_release(spool_writer *w)
 {
   spool_header *h = spool_current();
   if (!h || w->epoch != spool_fork_epoch()) return;
+  (void)commit_held(w, 0);
   finish(h, w);
 }
 
@@ -979,8 +991,8 @@ bool spool_writer_extended(spool_writer *w, event_kind kind, const trace_event *
   size_t extra = (payload_bytes + sizeof *head - 1) / sizeof *head;
   uint32_t slots = (uint32_t)extra + 1;
   int saved = errno;
-  bool fits =
-      extra <= WEIR_SPOOL_MAX_EXTRA && ((size_t)(w->end - w->next) >= slots || roll(w, slots) == 0);
+  bool fits = extra <= WEIR_SPOOL_MAX_EXTRA &&
+              ((size_t)(w->end - w->next) >= slots || commit_held(w, slots) || roll(w, slots) == 0);
   errno = saved;
   if (!fits) {
     spool_header *h = spool_current();

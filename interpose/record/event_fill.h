@@ -98,6 +98,20 @@ WEIR_INLINE void event_prefetch_slot(const trace_event *slot)
 
 #define WEIR_BYTE(value, at) ((uint64_t)((value)&255u) << (at))
 
+/* The event's words; the check is to be mixed into the first. */
+WEIR_INLINE void event_fill_words(const hook_call *c, const event_fields *e, uint64_t stack,
+                                  event_word w[8])
+{
+  uint64_t took = c->end - c->start;
+  if (__builtin_expect(took >> 48, 0)) took = (UINT64_C(1) << 48) - 1;
+  w[0] = WEIR_BYTE(e->kind, 32) | WEIR_BYTE(e->flags, 40) | (uint64_t)c->api << 48;
+  w[1] = c->start;
+  w[2] = took | (uint64_t)c->status << 48;
+  w[3] = (stack & 0xffffff) | WEIR_BYTE(e->context, 24) | WEIR_BYTE(e->device, 32) |
+         WEIR_BYTE(e->src_device, 40) | WEIR_BYTE(e->copy, 48) | WEIR_BYTE(e->mem, 56);
+  w[4] = e->a, w[5] = e->b, w[6] = e->bytes, w[7] = e->stream;
+}
+
 /* Writes the event: seven words, and last, with release order, the first, which holds the check. */
 WEIR_INLINE void event_commit(const hook_call *c, const event_fields *e)
 {
@@ -109,20 +123,10 @@ WEIR_INLINE void event_commit(const hook_call *c, const event_fields *e)
   uint32_t seen = atomic_load_explicit(&called_epochs[c->api], memory_order_relaxed);
   if (__builtin_expect(seen != t->epoch, 0)) coverage_first_call(c->api, t->epoch);
   uint64_t stack = stack_capture_on() ? stack_capture(&t->stacks, &t->writer) : 0;
-  uint64_t took = c->end - c->start;
   trace_event *slot = spool_writer_slots(&t->writer, 1);
+  event_word w[8];
   if (__builtin_expect(!slot, 0)) return;
-  if (__builtin_expect(took >> 48, 0)) took = (UINT64_C(1) << 48) - 1;
-  const event_word w[8] = {
-      WEIR_BYTE(e->kind, 32) | WEIR_BYTE(e->flags, 40) | (uint64_t)c->api << 48,
-      c->start,
-      took | (uint64_t)c->status << 48,
-      (stack & 0xffffff) | WEIR_BYTE(e->context, 24) | WEIR_BYTE(e->device, 32) |
-          WEIR_BYTE(e->src_device, 40) | WEIR_BYTE(e->copy, 48) | WEIR_BYTE(e->mem, 56),
-      e->a,
-      e->b,
-      e->bytes,
-      e->stream};
+  event_fill_words(c, e, stack, w);
   event_prefetch_slot(slot + 4);
   event_word *to = (event_word *)(void *)slot;
   to[1] = w[1], to[2] = w[2], to[3] = w[3], to[4] = w[4], to[5] = w[5], to[6] = w[6], to[7] = w[7];

@@ -11,6 +11,7 @@
 #include "interpose/record/event_fill.h"
 #include "interpose/record/names.h"
 #include "interpose/record/physical.h"
+#include "interpose/record/poll.h"
 #include "interpose/record/pools.h"
 #include "interpose/elf/elf.h"
 #include "interpose/record/subscriber.h"
@@ -273,7 +274,10 @@ void extract_sync(hook_call *c, extract_word type, extract_word event, extract_w
   e.a = event;
   e.device = c->thread->last_device;
   if (context) event_set_context(&e, context);
-  event_commit(c, &e);
+  if (type == WEIR_SYNC_QUERY && c->status == WEIR_NOT_READY)
+    poll_commit(c, &e);
+  else
+    event_commit(c, &e);
 }
 
 void extract_sync_stream(hook_call *c, extract_word type, extract_word stream, extract_word event)
@@ -287,7 +291,10 @@ void extract_sync_stream(hook_call *c, extract_word type, extract_word stream, e
   e.a = event;
   e.device = c->thread->last_device;
   event_set_stream(&e, stream);
-  event_commit(c, &e);
+  if (type == WEIR_SYNC_QUERY && c->status == WEIR_NOT_READY)
+    poll_commit(c, &e);
+  else
+    event_commit(c, &e);
 }
 
 void extract_stream(hook_call *c, extract_word stream, extract_word create, extract_word flags)

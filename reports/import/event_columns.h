@@ -26,7 +26,7 @@
   X(start, x->start)                                                                               \
   X(duration, x->end - x->start)                                                                   \
   X(a, e->a)                                                                                       \
-  X(b, e->kind == WEIR_EV_FREE ? (uint64_t)wr_length(s, e->b) : e->b)                              \
+  X(b, e->kind == WEIR_EV_FREE || e->kind == WEIR_EV_SYNC ? (uint64_t)wr_length(s, e->b) : e->b)   \
   X(bytes, e->bytes)
 
 enum {

@@ -125,12 +125,14 @@ INSERT INTO graph_node_type VALUES
 -- {place}: caller, file and line, of which a trace knows nothing before `weir resolve` (schema.c).
 
 CREATE VIEW call(id, process, thread, function, layer, category, kind, start_ns, duration_ns,
-  status, stream, context, stack, captured, caller, file, line) AS
+  status, stream, context, stack, captured, caller, file, line,
+  count) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api),
          (SELECT layer FROM api x WHERE x.id = t.api),
          (SELECT category FROM api x WHERE x.id = t.api),
          (SELECT name FROM event_kind x WHERE x.id = t.kind), e.start, e.duration, t.status,
-         t.stream, t.context, t.stack, t.flags & 16 <> 0, {place}
+         t.stream, t.context, t.stack, t.flags & 16 <> 0, {place},
+         CASE WHEN t.kind = 5 AND t.status = 600 THEN e.bytes + 1 ELSE 1 END
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind <> 13 AND NOT (t.flags & 32);
 
@@ -201,10 +203,13 @@ CREATE VIEW memset(id, process, thread, function, start_ns, duration_ns, status,
   WHERE t.kind = 4 OR w.type = 2;
 
 CREATE VIEW wait(id, process, thread, function, start_ns, duration_ns, status, waits_for,
-  event_handle, device, stream, context, stack, captured, caller, file, line) AS
+  event_handle, device, stream, context, stack, captured, caller, file, line,
+  count, last_end_ns) AS
   SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
          e.duration, t.status, (SELECT name FROM wait_kind x WHERE x.id = t.copy), nullif(e.a, 0),
-         t.device, t.stream, t.context, t.stack, t.flags & 16 <> 0, {place}
+         t.device, t.stream, t.context, t.stack, t.flags & 16 <> 0, {place},
+         CASE t.status WHEN 600 THEN e.bytes + 1 ELSE 1 END,
+         e.start + CASE t.status WHEN 600 THEN max(e.duration, e.b) ELSE e.duration END
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 5;
 

@@ -99,7 +99,10 @@ static void place_event(wr_spool *s, wr_thread *t, wr_taken *x)
   x->end = sane ? wr_time(s, e->start + event_duration(e)) : x->start;
   if (x->end < x->start) x->end = x->start; /* the sum is damaged */
   t->last_end = x->end;
-  wr_span(s->im, x->start, x->end);
+  if (e->kind == WEIR_EV_SYNC && wr_length(s, e->b) > 0) /* polls: until the last returned */
+    t->last_end = wr_time(s, e->start + e->b);
+  if (t->last_end < x->end) t->last_end = x->end;
+  wr_span(s->im, x->start, t->last_end);
 }
 
 /* The rows of one event: all of them, or none but its template. */

@@ -243,16 +243,33 @@ static bool has_bytes(const event_row *e)
          e->kind == WEIR_EV_HOSTREG;
 }
 
+static bool is_query(const event_row *e)
+{
+  return e->kind == WEIR_EV_SYNC && e->copy == WEIR_SYNC_QUERY;
+}
+
+/* Calls that the event stands for; a damaged trace may say that there was none. */
+static uint64_t polls_of(const event_row *e)
+{
+  return is_query(e) && e->status == 600 && e->bytes + 1 ? e->bytes + 1 : 1;
+}
+
+/* Of one of its calls: of several only the mean is known. */
+static uint64_t longest_ns(const event_row *e)
+{
+  uint64_t calls = polls_of(e), ns = (uint64_t)e->ns;
+  return calls > 1 ? ns / calls : ns;
+}
+
 static void count_api(load *l, const event_row *e, bool done)
 {
   wr_api_row *a = &l->by_api[e->api];
-  bool query = e->kind == WEIR_EV_SYNC && e->copy == WEIR_SYNC_QUERY;
   if (e->first) {
-    a->calls++;
+    a->calls += polls_of(e);
     a->ns += (uint64_t)e->ns;
-    if ((uint64_t)e->ns > a->max_ns) a->max_ns = (uint64_t)e->ns;
+    if (longest_ns(e) > a->max_ns) a->max_ns = longest_ns(e);
     /* a query's "not ready" (600) is an answer, not an error */
-    if (e->status && !(query && e->status == 600)) a->errors++, l->m->total.failed_calls++;
+    if (e->status && !(is_query(e) && e->status == 600)) a->errors++, l->m->total.failed_calls++;
   }
   if (done && has_bytes(e)) a->bytes += e->bytes;
 }
@@ -296,8 +313,8 @@ static weir_status count_time(load *l, const event_row *e, bool init)
     l->m->total.init_calls++, l->m->total.init_ns += ns;
     a->init_calls++, a->init_ns += ns;
     if (ns > a->init_max_ns) a->init_max_ns = ns;
-  } else if (e->first && ns > a->later_max_ns) {
-    a->later_max_ns = ns;
+  } else if (e->first && longest_ns(e) > a->later_max_ns) {
+    a->later_max_ns = longest_ns(e);
   }
   if (!done) return WEIR_OK;
   if (init && has_bytes(e)) a->init_bytes += e->bytes;

@@ -2,7 +2,7 @@
 
 CORE_TEST_OBJS := $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS)) \
                   $(call objs,core/base/bias.c tests/core/support.c tests/core/sample.c)
-CORE_TESTS     := $(addprefix $(O)/tests/core/,test_base test_bias test_rules test_spool test_spool_faults test_spool_hostile test_stack)
+CORE_TESTS     := $(addprefix $(O)/tests/core/,test_base test_bias test_held test_rules test_spool test_spool_faults test_spool_hostile test_stack)
 CORE_TESTS_ALL := $(O)/tests/core/test_spool_hostile_all
 CORE_TESTS_LONG := $(O)/tests/core/test_spool_hostile_long
 

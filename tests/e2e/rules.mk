@@ -48,6 +48,19 @@ $(E2E)/graph_caller: $(E2E_OBJ)/graph_caller.o $(E2E_OBJ)/kernels.o
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lpthread
 
+$(E2E)/poller: $(E2E_OBJ)/poller.o $(SIM)/libcuda.so.1
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcudart -lpthread
+
+$(E2E)/test_polls: $(E2E_OBJ)/test_polls.o
+$(E2E)/test_polls_all: $(E2E_OBJ)/test_polls_all.o
+$(E2E)/test_polls_long: $(E2E_OBJ)/test_polls_long.o
+$(E2E)/test_polls $(E2E)/test_polls_all $(E2E)/test_polls_long: $(OBJ)/tests/tools/command.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
+
 $(E2E)/test_graphs: $(E2E_OBJ)/test_graphs.o
 $(E2E)/test_graphs_all: $(E2E_OBJ)/test_graphs_all.o
 $(E2E)/test_graphs_long: $(E2E_OBJ)/test_graphs_long.o
@@ -99,14 +112,15 @@ $(E2E)/test_hardship: $(E2E_OBJ)/test_hardship.o $(OBJ)/tests/tools/command.o
 
 $(addprefix $(E2E)/,random_caller random_caller_static graph_caller segments importer ticker): | $(CUDA_STUBS)/libcuda.so
 
-TESTS      += $(addprefix $(E2E)/test_,counts graphs hardship memory)
+TESTS      += $(addprefix $(E2E)/test_,counts graphs hardship memory polls)
 # An instrumented program under an uninstrumented preload library is what neither sanitizer can host.
-NOT_ASAN   += $(addprefix tests/e2e/test_,counts graphs hardship memory)
-NOT_TSAN   += $(addprefix tests/e2e/test_,counts graphs hardship memory)
-TESTS_ALL  += $(E2E)/test_counts_all $(E2E)/test_graphs_all
-TESTS_LONG += $(E2E)/test_counts_long $(E2E)/test_graphs_long
+NOT_ASAN   += $(addprefix tests/e2e/test_,counts graphs hardship memory polls)
+NOT_TSAN   += $(addprefix tests/e2e/test_,counts graphs hardship memory polls)
+TESTS_ALL  += $(E2E)/test_counts_all $(E2E)/test_graphs_all $(E2E)/test_polls_all
+TESTS_LONG += $(E2E)/test_counts_long $(E2E)/test_graphs_long $(E2E)/test_polls_long
 SAME_PLAIN += $(E2E_OBJ)/kernels.o
 $(E2E)/test_counts $(E2E)/test_counts_all $(E2E)/test_counts_long: | $(E2E)/random_caller $(E2E)/random_caller_static
 $(E2E)/test_memory: | $(E2E)/segments $(E2E)/importer
 $(E2E)/test_hardship: | $(E2E)/ticker
 $(E2E)/test_graphs $(E2E)/test_graphs_all $(E2E)/test_graphs_long: | $(E2E)/graph_caller
+$(E2E)/test_polls $(E2E)/test_polls_all $(E2E)/test_polls_long: | $(E2E)/poller

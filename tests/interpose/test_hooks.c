@@ -109,6 +109,30 @@ START_TEST(every_row_called_with_nothing_records_one_event_with_its_number_and_s
 }
 END_TEST
 
+/* Told "not ready" one behind the other: one event; anything else between them ends it. */
+START_TEST(polls_that_repeat_are_one_event_with_a_count)
+{
+  enum { POLLS = 1000 };
+  cudaError_t (*query)(cudaEvent_t) =
+      (cudaError_t(*)(cudaEvent_t))(uintptr_t)rig_wrapper(WEIR_BANK_RT13, "cudaEventQuery");
+  cudaEvent_t one = (cudaEvent_t)P(0x111), other = (cudaEvent_t)P(0x222);
+  (void)rig_read();
+  rig_fake[WEIR_BANK_RT13]->status = 600;
+  for (int i = 0; i < POLLS; i++)
+    ck_assert_int_eq(query(i < POLLS - 10 ? one : other), 600);
+  ck_assert_uint_eq(rig_read()->events, 1); /* the second is held */
+  rig_fake[WEIR_BANK_RT13]->status = 0;
+  ck_assert_int_eq(query(other), 0);
+  rig_log *log = rig_read();
+  ck_assert_uint_eq(log->events, 2);
+  ck_assert_uint_eq(log->event[0].a, 0x222);
+  ck_assert_uint_eq(log->event[0].bytes, 9);
+  ck_assert_uint_ge(log->event[0].b, event_duration(&log->event[0]));
+  ck_assert_uint_eq(log->event[1].bytes, 0);
+  ck_assert_uint_ge(log->event[1].start, log->event[0].start + log->event[0].b);
+}
+END_TEST
+
 /* What an event's kind must be by the category its line gives it. */
 START_TEST(every_row_records_the_kind_of_its_category)
 {
@@ -1047,6 +1071,7 @@ END_TEST
 
 #define TESTS(X)                                                                                   \
   X(every_row_called_with_nothing_records_one_event_with_its_number_and_status)                    \
+  X(polls_that_repeat_are_one_event_with_a_count)                                                  \
   X(every_row_records_the_kind_of_its_category)                                                    \
   X(a_stream_argument_of_0_is_the_default_stream_of_the_variant)                                   \
   X(what_nothing_loaded_has_answers_that_the_symbol_was_not_found)                                 \
