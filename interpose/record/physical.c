@@ -149,7 +149,8 @@ static uint32_t remove_mappings(uint64_t first, uint64_t last, uint32_t ended)
     memories[i].used = false; /* ended once */
     ended = i;
   }
-  memmove(mappings + first, mappings + last, (mapping_count - last) * sizeof *mappings);
+  if (last < mapping_count)
+    memmove(mappings + first, mappings + last, (mapping_count - last) * sizeof *mappings);
   mapping_count -= last - first;
   return ended;
 }
