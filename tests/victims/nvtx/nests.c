@@ -96,7 +96,7 @@ static void pop_random(worker *w, int domain)
   w->depth--;
 }
 
-static void call(worker *w)
+static void call_cuda(worker *w)
 {
   void *p;
   cudaMalloc(&p, 256);
@@ -142,7 +142,7 @@ static void *work(void *self)
     else if (what < 6)
       pop_random(w, domain);
     else if (what < 8)
-      call(w);
+      call_cuda(w);
     else if (what < 9)
       span(w, domain, text, buffer);
     else
