@@ -1005,7 +1005,7 @@ bool spool_writer_extended(spool_writer *w, event_kind kind, const trace_event *
   e->status = (uint16_t)extra;
   e->bytes = kind == WEIR_EV_STACK ? payload_bytes / sizeof(uint64_t) : payload_bytes;
   if (extra) memset(e + extra, 0, sizeof *e);
-  memcpy(e + 1, payload, payload_bytes);
+  if (payload_bytes) memcpy(e + 1, payload, payload_bytes);
   e->duration_lo = event_payload_check(e + 1, (uint32_t)extra);
   spool_writer_commit(w, slots);
   return true;
