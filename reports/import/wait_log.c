@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/api.h"
+#include "core/base/map.h"
 #include "core/trace/event.h"
+#include "reports/base/util.h"
 #include "reports/import/batch.h"
 #include "reports/import/run_log.h"
 #include "reports/queues/queues.h"
@@ -229,6 +231,9 @@ typedef struct wait_walk {
   wr_run_log calls; /* of wr_queue_call */
   uint8_t *roles;   /* by function; owned */
   wr_queues *queues;
+  hash_map by_template;   /* row of template -> place in `templates` */
+  stored_call *templates; /* what events have in common; owned */
+  size_t template_count, template_capacity;
 } wait_walk;
 
 static weir_status out_of_memory(const wr_db *db)
@@ -247,31 +252,48 @@ static void keep_call(wait_walk *w, const stored_call *x)
   wr_run_keep(&w->calls, (const wr_logged *)(const void *)&c);
 }
 
-/* id, start, duration, process, thread, kind, api, context, device, copy, mem, src_mem, flags,
- * stream, a, b, bytes */
+/* id, process, thread, kind, api, context, device, copy, mem, src_mem, flags, stream */
+static weir_status take_template_row(void *context, sqlite3_stmt *q)
+{
+  wait_walk *w = context;
+  int64_t v[12];
+  for (int i = 0; i < 12; i++)
+    v[i] = sqlite3_column_int64(q, i);
+  bool host = sqlite3_column_type(q, 6) == SQLITE_NULL;
+  uint64_t *at = hash_map_place(&w->by_template, (uint64_t)v[0], NULL);
+  if (!at ||
+      !wr_grow(&w->templates, &w->template_capacity, w->template_count + 1, sizeof(stored_call)))
+    return weir_fail(WEIR_ENOMEM, "judging waits: out of host memory");
+  *at = w->template_count;
+  w->templates[w->template_count++] =
+      (stored_call){.process = v[1],
+                    .thread = v[2],
+                    .event = {.kind = (uint8_t)v[3],
+                              .api = (uint16_t)v[4],
+                              .stack = (uint32_t)(v[5] & 255) << 24,
+                              .device = host ? WEIR_DEVICE_NONE : (uint8_t)v[6],
+                              .copy = (uint8_t)v[7],
+                              .mem = (uint8_t)((v[8] & 15) | (v[9] & 15) << 4),
+                              .flags = (uint8_t)v[10],
+                              .stream = (uint64_t)v[11]}};
+  return WEIR_OK;
+}
+
+/* template, id, start, duration, a, b, bytes */
 static weir_status take_event_row(void *context, sqlite3_stmt *q)
 {
-  int64_t v[17];
-  for (int i = 0; i < 17; i++)
-    v[i] = sqlite3_column_int64(q, i);
-  bool host = sqlite3_column_type(q, 8) == SQLITE_NULL;
-  stored_call x = {.id = v[0],
-                   .start = v[1],
-                   .end = (int64_t)((uint64_t)v[1] + (uint64_t)(v[2] > 0 ? v[2] : 0)),
-                   .process = v[3],
-                   .thread = v[4],
-                   .event = {.kind = (uint8_t)v[5],
-                             .api = (uint16_t)v[6],
-                             .stack = (uint32_t)(v[7] & 255) << 24,
-                             .device = host ? WEIR_DEVICE_NONE : (uint8_t)v[8],
-                             .copy = (uint8_t)v[9],
-                             .mem = (uint8_t)((v[10] & 15) | (v[11] & 15) << 4),
-                             .flags = (uint8_t)v[12],
-                             .stream = (uint64_t)v[13],
-                             .a = (uint64_t)v[14],
-                             .b = (uint64_t)v[15],
-                             .bytes = (uint64_t)v[16]}};
-  keep_call(context, &x);
+  wait_walk *w = context;
+  const uint64_t *at = hash_map_get(&w->by_template, (uint64_t)sqlite3_column_int64(q, 0));
+  if (!at) return WEIR_OK; /* it failed, or is nothing that waits or is waited for */
+  stored_call x = w->templates[*at];
+  int64_t start = sqlite3_column_int64(q, 2), duration = sqlite3_column_int64(q, 3);
+  x.id = sqlite3_column_int64(q, 1);
+  x.start = start;
+  x.end = (int64_t)((uint64_t)start + (uint64_t)(duration > 0 ? duration : 0));
+  x.event.a = (uint64_t)sqlite3_column_int64(q, 4);
+  x.event.b = (uint64_t)sqlite3_column_int64(q, 5);
+  x.event.bytes = (uint64_t)sqlite3_column_int64(q, 6);
+  keep_call(w, &x);
   return WEIR_OK;
 }
 
@@ -297,10 +319,11 @@ static weir_status walk_trace(wait_walk *w, const wr_db *db)
                              take_incomplete, w);
   if (!s)
     s = wr_db_each(db,
-                   "SELECT e.id, e.start, e.duration, t.process, t.thread, t.kind, t.api,"
-                   " t.context, t.device, t.copy, t.mem, t.src_mem, t.flags, t.stream, e.a, e.b,"
-                   " e.bytes FROM main.event_row e CROSS JOIN main.template t ON t.id = e.template"
-                   " WHERE t.status = 0",
+                   "SELECT id, process, thread, kind, api, context, device, copy, mem, src_mem,"
+                   " flags, stream FROM main.template WHERE status = 0 AND kind NOT IN (9, 11, 13)",
+                   take_template_row, w);
+  if (!s)
+    s = wr_db_each(db, "SELECT template, id, start, duration, a, b, bytes FROM main.event_row",
                    take_event_row, w);
   if (!s && w->calls.incomplete) s = weir_fail(WEIR_EIO, "%s: no room beside it", db->path);
   return s ? s : wr_run_each(&w->calls, judge_call, w);
@@ -316,6 +339,8 @@ weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict,
   weir_status s = w.roles && w.queues ? walk_trace(&w, db) : out_of_memory(db);
   wr_run_drop(&w.calls);
   wr_queues_close(w.queues);
+  hash_map_free(&w.by_template);
+  free(w.templates);
   free(w.roles);
   return s;
 }
