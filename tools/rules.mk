@@ -123,7 +123,7 @@ $(O)/bench/calls: $(OBJ)/tools/bench/calls.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ -ldl
 
-EXTRA_tools/bench/calls.c = -Wno-pedantic
+EXTRA_tools/bench/calls.c = -Wno-pedantic $(CUDAINC)
 
 bench: ## set the machine up, build, measure the targets; prints a table, writes build/bench.json (ROWS="call dlsym": only these)
 	@tools/scripts/deps.sh install bench "$(CUDA_HOME)" "$(TOOLKIT)"

@@ -3,6 +3,7 @@
  *   calls query BURSTS CALLS DEPTH PAUSE_US   ns a cuEventQuery, called from DEPTH frames down
  *   calls work BURSTS CALLS PAUSE_US          ns a cuMemsetD8Async of no bytes in a stream: to the
  *                                             hooks work like a launch, to a device nothing
+ *   calls range BURSTS RANGES PAUSE_US        ns a range of NVTX, pushed and popped
  *   calls program CALLS GAP_NS                seconds for CALLS queries with GAP_NS of work after
  *                                             each
  *   calls copying CALLS GAP_NS                the same, each tenth call a copy of 64 bytes
@@ -20,6 +21,7 @@
  * measured is the cost of a call, not of a collector that is behind. */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <nvtx3/nvToolsExt.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -117,6 +119,24 @@ static int run_work(int bursts, int calls, int pause_us)
   if (ns) print_median(ns, bursts);
   free(ns);
   return errors != 0;
+}
+
+static int run_range(int bursts, int ranges, int pause_us)
+{
+  double *ns = calloc((size_t)bursts, sizeof *ns);
+  struct timespec pause = {0, pause_us * 1000L};
+  for (int i = -2; ns && i < bursts; i++) {
+    (void)nanosleep(&pause, NULL);
+    double begin = now_ns();
+    for (int k = 0; k < ranges; k++) {
+      nvtxRangePushA("forward pass of a layer");
+      nvtxRangePop();
+    }
+    if (i >= 0) ns[i] = (now_ns() - begin) / ranges;
+  }
+  if (ns) print_median(ns, bursts);
+  free(ns);
+  return ns == NULL;
 }
 
 /* ---- program --------------------------------------------------------------------------------- */
@@ -401,6 +421,8 @@ int main(int argc, char **argv)
   if (!strcmp(mode, "program") && argc == 4)
     return run_program(query_once, number(argv[2]), number(argv[3]));
   if (!strcmp(mode, "copying") && argc == 4) return run_copying(number(argv[2]), number(argv[3]));
+  if (!strcmp(mode, "range") && argc == 5)
+    return run_range((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]));
   if (!strcmp(mode, "alloc") && argc == 4)
     return run_memory(false, (int)number(argv[2]), (int)number(argv[3]));
   if (!strcmp(mode, "free") && argc == 4)

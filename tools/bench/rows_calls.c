@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/timing.h"
 
 enum { PAIRS = 9 }; /* the rows' notes say it */
 
@@ -74,6 +76,33 @@ static void measure_added(measured *m, const row *r)
 static void added_with_stacks(measured *m, const row *r)
 {
   (void)compare(m, NULL, "observe", "32", r->args, &m->value);
+}
+
+/* The least that two reads of the clock take. */
+static double two_clock_reads(void)
+{
+  enum { READS = 100000 };
+  double least = 1e9;
+  volatile uint64_t sink = 0;
+  for (int i = 0; i < 20; i++) {
+    double begin = now_ns();
+    for (int k = 0; k < READS; k++)
+      sink += clock_ticks();
+    double each = (now_ns() - begin) / READS;
+    if (each < least) least = each;
+  }
+  return 2 * least;
+}
+
+/* A range reads the clock when it is pushed and when it is popped; the rest is Weir's. */
+static void measure_range(measured *m, const row *r)
+{
+  double added, reads = two_clock_reads();
+  if (!compare(m, NULL, "observe", "off", r->args, &added)) return;
+  m->value = added - reads;
+  (void)snprintf(m->note, sizeof m->note,
+                 "ns a push and its pop of a text of 23 bytes, %d pairs; two clock reads %.1f",
+                 PAIRS, reads);
 }
 
 /* What an allocation with its free takes more than two calls: what is remembered of the block, and
@@ -241,6 +270,8 @@ const row rows_calls[] = {
             measure_alloc_pair, NULL, "67108864"),
     AT_MOST("pair-1g", "malloc + free beside two calls, 1 GiB", "ns added", 120, measure_alloc_pair,
             NULL, "1073741824"),
+    AT_MOST("range", "a range of NVTX beside two reads of the clock", "ns added", 30, measure_range,
+            NULL, "range", "100", "1000", "20000"),
     AT_MOST("program", "whole program, 100 k calls/s", "% added", 1, program,
             "s for 100 k calls, 10 us of work after each, stacks on, collector beside, 9 pairs",
             NULL),
