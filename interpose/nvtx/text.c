@@ -21,7 +21,7 @@ static inline uint64_t mix_word(uint64_t h, uint64_t word)
 static inline uint64_t hash_bytes(uint64_t h, const char *text, size_t bytes)
 {
   uint64_t word;
-  h = mix_word(h, bytes);
+  h ^= bytes * UINT64_C(0x9e3779b97f4a7c15);
   for (; bytes >= sizeof word; bytes -= sizeof word, text += sizeof word) {
     memcpy(&word, text, sizeof word);
     h = mix_word(h, word);
@@ -34,7 +34,6 @@ static inline uint64_t hash_bytes(uint64_t h, const char *text, size_t bytes)
 
 static inline uint64_t hash_message(uint64_t h, const nvtx_message *m)
 {
-  h = mix_word(h, (uint64_t)m->type);
   switch (m->type) {
   case NVTX_MESSAGE_TYPE_ASCII:
     return m->value.ascii ? hash_bytes(h, m->value.ascii, strlen(m->value.ascii)) : h;
@@ -142,8 +141,8 @@ uint32_t nvtx_name_of(nvtx_thread *n, spool_writer *w, nvtxDomainHandle_t handle
 {
   const nvtx_text *domain = handle ? nvtx_domain_of(handle) : NULL;
   uint64_t about = (uint64_t)category << 32 | color;
-  uint64_t hash =
-      hash_message(mix_word(mix_word(1, about), domain ? domain->number : 0), message) | 1;
+  uint64_t words = (uint64_t)(domain ? domain->number : 0) << 32 | (uint32_t)message->type;
+  uint64_t hash = hash_message(mix_word(about * UINT64_C(0xbf58476d1ce4e5b9), words), message) | 1;
   unsigned at = hash % NVTX_KNOWN;
   if (n->known[at].hash == hash) return n->known[at].name;
   if (n->known[at ^ 1].hash == hash) return n->known[at ^ 1].name;
