@@ -371,7 +371,8 @@ static void give_up(const char *why)
   atomic_store(&observer.wanted, false);
 }
 
-static void begin_observing(const char *warning)
+/* False: CUPTI refuses, and will again; where another tool has it, it may be had later. */
+static bool begin_observing(const char *warning)
 {
   CUptiResult r = clients_are_gone() ? start_observing() : CUPTI_SUCCESS;
   if (observer.observing)
@@ -380,6 +381,7 @@ static void begin_observing(const char *warning)
     write_fact_here(WEIR_DEVICE_FACT_YIELDED, "");
   else
     write_unavailable(r);
+  return r == CUPTI_SUCCESS || r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
 }
 
 /* In the thread that met it, within a call of the program's. */
@@ -402,7 +404,10 @@ static void first_context(void)
   (void)sem_init(&observer.gone, 0, 0);
   (void)sem_init(&observer.ended, 0, 0);
   atomic_store(&observer.begun, true);
-  begin_observing(why);
+  if (!begin_observing(why)) {
+    atomic_store(&observer.wanted, false);
+    return;
+  }
   if (atexit(end_observer) == 0 && start_thread()) return;
   if (observer.observing) stop_observing();
   give_up("its thread cannot be had");
