@@ -45,7 +45,8 @@ static weir_status warn_unknown_api(trace_importer *im, uint32_t api)
   if (!hash_map_place(&im->odd_apis, api, &added)) return wr_out_of_memory(im);
   if (!added) return WEIR_OK;
   char buffer[24];
-  wr_op row = {.sql = "INSERT OR IGNORE INTO api VALUES(?,?2,'unknown','other',0)"};
+  wr_op row = {.sql = "INSERT OR IGNORE INTO api(id, name, layer, category, hooked) "
+                      "VALUES(?,?2,'unknown','other',0)"};
   wr_op string = {.sql = "INSERT OR IGNORE INTO StringIds VALUES(?,?)"};
   row.v[0] = string.v[0] = api;
   row.numbers = row.texts = string.numbers = string.texts = 1;
