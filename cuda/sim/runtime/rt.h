@@ -45,8 +45,13 @@ extern struct rt_driver rt_drv[RT_FLAVOURS]; /* valid after rt_init() returned c
  * when the driver is another one. */
 void *rt_driver_symbol(const char *name);
 
-/* The driver is there: calls are said to its watchers from now on (watched.c). */
+/* The driver is there: its watcher hears of calls from now on (watching.c). */
 void rt_watch_start(void);
+
+/* A call begins; something for rt_call_ends() where there is a watcher, else NULL. */
+void *rt_call_begins(const char *name, const void *params);
+/* It ends with this error, which is returned. */
+cudaError_t rt_call_ends(void *call, cudaError_t error);
 
 /* Loads the driver and calls cuInit(), once a process; its error is what every later call returns.
  */

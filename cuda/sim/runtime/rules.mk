@@ -2,7 +2,7 @@
 
 RT_DONE    := $(addprefix cuda/sim/runtime/,driver.c error.c context.c device.c memory.c array.c copy.c \
                 stream.c graph_node.c register.c launch.c texture.c pass.c)
-RT_SOURCES := $(RT_DONE) $(addprefix cuda/sim/runtime/,unsupported.c watched.c)
+RT_SOURCES := $(RT_DONE) $(addprefix cuda/sim/runtime/,unsupported.c watched.c watching.c)
 RT_OBJECTS := $(call objs,$(RT_SOURCES))
 RT_SHARED  := $(SIM)/libcudart.so.13
 RT_STATIC  := $(SIM)/libweir_sim_cudart_static.a
