@@ -135,6 +135,8 @@ static void read_reason(listing_row *row, sqlite3_stmt *q, const listing_names *
   if (reason) set_text(row, LISTING_reason, listing_name(names, NAMES_REASON, reason));
 }
 
+enum { NOT_READY = 600 /* of a poll: others of it may be the same event */ };
+
 static bool has_size(int64_t kind)
 {
   return kind == WEIR_EV_ALLOC || kind == WEIR_EV_COPY || kind == WEIR_EV_MEMSET ||
@@ -157,6 +159,8 @@ static void read_by_kind(listing_row *row, sqlite3_stmt *q, const listing_names 
   if (kind == WEIR_EV_FREE && number_of(q, SQL_B)) copy_number(row, LISTING_waited_ns, q, SQL_B);
   if (kind == WEIR_EV_COPY) read_copy(row, q, names);
   if (kind == WEIR_EV_MEMSET) copy_number(row, LISTING_value, q, SQL_B);
+  if (kind == WEIR_EV_SYNC && number_of(q, SQL_STATUS) == NOT_READY && number_of(q, SQL_BYTES) > 0)
+    set_number(row, LISTING_count, (int64_t)((uint64_t)number_of(q, SQL_BYTES) + 1));
   if (kind == WEIR_EV_SYNC)
     set_text(row, LISTING_waits_for, listing_name(names, NAMES_WAIT, number_of(q, SQL_COPY)));
   if (kind == WEIR_EV_LAUNCH) read_launch(row, q);

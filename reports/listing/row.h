@@ -44,7 +44,8 @@
   X(caller)                                                                                        \
   X(file)                                                                                          \
   X(line)                                                                                          \
-  X(range)
+  X(range)                                                                                         \
+  X(count)
 
 typedef enum listing_column {
 #define LISTING_COLUMN_ENUM(name) LISTING_##name,

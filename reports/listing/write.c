@@ -182,6 +182,7 @@ static void put_what(FILE *out, const listing_row *row)
   put_memory(out, row);
   put_value(out, "", &v[LISTING_action]);
   put_value(out, "waits for: ", &v[LISTING_waits_for]);
+  put_value(out, "polls: ", &v[LISTING_count]);
   put_launch(out, row);
   put_value(out, "at ", &v[LISTING_pointer]);
   put_value(out, "device ", &v[LISTING_device]);

@@ -255,6 +255,20 @@ START_TEST(a_range_has_its_own_events_and_those_of_the_ranges_in_it)
 }
 END_TEST
 
+START_TEST(polls_that_are_one_event_have_their_count)
+{
+  const char *t = make_trace();
+  listing_settings o = {.format = LISTING_JSONL,
+                        .filter = {.kinds = KIND(SYNC), .to = NUMBER(260)}};
+  change(t, "UPDATE template SET status = 600 WHERE kind = 5; UPDATE event_row SET bytes = 149999"
+            " WHERE template IN (SELECT id FROM template WHERE kind = 5)");
+  char *text = list_all(t, &o);
+  ck_assert_ptr_nonnull(strstr(text, "\"count\":150000}"));
+  ck_assert_int_eq(synth_number(t, "SELECT min(count) FROM wait"), 150000);
+  free(text);
+}
+END_TEST
+
 START_TEST(kinds_have_the_names_of_traces_and_of_views)
 {
   ck_assert_uint_eq(listing_kind("alloc", 5), KIND(ALLOC));
@@ -497,6 +511,7 @@ int main(void)
   tcase_add_test(t, threads_and_processes_are_found_by_the_kernels_numbers);
   tcase_add_test(t, a_function_that_the_trace_does_not_know_is_an_error);
   tcase_add_test(t, a_range_has_its_own_events_and_those_of_the_ranges_in_it);
+  tcase_add_test(t, polls_that_are_one_event_have_their_count);
   tcase_add_test(t, kinds_have_the_names_of_traces_and_of_views);
   tcase_add_test(t, csv_and_json_lines_say_the_same);
   tcase_add_test(t, what_a_name_holds_breaks_no_line_and_no_terminal);
