@@ -155,7 +155,6 @@ void environment_clear(environment *e)
   free(e->sim_lib);
   free(e->sim_runtime);
   free(e->spool_dir);
-  free(e->sim_devices);
 }
 
 /* ---- the software device --------------------------------------------------------------------- */
@@ -169,15 +168,14 @@ static bool is_card(const char *name)
 bool environment_take_sim(const cmd *c, environment *e, const char *value)
 {
   long n;
-  free(e->sim_devices);
   e->sim = true;
   e->sim_asked = value;
-  e->sim_devices = NULL;
+  e->sim_devices[0] = 0;
   e->sim_card = NULL;
   if (!value) return true;
   const char *comma = strchr(value, ',');
   bool card_alone = !comma && is_card(value);
-  size_t digits = card_alone ? 0 : comma ? (size_t)(comma - value) : strlen(value);
+  size_t digits = comma ? (size_t)(comma - value) : strlen(value);
   if (card_alone)
     e->sim_card = value;
   else if (comma)
@@ -187,9 +185,12 @@ bool environment_take_sim(const cmd *c, environment *e, const char *value)
     return false;
   }
   if (card_alone) return true;
-  e->sim_devices = cmd_format("%.*s", (int)digits, value);
-  if (cmd_number(e->sim_devices, 1, 32, &n)) return true;
-  cmd_usage(c, "--sim takes a number of devices from 1 to 32, not '%s'", e->sim_devices);
+  if (digits < sizeof e->sim_devices) {
+    memcpy(e->sim_devices, value, digits);
+    e->sim_devices[digits] = 0;
+    if (cmd_number(e->sim_devices, 1, 32, &n)) return true;
+  }
+  cmd_usage(c, "--sim takes a number of devices from 1 to 32, not '%.*s'", (int)digits, value);
   return false;
 }
 
@@ -217,7 +218,7 @@ static void set_variable(const char *variable, const char *value)
 static void apply_sim(const environment *e)
 {
   prepend_path("LD_LIBRARY_PATH", e->sim_lib);
-  set_variable("WEIR_SIM_DEVICES", e->sim_devices);
+  set_variable("WEIR_SIM_DEVICES", e->sim_devices[0] ? e->sim_devices : NULL);
   set_variable("WEIR_SIM_CARD", e->sim_card);
   (void)setenv("WEIR_BLAS", "builtin", 0); /* the machine's cuBLAS takes seconds to refuse it */
 }

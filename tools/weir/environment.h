@@ -10,7 +10,7 @@
 typedef struct environment {
   bool sim;                 /* --sim */
   const char *sim_asked;    /* what --sim was given, or NULL */
-  char *sim_devices;        /* its N, or NULL */
+  char sim_devices[4];      /* its N, or "" */
   const char *sim_card;     /* its CARD, or NULL */
   const char *mode;         /* --mode, or NULL */
   const char *stacks;       /* --stacks, or NULL */
