@@ -694,7 +694,7 @@ CUresult sim_not_supported(unsigned api, bool done);
 static inline CUresult sim_enter_context(const struct sim_thread *t, enum sim_level level)
 {
   if (level > SIM_NO_CONTEXT || !t->current) return CUDA_SUCCESS;
-  CUresult error = (CUresult)atomic_load_explicit(&t->current->error, memory_order_relaxed);
+  CUresult error = (CUresult)atomic_load_explicit(&t->current->error, memory_order_acquire);
   bool passes = level == SIM_NO_CONTEXT && error == CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return passes ? CUDA_SUCCESS : error;
 }

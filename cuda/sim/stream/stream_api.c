@@ -42,7 +42,7 @@ CUresult sim_stream_find(CUstream handle, CUstream *stream)
   }
   if (!sim_arena_has(&sim_streams, handle)) return CUDA_ERROR_INVALID_HANDLE;
   *stream = handle;
-  return (CUresult)atomic_load_explicit(&handle->context->error, memory_order_relaxed);
+  return (CUresult)atomic_load_explicit(&handle->context->error, memory_order_acquire);
 }
 
 __attribute__((visibility("default"))) uint32_t weir_sim_stream_id(void *context, void *stream,
