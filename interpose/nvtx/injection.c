@@ -6,7 +6,10 @@
  * them. Where the program sets the variable itself, its word counts, and we see nothing.
  *
  * A function of the next tool is remembered for all instances. A tool that gave another instance
- * another function (none is known to) keeps that slot for itself. */
+ * another function (none is known to) keeps that slot for itself.
+ *
+ * NVTX's extensions (memory, payloads, counters) ask the same library under another name, one module
+ * of slots at a time. They are the next tool's: it fills the slots, and we are in none of them. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -24,7 +27,10 @@
 static bool wanted;              /* ranges are recorded */
 static char next_tool[PATH_MAX]; /* the library that was named before us; "": none */
 
+typedef int(NVTX_API *extension_start)(void *module); /* an nvtxExtModuleInfo_t, of any version */
+
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get);
+__attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(void *module);
 
 /* ---- the environment ------------------------------------------------------------------------- */
 
@@ -133,15 +139,23 @@ static void *loader_function(const char *name, void *real)
   return elf_object_symbol(&libc, name, NULL, WEIR_FIT_FUNCTION);
 }
 
-/* As NVTX does it: a library that cannot be opened or refuses is as none. */
-static bool initialise_next(NvtxGetExportTableFunc_t get)
+/* As NVTX does it: the next tool's function of that name into `function`. false: there is no such
+ * library. */
+static bool look_in_next(void *function, const char *name)
 {
   void *(*open)(const char *, int) = NULL, *(*look)(void *, const char *) = NULL;
-  NvtxInitializeInjectionNvtxFunc_t start = NULL;
   *(void **)&open = loader_function("dlopen", *(void **)&real_dlopen);
   *(void **)&look = loader_function("dlsym", *(void **)&real_dlsym);
   void *library = next_tool[0] && open && look ? open(next_tool, RTLD_LAZY) : NULL;
-  if (library) *(void **)&start = look(library, "InitializeInjectionNvtx2");
+  if (library) *(void **)function = look(library, name);
+  return library;
+}
+
+/* A library that cannot be opened or refuses is as none. */
+static bool initialise_next(NvtxGetExportTableFunc_t get)
+{
+  NvtxInitializeInjectionNvtxFunc_t start = NULL;
+  look_in_next(&start, "InitializeInjectionNvtx2");
   if (!start || start == InitializeInjectionNvtx2 || !start(get)) return false;
   atomic_store(&nvtx_next_is_there, true);
   return true;
@@ -160,4 +174,16 @@ int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get)
   }
   errno = saved;
   return 1; /* or NVTX would unload us */
+}
+
+/* Slots that are left as they are NVTX turns off: each call is then one test of a word, as without a
+ * tool, and nvtxDomainIsEnabled says yes, as with any tool that knows no extensions. */
+int InitializeInjectionNvtxExtension(void *module)
+{
+  extension_start start = NULL;
+  int saved = errno, answer = wanted;
+  if (look_in_next(&start, "InitializeInjectionNvtxExtension"))
+    answer = start && start != InitializeInjectionNvtxExtension ? start(module) : 1;
+  errno = saved;
+  return answer;
 }

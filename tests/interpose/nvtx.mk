@@ -3,7 +3,7 @@
 NV     := $(O)/tests/victims/nvtx
 NV_SRC := tests/victims/nvtx
 NV_CC   = $(CC) -O2 -g -Wall -Wextra -pthread $(CUDAINC)
-NV_ALL := $(NV)/nests $(NV)/edges $(NV)/libtool.so
+NV_ALL := $(NV)/nests $(NV)/edges $(NV)/extension $(NV)/libtool.so $(NV)/libplain-tool.so
 
 NVTX_TEST := $(O)/tests/interpose/test_nvtx
 
@@ -21,12 +21,13 @@ $(NV)/nests: $(NV_SRC)/nests.c $(VL)/libcudart.so.13
 	$(say) VICTIM $@
 	$(Q)$(NV_CC) -o $@ $< $(VL)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN/../loader' -ldl
 
-$(NV)/edges: $(NV_SRC)/edges.c
+$(NV)/edges $(NV)/extension: $(NV)/%: $(NV_SRC)/%.c
 	@mkdir -p $(@D)
 	$(say) VICTIM $@
 	$(Q)$(NV_CC) -o $@ $< -ldl
 
-$(NV)/libtool.so: $(NV_SRC)/tool.c
+$(NV)/libplain-tool.so: NV_CC += -DNO_EXTENSION
+$(NV)/libtool.so $(NV)/libplain-tool.so: $(NV_SRC)/tool.c
 	@mkdir -p $(@D)
 	$(say) VICTIM $@
 	$(Q)$(NV_CC) -shared -fPIC -Wl,-soname,$(@F) -o $@ $<

@@ -170,6 +170,49 @@ START_TEST(test_a_tool_that_is_not_there_is_as_none)
 }
 END_TEST
 
+/* Another tool that is named, and the one that the program, run without us, is to be compared with. */
+#define TOOL(name) "NVTX_INJECTION64_PATH=%s/tests/victims/nvtx/lib" name ".so"
+static const struct extension_case {
+  const char *named, *like; /* formats of variables with the build folder, or "" */
+  const char *refuses;      /* or NULL */
+  const char *answers;      /* how what the program prints begins */
+} extension_cases[] = {
+    {"", TOOL("plain-tool"), NULL, "heap 0 region 4\nschema 0 enabled 1\n"},
+    {TOOL("no-such"), TOOL("plain-tool"), NULL, "heap 0 region 4\nschema 0 enabled 1\n"},
+    {TOOL("plain-tool"), TOOL("plain-tool"), NULL, "heap 0 region 4\nschema 0 enabled 1\n"},
+    {TOOL("tool"), TOOL("tool"), "TOOL_REFUSES=1", "heap 0 region 4\nschema 0 enabled 0\n"},
+    {TOOL("tool"), TOOL("tool"), NULL, "heap 502 region 3\nschema 702 enabled 1\nheap 507 "},
+    {"WEIR_NVTX=off", "", NULL, "heap 0 region 4\nschema 0 enabled 0\n"},
+};
+
+static outcome run_extension(enum preload how, const char *tool, const char *refuses)
+{
+  char variable[600], output[600];
+  (void)snprintf(variable, sizeof variable, tool, getenv("WEIR_BUILD"));
+  (void)snprintf(output, sizeof output, "TOOL_OUTPUT=%s", scratch("tool.txt"));
+  const char *const env[] = {output, *variable ? variable : refuses, refuses, NULL};
+  const char *const argv[] = {built("tests/victims/nvtx/extension"), NULL};
+  outcome o = run(how, argv, env);
+  ck_assert_int_eq(o.status, 0);
+  return o;
+}
+
+START_TEST(test_nvtxs_extensions_are_the_other_tools)
+{
+  const struct extension_case *c = &extension_cases[_i];
+  outcome plain = run_extension(WITHOUT, c->like, c->refuses);
+  char *bare = tool_saw(scratch("tool.txt"));
+  outcome o = run_extension(WITH, c->named, c->refuses);
+  char *chained = tool_saw(scratch("tool.txt"));
+  ck_assert_str_eq(o.out, plain.out);
+  ck_assert_str_eq(o.err, plain.err);
+  ck_assert_str_eq(chained, !strcmp(c->named, c->like) ? bare : "");
+  ck_assert_msg(!strncmp(o.out, c->answers, strlen(c->answers)), "%s", o.out);
+  free(bare);
+  free(chained);
+}
+END_TEST
+
 static Suite *nvtx_suite(void)
 {
   Suite *s = suite_create("nvtx");
@@ -186,6 +229,8 @@ static Suite *nvtx_suite(void)
   tcase_add_test(t, test_a_child_without_the_library_does_what_it_did);
   tcase_add_loop_test(t, test_a_tool_named_before_sees_what_it_would_see_bare, 0, 2);
   tcase_add_test(t, test_a_tool_that_is_not_there_is_as_none);
+  tcase_add_loop_test(t, test_nvtxs_extensions_are_the_other_tools, 0,
+                      sizeof extension_cases / sizeof *extension_cases);
   suite_add_tcase(s, t);
   return s;
 }

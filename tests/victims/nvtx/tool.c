@@ -1,13 +1,16 @@
 /* tool.c: an NVTX tool of somebody else's: it counts what it is called with, keeps levels, and writes
- * all that to a file when the program ends. TOOL_REFUSES: it does not want this program. */
+ * all that to a file when the program ends. TOOL_REFUSES: it does not want this program. Built with NO_EXTENSION it has
+ * nothing for NVTX's extensions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #define NVTX_NO_IMPL 1
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtMem.h>
+#include <nvtx3/nvToolsExtPayload.h>
 
 static unsigned long long hash = 5;
-static unsigned calls[8];
+static unsigned calls[10];
 static int level;
 static char *names[64];
 static unsigned name_count;
@@ -85,7 +88,7 @@ static void report(void)
 {
   FILE *f = fopen(getenv("TOOL_OUTPUT"), "w");
   (void)fprintf(f, "%llx", hash);
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < 10; i++)
     (void)fprintf(f, " %u", calls[i]);
   (void)fclose(f);
 }
@@ -115,3 +118,47 @@ int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get)
   (void)atexit(report);
   return !getenv("TOOL_REFUSES");
 }
+
+#ifndef NO_EXTENSION
+static nvtxMemHeapHandle_t heap_register(nvtxDomainHandle_t domain, const nvtxMemHeapDesc_t *heap)
+{
+  tool_add(8, domain ? *(char **)(void *)domain : "(none)");
+  tool_add(8, heap->message.ascii);
+  return (nvtxMemHeapHandle_t)(intptr_t)(500 + calls[8]);
+}
+
+static void regions_register(nvtxDomainHandle_t domain,
+                             const nvtxMemRegionsRegisterBatch_t *regions)
+{
+  const nvtxMemVirtualRangeDesc_t *range = regions->regionDescElements;
+  tool_add(8, domain ? "in a domain" : "(none)");
+  *regions->regionHandleElementsOut =
+      (nvtxMemRegionHandle_t)(intptr_t)((const char *)range->ptr + 3);
+}
+
+static void regions_name(nvtxDomainHandle_t domain, const nvtxMemRegionsNameBatch_t *names)
+{
+  tool_add(8, domain ? "in a domain" : "(none)");
+  tool_add(8, names->regionElements->name.ascii);
+}
+
+static uint64_t schema_register(nvtxDomainHandle_t domain, const nvtxPayloadSchemaAttr_t *schema)
+{
+  tool_add(9, domain ? "in a domain" : "(none)");
+  tool_add(9, schema->entries->name);
+  return 700 + calls[9];
+}
+
+int InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t *module)
+{
+  intptr_t *slot = module->segments[0].functionSlots;
+  if (module->moduleId == NVTX_EXT_PAYLOAD_MODULEID)
+    slot[NVTX3EXT_CBID_nvtxPayloadSchemaRegister] = (intptr_t)schema_register;
+  if (module->moduleId == NVTX_EXT_MODULEID_MEM) {
+    slot[NVTX3EXT_CBID_nvtxMemHeapRegister] = (intptr_t)heap_register;
+    slot[NVTX3EXT_CBID_nvtxMemRegionsRegister] = (intptr_t)regions_register;
+    slot[NVTX3EXT_CBID_nvtxMemRegionsName] = (intptr_t)regions_name;
+  }
+  return !getenv("TOOL_REFUSES");
+}
+#endif
