@@ -9,7 +9,8 @@
  * another function (none is known to) keeps that slot for itself.
  *
  * NVTX's extensions (memory, payloads, counters) ask the same library under another name, one module
- * of slots at a time. They are the next tool's: it fills the slots, and we are in none of them. */
+ * of slots at a time. They are the next tool's: it fills the slots, and we are in front of it in two of
+ * the memory extension's (memory_names.c), in none of the others. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -184,6 +185,7 @@ int InitializeInjectionNvtxExtension(void *module)
   int saved = errno, answer = wanted;
   if (look_in_next(&start, "InitializeInjectionNvtxExtension"))
     answer = start && start != InitializeInjectionNvtxExtension ? start(module) : 1;
+  if (wanted && nvtx_take_memory_names(module, !answer)) answer = 1;
   errno = saved;
   return answer;
 }

@@ -1,5 +1,5 @@
 /* names.c: what a program gives names to: domains, strings, categories, threads, streams, events,
- * devices.
+ * devices, resources.
  *
  * A domain or a string lives for ever in mapped memory of ours; its handle is the next tool's where
  * there is one, and found by that, or else its own address. Names go into the trace when they are
@@ -82,9 +82,8 @@ const nvtx_text *nvtx_string_of(nvtxStringHandle_t handle)
 
 /* ---- names in the trace ---------------------------------------------------------------------- */
 
-/* `domain` in front of the name, with a zero between, where a kind of name is a domain's. */
-static void write_name(unsigned kind, uint64_t handle, const nvtx_text *domain,
-                       const nvtx_message *message)
+void nvtx_write_name(unsigned kind, uint64_t handle, uint64_t bytes_named, const nvtx_text *domain,
+                     const nvtx_message *message)
 {
   char text[2 * NVTX_MOST_TEXT + 1];
   size_t bytes = 0;
@@ -95,7 +94,7 @@ static void write_name(unsigned kind, uint64_t handle, const nvtx_text *domain,
     text[bytes++] = '\0';
   }
   bytes += nvtx_utf8(text + bytes, message);
-  trace_event head = {.start = clock_ticks(), .a = handle, .b = kind};
+  trace_event head = {.start = clock_ticks(), .a = handle, .b = kind, .stream = bytes_named};
   spool_writer_extended(&t->writer, WEIR_EV_NAME, &head, text, bytes);
   nvtx_record_end(t);
 }
@@ -125,7 +124,8 @@ enum {
   RT_STREAM_A,
   RT_STREAM_W,
   RT_EVENT_A,
-  RT_EVENT_W
+  RT_EVENT_W,
+  RESOURCE
 };
 
 #define NAME(f, index, kind, type, character, make)                                                \
@@ -134,7 +134,7 @@ enum {
     void(NVTX_API * next)(type, const character *) =                                               \
         NVTX_NEXT(nvtx_name_hooks[index], void(NVTX_API *)(type, const character *));              \
     const nvtx_message m = make(name);                                                             \
-    write_name(kind, (uint64_t)handle, NULL, &m);                                                  \
+    nvtx_write_name(kind, (uint64_t)handle, 0, NULL, &m);                                          \
     if (next) next(handle, name);                                                                  \
   }
 #define BOTH(f, index, kind, type)                                                                 \
@@ -157,7 +157,7 @@ BOTH(rt_event, RT_EVENT_A, WEIR_NAME_EVENT, uintptr_t)
     nvtxDomainNameCategory##letter##_impl_fntype next = NVTX_NEXT(                                 \
         nvtx_name_hooks[DOMAIN_CATEGORY_##letter], nvtxDomainNameCategory##letter##_impl_fntype);  \
     const nvtx_message m = make(name);                                                             \
-    write_name(WEIR_NAME_CATEGORY, category, nvtx_domain_of(domain), &m);                          \
+    nvtx_write_name(WEIR_NAME_CATEGORY, category, 0, nvtx_domain_of(domain), &m);                  \
     if (next) next(domain, category, name);                                                        \
   }                                                                                                \
   static nvtxStringHandle_t NVTX_API register_##suffix(nvtxDomainHandle_t domain,                  \
@@ -185,6 +185,42 @@ static void NVTX_API destroy(nvtxDomainHandle_t domain)
   if (!next) return;
   next(domain);
   atomic_fetch_add(&nvtx_handles_age, 1);
+}
+
+/* What nvtxDomainResourceCreate gives a name to, by its class and number (nvToolsExtCuda.h and
+ * nvToolsExtCudaRt.h number CUDA's). */
+static unsigned resource_kind(int32_t type)
+{
+  switch (type) {
+  case NVTX_RESOURCE_TYPE_GENERIC_THREAD_NATIVE:
+    return WEIR_NAME_OS_THREAD;
+  case NVTX_RESOURCE_TYPE_CUDA_DEVICE:
+  case NVTX_RESOURCE_TYPE_CUDART_DEVICE:
+    return WEIR_NAME_CU_DEVICE;
+  case NVTX_RESOURCE_TYPE_CUDA_CONTEXT:
+    return WEIR_NAME_CONTEXT;
+  case NVTX_RESOURCE_TYPE_CUDA_STREAM:
+  case NVTX_RESOURCE_TYPE_CUDART_STREAM:
+    return WEIR_NAME_STREAM;
+  case NVTX_RESOURCE_TYPE_CUDA_EVENT:
+  case NVTX_RESOURCE_TYPE_CUDART_EVENT:
+    return WEIR_NAME_EVENT;
+  default:
+    return WEIR_NAME_RESOURCE;
+  }
+}
+
+static nvtxResourceHandle_t NVTX_API resource(nvtxDomainHandle_t domain,
+                                              nvtxResourceAttributes_t *a)
+{
+  nvtxDomainResourceCreate_impl_fntype next =
+      NVTX_NEXT(nvtx_name_hooks[RESOURCE], nvtxDomainResourceCreate_impl_fntype);
+  if (a && a->size >= offsetof(nvtxResourceAttributes_t, message) + sizeof(a->message) &&
+      a->messageType != NVTX_MESSAGE_UNKNOWN) {
+    const nvtx_message m = {a->messageType, a->message};
+    nvtx_write_name(resource_kind(a->identifierType), a->identifier.ullValue, 0, NULL, &m);
+  }
+  return next ? next(domain, a) : NULL;
 }
 
 #define ROW(place, which, id_, f)                                                                  \
@@ -215,4 +251,5 @@ nvtx_hook nvtx_name_hooks[] = {
     ROW(RT_STREAM_W, CUDART, NameCudaStreamW, rt_stream_w),
     ROW(RT_EVENT_A, CUDART, NameCudaEventA, rt_event_a),
     ROW(RT_EVENT_W, CUDART, NameCudaEventW, rt_event_w),
+    ROW(RESOURCE, CORE2, DomainResourceCreate, resource),
     {0}};

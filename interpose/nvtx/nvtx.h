@@ -8,6 +8,8 @@
 
 #define NVTX_NO_IMPL 1
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtCuda.h>
+#include <nvtx3/nvToolsExtCudaRt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,6 +71,15 @@ typedef struct nvtx_thread {
  * (text.c). 0: it could not be written. */
 uint32_t nvtx_name_of(nvtx_thread *n, spool_writer *w, nvtxDomainHandle_t domain,
                       const nvtx_message *message, uint32_t category, uint32_t color);
+
+/* A NAME record: `kind` is a name_kind, `bytes` of a heap, else 0. `domain` goes in front of the name,
+ * with a zero between, where a kind of name is a domain's. */
+void nvtx_write_name(unsigned kind, uint64_t handle, uint64_t bytes, const nvtx_text *domain,
+                     const nvtx_message *message);
+
+/* Puts our functions in front of a tool's into an extension's module (nvtxExtModuleInfo_t), where it
+ * is the memory extension's; true then. `empty`: what is in its slots does not count. */
+bool nvtx_take_memory_names(void *module, bool empty);
 
 /* A message as UTF-8 in `out`, at most NVTX_MOST_TEXT bytes, cut between two characters. Returns the
  * bytes. */

@@ -27,7 +27,8 @@ CREATE TABLE frame(id INTEGER PRIMARY KEY, process INTEGER, address INTEGER, fir
 CREATE TABLE python_frame(process INTEGER, address INTEGER, function TEXT, file TEXT, line INTEGER,
                           PRIMARY KEY(process, address)) WITHOUT ROWID;
 
-CREATE TABLE name(process INTEGER, kind TEXT, handle INTEGER, name TEXT, bytes INTEGER);
+CREATE TABLE name(process INTEGER, kind TEXT, handle INTEGER, name TEXT, bytes INTEGER,
+  time INTEGER);
 CREATE INDEX name_by_handle ON name(process, kind, handle);
 CREATE TABLE note(id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, time INTEGER, text TEXT);
 CREATE TABLE api(id INTEGER PRIMARY KEY, name TEXT, layer TEXT, category TEXT, hooked INTEGER,

@@ -374,12 +374,14 @@ static weir_status take_name(wr_spool *s, const trace_event *head, const void *p
                              size_t bytes)
 {
   if (head->b == WEIR_NAME_CATEGORY) return wr_take_category(s, head, payload, bytes);
-  static const char *const kinds[] = {"unknown",   "kernel",       "device", "api",  "category",
-                                      "os_thread", "device_label", "stream", "event"};
+  static const char *const kinds[] = {"unknown",   "kernel",       "device", "api",   "category",
+                                      "os_thread", "device_label", "stream", "event", "context",
+                                      "resource",  "heap",         "region"};
   enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
-  wr_op op = {.sql = "INSERT INTO name(process, handle, bytes, kind, name) VALUES(?,?,?,?,?)",
-              .v = {s->process, (int64_t)head->a, (int64_t)head->stream},
-              .numbers = 3,
+  wr_op op = {.sql = "INSERT INTO name(process, handle, bytes, time, kind, name)"
+                     " VALUES(?,?,?,?,?,?)",
+              .v = {s->process, (int64_t)head->a, (int64_t)head->stream, wr_time(s, head->start)},
+              .numbers = 4,
               .texts = 2};
   op.text[0] = wr_format("%s", kinds[head->b < KINDS ? head->b : 0]);
   op.text[1] = wr_text(payload, bytes, false);

@@ -106,6 +106,11 @@ static weir_status on_extended(void *context, uint32_t serial, uint32_t tid,
   char key[KEY];
   (void)context, (void)tid;
   if (head->kind == WEIR_EV_NAME && head->b < 16) name_kinds[head->b]++;
+  if (head->kind == WEIR_EV_NAME && head->b >= WEIR_NAME_OS_THREAD) {
+    (void)snprintf(key, sizeof key, "%u:%.*s of %u bytes", (unsigned)head->b, (int)bytes,
+                   (const char *)payload, (unsigned)head->stream);
+    add_line("name", key);
+  }
   if (head->kind != WEIR_EV_RANGE_NAME) return WEIR_OK;
   range_names++;
   ck_assert_uint_ge(bytes, sizeof name);

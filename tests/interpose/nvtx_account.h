@@ -3,7 +3,8 @@
 #define TESTS_NVTX_ACCOUNT_H
 
 /* Of all spools: "WHAT DOMAIN:TEXT COUNT" a line, sorted; range, span (start and end), mark, call (by
- * its innermost range, or "call none"), open (ranges never ended). Borrowed until the next call. */
+ * its innermost range, or "call none"), open (ranges never ended);
+ * "name KIND:TEXT of BYTES bytes COUNT" of what has a handle. Borrowed until the next call. */
 const char *nvtx_account(const char *directory);
 
 /* The lines of a text, sorted. Borrowed until the next call. */

@@ -46,6 +46,18 @@ START_TEST(test_random_nests_are_in_the_spool_as_the_program_counted_them)
 }
 END_TEST
 
+START_TEST(test_resources_have_the_names_that_they_were_given)
+{
+  outcome plain = run_edges(WITHOUT, "resources", NULL);
+  ck_assert_str_eq(run_edges(WITH, "resources", NULL).out, plain.out);
+  ck_assert_str_eq(nvtx_account(scratch("spools")), "name 10:a lock of 0 bytes 1\n"
+                                                    "name 5:a thread of 0 bytes 1\n"
+                                                    "name 7:a stream of 0 bytes 1\n"
+                                                    "name 7:another of 0 bytes 1\n"
+                                                    "name 9:a context of 0 bytes 1\n");
+}
+END_TEST
+
 static const struct edge {
   const char *mode, *account;
 } edges[] = {
@@ -206,6 +218,10 @@ START_TEST(test_nvtxs_extensions_are_the_other_tools)
   char *chained = tool_saw(scratch("tool.txt"));
   ck_assert_str_eq(o.out, plain.out);
   ck_assert_str_eq(o.err, plain.err);
+  ck_assert_str_eq(nvtx_account(scratch("spools")), strcmp(c->named, "WEIR_NVTX=off")
+                                                        ? "name 11:the heap of 256 bytes 2\n"
+                                                          "name 12:the region of 0 bytes 2\n"
+                                                        : "");
   ck_assert_str_eq(chained, !strcmp(c->named, c->like) ? bare : "");
   ck_assert_msg(!strncmp(o.out, c->answers, strlen(c->answers)), "%s", o.out);
   free(bare);
@@ -229,6 +245,7 @@ static Suite *nvtx_suite(void)
   tcase_add_test(t, test_a_child_without_the_library_does_what_it_did);
   tcase_add_loop_test(t, test_a_tool_named_before_sees_what_it_would_see_bare, 0, 2);
   tcase_add_test(t, test_a_tool_that_is_not_there_is_as_none);
+  tcase_add_test(t, test_resources_have_the_names_that_they_were_given);
   tcase_add_loop_test(t, test_nvtxs_extensions_are_the_other_tools, 0,
                       sizeof extension_cases / sizeof *extension_cases);
   suite_add_tcase(s, t);

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtCuda.h>
+#include <nvtx3/nvToolsExtCudaRt.h>
 
 static void *push_and_end(void *unused)
 {
@@ -24,6 +26,18 @@ static void in_thread(void *(*f)(void *))
   pthread_t t;
   pthread_create(&t, NULL, f, NULL);
   pthread_join(t, NULL);
+}
+
+static void name_resource(nvtxDomainHandle_t domain, int type, const char *name)
+{
+  nvtxResourceAttributes_t a = {.version = NVTX_VERSION,
+                                .size = NVTX_RESOURCE_ATTRIB_STRUCT_SIZE,
+                                .identifierType = type,
+                                .identifier.ullValue = 77,
+                                .messageType =
+                                    name ? NVTX_MESSAGE_TYPE_ASCII : NVTX_MESSAGE_UNKNOWN,
+                                .message.ascii = name};
+  printf("%d\n", nvtxDomainResourceCreate(domain, &a) != NULL);
 }
 
 int main(int argc, char **argv)
@@ -86,6 +100,15 @@ int main(int argc, char **argv)
       nvtxRangePushA(text);
       nvtxRangePop();
     }
+  } else if (!strcmp(mode, "resources")) {
+    nvtxDomainHandle_t domain = nvtxDomainCreateA("domain");
+    name_resource(domain, NVTX_RESOURCE_TYPE_CUDA_STREAM, "a stream");
+    name_resource(domain, NVTX_RESOURCE_TYPE_CUDART_STREAM, "another");
+    name_resource(NULL, NVTX_RESOURCE_TYPE_CUDA_CONTEXT, "a context");
+    name_resource(domain, NVTX_RESOURCE_TYPE_GENERIC_POINTER, "a lock");
+    name_resource(domain, NVTX_RESOURCE_TYPE_GENERIC_THREAD_NATIVE, "a thread");
+    name_resource(domain, 77, NULL);
+    nvtxDomainResourceCreate(domain, NULL);
   } else if (!strcmp(mode, "exec")) { /* without us, but with what we set */
     unsetenv("LD_PRELOAD");
     execl("/proc/self/exe", argv[0], "pops", (char *)NULL);
