@@ -368,14 +368,14 @@ typedef enum graph_fact {
 
 /* A node: what an event of its kind would say of it. */
 typedef struct graph_node_info {
-  uint64_t node;       /* its handle in the graph that was read */
-  uint64_t parent;     /* of the node whose child graph or body it is in, 0: none */
-  uint64_t a, b;       /* copy: destination, source; memset: destination; kernel: its handle */
-  uint64_t bytes;      /* copy, memset, allocation; kernel: threads */
-  uint8_t type;        /* CUgraphNodeType */
-  uint8_t copy;        /* copy_kind */
-  uint8_t mem;         /* as in an event */
-  uint8_t device;      /* as in an event */
+  uint64_t node;   /* its handle in the graph that was read */
+  uint64_t parent; /* of the node whose child graph or body it is in, 0: none */
+  uint64_t a, b;  /* copy: destination, source; memset, allocation, free: address; kernel: handle */
+  uint64_t bytes; /* copy, memset, allocation; kernel: threads */
+  uint8_t type;   /* CUgraphNodeType */
+  uint8_t copy;   /* copy_kind */
+  uint8_t mem;    /* as in an event */
+  uint8_t device; /* as in an event */
   uint8_t src_device;  /* as in an event */
   uint8_t conditional; /* 1: in the body of a conditional node: it may run, once or often */
   uint8_t pad[2];

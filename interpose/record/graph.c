@@ -108,12 +108,15 @@ static void describe_memset(const hook_call *c, const CUDA_MEMSET_NODE_PARAMS *p
   e->b = p->value;
 }
 
-static void describe_alloc(const hook_call *c, uint64_t bytes, uint64_t at, event_fields *e)
+static void describe_alloc(const CUDA_MEM_ALLOC_NODE_PARAMS *p, event_fields *e)
 {
-  e->a = at;
-  e->bytes = bytes;
+  const CUmemLocation *where = &p->poolProps.location;
+  bool known = where->type == CU_MEM_LOCATION_TYPE_DEVICE && where->id >= 0 &&
+               where->id < (int)WEIR_DEVICE_NONE;
+  e->a = p->dptr;
+  e->bytes = p->bytesize;
   e->mem = WEIR_MEM_DEVICE;
-  e->device = c->thread->last_device;
+  e->device = known ? (uint8_t)where->id : WEIR_DEVICE_NONE;
 }
 
 static event_fields plain_node(void)
@@ -154,12 +157,12 @@ static bool ask_memset(const hook_call *c, CUgraphNode n, event_fields *e)
   return true;
 }
 
-static bool ask_alloc(const hook_call *c, CUgraphNode n, event_fields *e)
+static bool ask_alloc(CUgraphNode n, event_fields *e)
 {
   PFN_cuGraphMemAllocNodeGetParams_v11040 ask = WEIR_HELPER(cuGraphMemAllocNodeGetParams);
   CUDA_MEM_ALLOC_NODE_PARAMS p = {0};
   if (!ask || ask(n, &p) != CUDA_SUCCESS) return false;
-  describe_alloc(c, p.bytesize, p.dptr, e);
+  describe_alloc(&p, e);
   return true;
 }
 
@@ -207,7 +210,7 @@ static bool describe_node(graph_walk *w, CUgraphNode n, CUgraphNodeType type, ev
   case CU_GRAPH_NODE_TYPE_MEMSET:
     return ask_memset(w->call, n, e);
   case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    return ask_alloc(w->call, n, e);
+    return ask_alloc(n, e);
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
     return ask_free(n, e);
   default:

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/util.h"
+#include "reports/import/graph.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/open.h"
 
@@ -104,7 +105,7 @@ static weir_status copy_all(copying *x)
         "SELECT 'StringIds' UNION ALL SELECT name FROM temp.sqlite_schema"
         " WHERE type IN ('table', 'view')"
         " AND name NOT IN ('event', 'rare_event', 'block', 'block_row', 'memory', 'range_row',"
-        " 'range_name', 'range_category')",
+        " 'range_name', 'range_category', 'graph_work', 'graph_launch')",
         copy_table, x);
   if (!s) s = wr_db_exec(&x->to, empty_tables);
   if (!s) s = wr_db_exec(&x->to, plain_names);
@@ -120,6 +121,8 @@ weir_status nsys_export(const char *trace, const char *output)
   copying x = {.from = in.db, .to = {.path = output}};
   s = check_own_tables(&in.db);
   if (!s) s = wr_db_number(&in.db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
+  if (!s && finished != 1 && wr_schema_graph_memory(&in.db))
+    s = wr_graph_launches_temporary(&in.db);
   if (!s && finished != 1) s = wr_lifetimes_temporary(&in.db);
   if (!s) s = wr_schema_nsys_views(&in.db);
   if (!s && sqlite3_open_v2(output, &x.to.handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL))

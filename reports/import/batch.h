@@ -34,10 +34,10 @@ enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
   X(EVENT_RANGE, 2, "event_range", false)                                                          \
   X(DEVICE_CALL, 3, "device_call", false)                                                          \
   X(DEVICE_WORK, 13, "device_work", true)                                                          \
-  X(BLOCK, 6, "block_row", true)                                                                   \
+  X(BLOCK, 7, "block_row", true)                                                                   \
   X(GRAPH_CHANGE, 9, "graph_change", false)                                                        \
   X(GRAPH_NODE, 14, "graph_node", false)                                                           \
-  X(GRAPH_WORK, 12, "graph_work", false)                                                           \
+  X(GRAPH_WORK, 13, "graph_work", false)                                                           \
   X(GRAPH_LAUNCH, 3, "graph_launch", false)                                                        \
   X(WAIT_DETAIL, 9, "wait_detail", false)
 

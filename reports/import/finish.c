@@ -139,8 +139,9 @@ static weir_status complete_trace(trace_importer *im)
   if (!s) s = name_threads(db);
   if (!s) s = relate_modules(db);
   if (!s) s = look_at_modules(db);
-  if (!s) s = wr_lifetimes(&im->batch, &im->memory, im->least);
   if (!s) s = wr_graph_launches(&im->batch);
+  if (!s) s = wr_batch_flush(&im->batch, true);
+  if (!s) s = wr_lifetimes(&im->batch, &im->memory, im->least);
   if (!s) s = wr_batch_flush(&im->batch, true);
   if (!s) s = wr_db_exec(db, "UPDATE meta SET value = 1 WHERE key = 'finished'");
   return s;

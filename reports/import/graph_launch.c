@@ -8,13 +8,14 @@
 #include "reports/import/graph.h"
 
 /* CUgraphNodeType */
-enum { NODE_GRAPH = 4, NODE_EMPTY = 5 };
+enum { NODE_GRAPH = 4, NODE_EMPTY = 5, NODE_ALLOC = 10, NODE_FREE = 11 };
 
 enum { KEY_COLUMNS = 9, KEY_DEVICE = 6, KEY_SRC_DEVICE = 7, MOST_ROWS = 65536 };
 
 /* Type, kernel, bytes, copy, mem, src_mem, device, src_device (-1: none), conditional. */
 typedef struct work_key {
   int64_t v[KEY_COLUMNS];
+  int64_t pointer, node; /* of nodes that allocate and free: each is its own; else 0 */
 } work_key;
 
 typedef struct exec_node {
@@ -61,6 +62,7 @@ static weir_status find_key(pass *p, const work_key *key, uint32_t *out)
   bool added = false;
   for (int i = 0; i < KEY_COLUMNS; i++)
     hash = hash_mix(hash, (uint64_t)key->v[i]);
+  hash = hash_mix(hash_mix(hash, (uint64_t)key->pointer), (uint64_t)key->node);
   for (;; hash++) {
     uint64_t *at = hash_map_place(&p->keys, hash, &added);
     if (!at) return no_memory(p);
@@ -75,13 +77,19 @@ static weir_status find_key(pass *p, const work_key *key, uint32_t *out)
   }
 }
 
+static bool is_memory(int64_t type)
+{
+  return type == NODE_ALLOC || type == NODE_FREE;
+}
+
 /* Columns of p->nodes: node, parent, type, a, bytes, copy, mem, src_mem, device, src_device,
  * conditional. Kernels are counted by their handle, whatever their grid. */
 static weir_status read_node(pass *p, exec_node *out)
 {
   sqlite3_stmt *q = p->nodes;
-  work_key k = {{sqlite3_column_int64(q, 2)}};
-  bool kernel = k.v[0] == 0;
+  work_key k = {{sqlite3_column_int64(q, 2)}, 0, 0};
+  bool kernel = k.v[0] == 0, memory = is_memory(k.v[0]);
+  if (memory) k.pointer = sqlite3_column_int64(q, 3), k.node = sqlite3_column_int64(q, 0);
   if (kernel) k.v[1] = sqlite3_column_int64(q, 3);
   if (!kernel) k.v[2] = sqlite3_column_int64(q, 4);
   for (int i = 3; i < KEY_COLUMNS; i++) {
@@ -248,6 +256,8 @@ static weir_status add_content(pass *p, size_t used)
     row->v[1] = (int64_t)i;
     memcpy(&row->v[2], k->v, sizeof(k->v));
     row->v[2 + KEY_COLUMNS] = p->times[p->used[i]];
+    row->v[3 + KEY_COLUMNS] = k->pointer;
+    if (!is_memory(k->v[0])) row->nulls |= 1u << (3 + KEY_COLUMNS);
     if (k->v[KEY_DEVICE] < 0) row->nulls |= 1u << (2 + KEY_DEVICE);
     if (k->v[KEY_SRC_DEVICE] < 0) row->nulls |= 1u << (2 + KEY_SRC_DEVICE);
   }
@@ -342,9 +352,7 @@ static void close_pass(pass *p)
 weir_status wr_graph_launches_temporary(const wr_db *db)
 {
   wr_batch batch = {0};
-  weir_status s = wr_db_exec(db, "CREATE TEMP TABLE graph_work AS SELECT * FROM main.graph_work"
-                                 " WHERE 0; CREATE TEMP TABLE graph_launch AS"
-                                 " SELECT * FROM main.graph_launch WHERE 0");
+  weir_status s = wr_schema_graph_launches(db);
   if (!s) s = wr_batch_open(&batch, db);
   if (!s) s = wr_graph_launches(&batch);
   if (!s) s = wr_batch_flush(&batch, true); /* in the reader's transaction */

@@ -54,6 +54,8 @@ typedef struct pass {
   int64_t shift;           /* of the log's times */
   process_end *ends;       /* by time */
   size_t end_count, end_capacity, ended; /* ended: those the pass has come by */
+  sqlite3_stmt *graphs;                  /* what launches allocate and free; NULL: nothing more */
+  wr_memory_event of_graph;              /* its row */
 } pass;
 
 /* What a block does to the sums: it is there; it is no more; its process has ended. */
@@ -134,13 +136,15 @@ static weir_status emit_at(pass *p, const wr_memory_event *alloc, int64_t born,
   wr_row *row = wr_batch_row(p->batch, WR_TABLE_BLOCK);
   if (!row) return weir_fail(WEIR_ENOMEM, "matching frees with allocations: out of host memory");
   const wr_memory_event *of = alloc ? alloc : end;
-  bool freed = alloc && (how == WR_BLOCK_FREED || how == WR_BLOCK_RESET);
+  bool freed =
+      alloc && (how == WR_BLOCK_FREED || how == WR_BLOCK_RESET || how == WR_BLOCK_BY_GRAPH);
   set_column(row, 0, true, of->id);
   set_column(row, 1, true, how);
   set_column(row, 2, freed, freed ? end->id - of->id : 0);
   set_column(row, 3, alloc && end, end ? end->time - of->time : 0);
   set_column(row, 4, alloc, born);
   set_column(row, 5, place, alloc ? place - born : place);
+  set_column(row, 6, of->work, of->work - 1);
   if (p->batch->rows[WR_TABLE_BLOCK].count < WR_BATCH_EVENTS) return WEIR_OK;
   return wr_batch_flush(p->batch, true);
 }
@@ -380,9 +384,71 @@ static weir_status take_end(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-static weir_status step_event(pass *p, const wr_memory_event *e)
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+/* All of a launch at its return: what it frees because it allocates it again comes first ("auto free
+ * on launch"; without it the driver launches no graph whose memory was not freed), then its nodes
+ * as the graph lists them, as if they ran one after the other. */
+static const char graphs_sql[] =
+    "WITH part(again, type) AS (VALUES(1, 10), (0, 10), (0, 11))"
+    " SELECT l.event, t.process, CASE WHEN x.again OR w.type = 11 THEN 2 ELSE 1 END,"
+    " e.start + e.duration AS over, w.device, w.mem, w.pointer, w.bytes, t.context, t.thread,"
+    " w.position FROM graph_launch l CROSS JOIN graph_work w ON w.content = l.content"
+    " CROSS JOIN part x ON x.type = w.type CROSS JOIN event_row e ON e.id = l.event"
+    " CROSS JOIN template t ON t.id = e.template WHERE NOT w.conditional AND w.pointer <> 0"
+    " AND l.content IN (SELECT content FROM graph_work WHERE type IN (10, 11))"
+    " ORDER BY over, l.event, x.again DESC, w.position";
+
+static weir_status next_of_graphs(pass *p)
+{
+  int code = sqlite3_step(p->graphs);
+  if (code == SQLITE_ROW) {
+    load_event(p->graphs, &p->of_graph);
+    p->of_graph.work = sqlite3_column_int(p->graphs, 10) + 1;
+    return WEIR_OK;
+  }
+  weir_status s = code == SQLITE_DONE ? WEIR_OK : wr_db_fail(&p->batch->db, "reading");
+  sqlite3_finalize(p->graphs);
+  p->graphs = NULL;
+  return s;
+}
+
+static weir_status open_graphs(pass *p)
+{
+  if (!wr_schema_graph_memory(&p->batch->db)) return WEIR_OK;
+  weir_status s = wr_db_prepare(&p->batch->db, graphs_sql, &p->graphs);
+  return s ? s : next_of_graphs(p);
+}
+
+/* A free of what no launch is known to have allocated is none. */
+static weir_status take_of_graph(pass *p, const wr_memory_event *e)
 {
   weir_status s = end_processes(p, e->time);
+  if (s) return s;
+  const uint64_t *slot = hash_map_get(&p->by_pointer, block_key(e, ADDRESS));
+  p->place++;
+  if (e->kind == WEIR_EV_ALLOC) return begin_block(p, e);
+  if (!slot || !p->blocks[*slot].alloc.work) return WEIR_OK;
+  return end_block(p, (size_t)*slot, e, WR_BLOCK_BY_GRAPH);
+}
+
+/* What launches did before the event `id` at `time`. */
+static weir_status take_graphs(pass *p, int64_t time, int64_t id)
+{
+  weir_status s = WEIR_OK;
+  while (!s && p->graphs &&
+         (p->of_graph.time < time || (p->of_graph.time == time && p->of_graph.id < id))) {
+    wr_memory_event e = p->of_graph;
+    s = take_of_graph(p, &e);
+    if (!s) s = next_of_graphs(p);
+  }
+  return s;
+}
+
+static weir_status step_event(pass *p, const wr_memory_event *e)
+{
+  weir_status s = take_graphs(p, e->time, e->id);
+  if (!s) s = end_processes(p, e->time);
   return s ? s : take_memory_event(p, e);
 }
 
@@ -423,7 +489,9 @@ static weir_status walk_events(pass *p, wr_memory_log *log)
       &p->batch->db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL", take_end, p);
   if (p->end_count) qsort(p->ends, p->end_count, sizeof(process_end), by_end);
   bool kept = log && !log->incomplete;
+  if (!s) s = open_graphs(p);
   if (!s) s = kept ? wr_memory_each(log, take_kept, p) : walk_rows(p);
+  if (!s) s = take_graphs(p, INT64_MAX, INT64_MAX);
   if (!s) s = end_processes(p, INT64_MAX);
   for (size_t i = 0; !s && i < p->block_count; i++) /* of processes that still run */
     if (p->blocks[i].born && !p->blocks[i].died) s = leave_block(p, i, 0, 0);
@@ -471,6 +539,7 @@ weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)
   hash_map_free(&p.per_device);
   hash_map_free(&p.context_device);
   hash_map_free(&p.newest);
+  sqlite3_finalize(p.graphs);
   free(p.ends);
   free(p.blocks);
   free(p.accounts);

@@ -6,6 +6,10 @@
  * out again only after the free was called and before the new allocation returned. Failed and
  * captured calls change nothing.
  *
+ * What launches of graphs allocate and free is of their contents (graph.h): all of a launch is at its
+ * return, what it frees because it allocates it again first, then its nodes as the graph lists them,
+ * as if one ran after the other.
+ *
  * An importer hands over what it kept of the events (memory_log.h); for a trace of another's, and
  * where there was no room, the rows are read, and memory is the live set and what SQLite's sorter
  * takes.
@@ -23,7 +27,8 @@ enum {
   WR_BLOCK_FREED = 1,    /* by a free (or unregister) */
   WR_BLOCK_RESET = 2,    /* with its device or context */
   WR_BLOCK_REPLACED = 3, /* its address was handed out again: the free was not seen */
-  WR_BLOCK_UNKNOWN = 4   /* no block: a free whose allocation was not seen */
+  WR_BLOCK_UNKNOWN = 4,  /* no block: a free whose allocation was not seen */
+  WR_BLOCK_BY_GRAPH = 5  /* by a launch of a graph */
 };
 
 /* True for memory that counts as the device's. `mem`: memory_kind. */

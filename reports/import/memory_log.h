@@ -18,6 +18,7 @@ typedef struct wr_memory_event {
   uint8_t context;         /* number in the process */
   uint8_t mem;             /* memory_kind */
   uint8_t device;          /* WR_NO_DEVICE: none */
+  int32_t work;            /* of a graph's launch: graph_work.position + 1; 0: of its own */
 } wr_memory_event;
 
 typedef wr_run_log wr_memory_log; /* of wr_memory_event */

@@ -161,7 +161,7 @@ weir_status wr_resume_write(trace_importer *im)
                                      "DELETE FROM block_row; DELETE FROM memory;"
                                      "DROP TABLE IF EXISTS wait_detail;"
                                      "DELETE FROM module WHERE base IS NULL;");
-  if (!s) s = wr_db_exec(&im->db, wr_graph_tables);
+  if (!s) s = wr_schema_extend(&im->db);
   if (!s) s = wr_db_exec(&im->db, "DELETE FROM graph_work; DELETE FROM graph_launch; COMMIT");
   if (s && !sqlite3_get_autocommit(im->db.handle))
     sqlite3_exec(im->db.handle, "ROLLBACK", NULL, NULL, NULL);

@@ -219,35 +219,83 @@ static const char event_tables[] =
   "(SELECT caller FROM call_site x WHERE x.stack = " stack "),"                                    \
   " (SELECT file FROM call_site x WHERE x.stack = " stack "),"                                     \
   " (SELECT line FROM call_site x WHERE x.stack = " stack ")"
-#define NO_PLACE   "NULL, NULL, NULL"
-#define PLACE_MARK "{place}" /* in schema.sql, where these go */
+#define BLOCK_PLACE PLACE_OF("t.stack AND b.how <> 4")
+#define NO_PLACE    "NULL, NULL, NULL"
+#define PLACE_MARK  "{place}" /* in schema.sql, where these go */
 
-/* Blocks whole: `e` is the event, `t` what it has in common, `over` its end. */
-#define BLOCKS(t, over, place)                                                                     \
-  "SELECT b.id, " t ".process, e.a AS pointer, CASE WHEN b.how <> 4 THEN e.bytes END AS bytes, " t \
-  ".device, " t ".mem, " t ".kind = 11 AS registered, b.how,"                                      \
-  " CASE WHEN b.how <> 4 THEN b.event END AS alloc,"                                               \
-  " CASE b.how WHEN 4 THEN b.event ELSE b.event + b.free_after END AS free,"                       \
-  " CASE WHEN b.how <> 4 THEN " over " END AS start,"                                              \
-  " CASE b.how WHEN 4 THEN e.start ELSE " over " + b.life END AS \"end\", b.born,"                 \
-  " ifnull(b.born, 0) + b.died_after AS died, CASE WHEN b.how <> 4 THEN " t ".stack END AS stack," \
-  " " t ".context" place " FROM block_row b CROSS JOIN "
-#define BLOCKS_1 BLOCKS("e", "e.\"end\"", "") "event e ON e.id = b.event"
+/* Blocks whole: `e` is the event, `t` what it has in common, `over` its end; `own` gives a column of
+ * the event's own, or for memory of a graph the node's, `w`. */
+#define BLOCKS(own, t, over, place)                                                                \
+  "SELECT b.id, " t                                                                                \
+  ".process, " own("e.a", "pointer") " AS pointer, CASE WHEN b.how <> 4 THEN " own(                \
+      "e.bytes",                                                                                   \
+      "bytes") " END AS bytes, " own(t ".device",                                                  \
+                                     "device") " AS device, " own(t ".mem",                        \
+                                                                  "mem") " AS mem, " t             \
+                                                                         ".kind = 11 AS "          \
+                                                                         "registered, b.how,"      \
+                                                                         " CASE WHEN b.how <> 4 "  \
+                                                                         "THEN b.event END AS "    \
+                                                                         "alloc,"                  \
+                                                                         " CASE b.how WHEN 4 "     \
+                                                                         "THEN b.event ELSE "      \
+                                                                         "b.event + b.free_after " \
+                                                                         "END AS free,"            \
+                                                                         " CASE WHEN b.how <> 4 "  \
+                                                                         "THEN " over              \
+                                                                         " END AS start,"          \
+                                                                         " CASE b.how WHEN 4 "     \
+                                                                         "THEN e.start ELSE " over \
+                                                                         " + b.life END AS "       \
+                                                                         "\"end\", b.born,"        \
+                                                                         " ifnull(b.born, 0) + "   \
+                                                                         "b.died_after AS died, "  \
+                                                                         "CASE WHEN b.how <> 4 "   \
+                                                                         "THEN " t                 \
+                                                                         ".stack END AS stack,"    \
+                                                                         " " t ".context" place    \
+                                                                         " FROM block_row b "      \
+                                                                         "CROSS JOIN "
+#define OF_EVENT(column, of_node)  column
+#define OF_EITHER(column, of_node) "CASE WHEN b.work IS NULL THEN " column " ELSE w." of_node " END"
+#define EVENT_OF_BLOCK             "event_row e ON e.id = b.event CROSS JOIN template t ON t.id = e.template"
+#define NODE_OF_BLOCK                                                                              \
+  " LEFT JOIN graph_launch l ON l.event = CASE WHEN b.work IS NOT NULL THEN b.event END"           \
+  " LEFT JOIN graph_work w ON w.content = l.content AND w.position = b.work"
+#define BLOCKS_1            BLOCKS(OF_EVENT, "e", "e.\"end\"", "") "event e ON e.id = b.event"
+#define BLOCKS_PLAIN(place) BLOCKS(OF_EVENT, "t", "e.start + e.duration", place) EVENT_OF_BLOCK
 #define BLOCKS_2(place)                                                                            \
-  BLOCKS("t", "e.start + e.duration", place)                                                       \
-  "event_row e ON e.id = b.event CROSS JOIN template t ON t.id = e.template"
-#define BLOCK_VIEW(place)                                                                          \
+  BLOCKS(OF_EITHER, "t", "e.start + e.duration", place) EVENT_OF_BLOCK NODE_OF_BLOCK
+#define BLOCK_VIEW                                                                                 \
   "CREATE VIEW block(id, process, pointer, bytes, device, mem, registered, how, alloc, free, "     \
-  "start,"                                                                                         \
-  " \"end\", born, died, stack, context, caller, file, line) AS " BLOCKS_2(", " place) ";"
+  "start, \"end\", born, died, stack, context, caller, file, line) AS "
+
+bool wr_schema_graph_memory(const wr_db *db)
+{
+  return db->schema >= 2 && wr_db_has_table(db, "graph_work") &&
+         wr_db_has_table(db, "graph_launch") && wr_db_has_column(db, "graph_work", "pointer") &&
+         wr_db_has_column(db, "block_row", "work");
+}
 
 weir_status wr_schema_blocks(const wr_db *db)
 {
   static const char table[] = "CREATE TEMP TABLE block_row(id INTEGER PRIMARY KEY, event, how,"
-                              " free_after, life, born, died_after)";
+                              " free_after, life, born, died_after, work)";
   weir_status s = wr_db_exec(db, table);
   if (!s && db->schema < 2) s = wr_db_exec(db, "CREATE TEMP VIEW block AS " BLOCKS_1);
   return s;
+}
+
+/* Looking for a node costs each block 1,000 instructions: not where there are none. */
+static bool may_have_graph_blocks(const wr_db *db)
+{
+  int64_t may = 0;
+  return wr_schema_graph_memory(db) &&
+         !wr_db_number(db,
+                       "SELECT EXISTS(SELECT 1 FROM graph_work WHERE pointer <> 0) OR NOT EXISTS("
+                       "SELECT 1 FROM meta WHERE key = 'finished' AND value = 1)",
+                       &may) &&
+         may;
 }
 
 weir_status wr_schema_reader_views(const wr_db *db)
@@ -255,9 +303,11 @@ weir_status wr_schema_reader_views(const wr_db *db)
   if (db->schema < 2)
     return wr_db_exec(db, "CREATE TEMP VIEW rare_event AS"
                           " SELECT * FROM main.event WHERE kind = 10 OR kind = 13");
-  return wr_db_exec(db, "CREATE TEMP VIEW event AS " EVENTS ";"
-                        "CREATE TEMP VIEW rare_event AS " EVENTS " WHERE e.template < 0;"
-                        "CREATE TEMP VIEW block AS " BLOCKS_2(""));
+  weir_status s = wr_db_exec(db, "CREATE TEMP VIEW event AS " EVENTS ";"
+                                 "CREATE TEMP VIEW rare_event AS " EVENTS " WHERE e.template < 0");
+  if (s) return s;
+  return wr_db_exec(db, may_have_graph_blocks(db) ? "CREATE TEMP VIEW block AS " BLOCKS_2("")
+                                                  : "CREATE TEMP VIEW block AS " BLOCKS_PLAIN(""));
 }
 
 /* For a trace from before there were ranges. */
@@ -309,7 +359,14 @@ static weir_status create_with_place(const wr_db *db, const char *sql, size_t by
   return s;
 }
 
-const char wr_graph_tables[] =
+#define GRAPH_WORK                                                                                 \
+  "graph_work(content INTEGER, position INTEGER, type INTEGER, kernel INTEGER, bytes INTEGER,"     \
+  " copy INTEGER, mem INTEGER, src_mem INTEGER, device INTEGER, src_device INTEGER,"               \
+  " conditional INTEGER, count INTEGER, pointer INTEGER, PRIMARY KEY(content, position))"          \
+  " WITHOUT ROWID"
+#define GRAPH_LAUNCH "graph_launch(event INTEGER PRIMARY KEY, change INTEGER, content INTEGER)"
+
+static const char graph_tables[] =
     "CREATE TABLE IF NOT EXISTS graph_change(id INTEGER PRIMARY KEY, process INTEGER,"
     " thread INTEGER, time INTEGER, event INTEGER, fact INTEGER, exec INTEGER, graph INTEGER,"
     " nodes INTEGER);"
@@ -317,12 +374,27 @@ const char wr_graph_tables[] =
     " parent INTEGER, type INTEGER, a INTEGER, b INTEGER, bytes INTEGER, copy INTEGER, mem INTEGER,"
     " src_mem INTEGER, device INTEGER, src_device INTEGER, conditional INTEGER,"
     " PRIMARY KEY(change, position)) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS graph_work(content INTEGER, position INTEGER, type INTEGER,"
-    " kernel INTEGER, bytes INTEGER, copy INTEGER, mem INTEGER, src_mem INTEGER, device INTEGER,"
-    " src_device INTEGER, conditional INTEGER, count INTEGER, PRIMARY KEY(content, position))"
-    " WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS graph_launch(event INTEGER PRIMARY KEY, change INTEGER,"
-    " content INTEGER);";
+    "CREATE TABLE IF NOT EXISTS " GRAPH_WORK ";"
+    "CREATE TABLE IF NOT EXISTS " GRAPH_LAUNCH ";";
+
+weir_status wr_schema_graph_launches(const wr_db *db)
+{
+  return wr_db_exec(db, "CREATE TEMP TABLE " GRAPH_WORK "; CREATE TEMP TABLE " GRAPH_LAUNCH);
+}
+
+/* A trace from before blocks could be a graph's. */
+weir_status wr_schema_extend(const wr_db *db)
+{
+  weir_status s = wr_db_exec(db, graph_tables);
+  bool pointers = wr_db_has_column(db, "graph_work", "pointer");
+  if (!s && !pointers) s = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
+  if (s || wr_db_has_column(db, "block_row", "work")) return s;
+  s = wr_db_exec(db, "ALTER TABLE block_row ADD COLUMN work INTEGER;"
+                     "DROP VIEW IF EXISTS main.block");
+  if (s) return s;
+  return wr_db_exec(db, wr_db_has_table(db, "site") ? BLOCK_VIEW BLOCKS_2(", " BLOCK_PLACE)
+                                                    : BLOCK_VIEW BLOCKS_2(", " NO_PLACE));
+}
 
 weir_status wr_schema_create(const wr_db *db)
 {
@@ -332,9 +404,9 @@ weir_status wr_schema_create(const wr_db *db)
   weir_status s = wr_db_exec(db, "BEGIN IMMEDIATE");
   if (!s) s = wr_db_exec(db, pragmas);
   if (!s) s = wr_db_exec(db, event_tables);
-  if (!s) s = wr_db_exec(db, wr_graph_tables);
+  if (!s) s = wr_db_exec(db, graph_tables);
   if (!s) s = create_with_place(db, wr_schema_sql, strlen(wr_schema_sql), NO_PLACE);
-  if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS ";" BLOCK_VIEW(NO_PLACE));
+  if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS ";" BLOCK_VIEW BLOCKS_2(", " NO_PLACE));
   if (!s) s = wr_db_exec(db, fixed_rows);
   if (!s) s = insert_apis(db);
   if (!s) s = wr_db_exec(db, "COMMIT");
@@ -380,5 +452,7 @@ weir_status wr_schema_add_places(const wr_db *db)
     if (!s) s = create_with_place(db, at, (size_t)(end - at), PLACE_OF("t.stack"));
   }
   if (!s) s = drop_view(db, "block", 5);
-  return s ? s : wr_db_exec(db, BLOCK_VIEW(PLACE_OF("t.stack AND b.how <> 4")));
+  if (s) return s;
+  return wr_db_exec(db, wr_schema_graph_memory(db) ? BLOCK_VIEW BLOCKS_2(", " BLOCK_PLACE)
+                                                   : BLOCK_VIEW BLOCKS_PLAIN(", " BLOCK_PLACE));
 }

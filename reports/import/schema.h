@@ -54,9 +54,14 @@ bool wr_db_has_table(const wr_db *db, const char *table);
 /* Whether a table of the trace has a column: one of an older Weir may lack what came later. */
 bool wr_db_has_column(const wr_db *db, const char *table, const char *column);
 
-/* The tables of launched graphs (graph.h), where they are not there yet: an older trace of this
- * version has none. */
-extern const char wr_graph_tables[];
+/* Whether blocks can be a graph's (block_row.work), as in all but older traces. */
+bool wr_schema_graph_memory(const wr_db *db);
+
+/* Tables and columns of launched graphs (graph.h) in an older trace that has none. */
+weir_status wr_schema_extend(const wr_db *db);
+
+/* Empty temporary tables graph_work and graph_launch. */
+weir_status wr_schema_graph_launches(const wr_db *db);
 
 /* Empties the table wait_detail, or makes it in a trace that has none; or makes a temporary one. */
 weir_status wr_schema_waits(const wr_db *db, bool temporary);

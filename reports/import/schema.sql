@@ -59,7 +59,8 @@ INSERT INTO cache_fact VALUES
   (9, 'device_memory');
 CREATE TABLE block_end(id INTEGER PRIMARY KEY, name TEXT);
 INSERT INTO block_end VALUES
-  (0, 'live'), (1, 'freed'), (2, 'reset'), (3, 'replaced'), (4, 'unknown');
+  (0, 'live'), (1, 'freed'), (2, 'reset'), (3, 'replaced'), (4, 'unknown'),
+  (5, 'freed_by_graph');
 
 -- What repeats stands once (template.h): the tables template and event_row, and the view `event` of
 -- both, are made by schema.c of the lists in event_columns.h.
@@ -88,7 +89,7 @@ CREATE INDEX event_rare ON event_row(template) WHERE template < 0;
 -- Of an allocation's event row and what ended it; the view `block`, of all that, is in schema.c.
 CREATE TABLE block_row(
   id INTEGER PRIMARY KEY, event INTEGER, how INTEGER, free_after INTEGER, life INTEGER,
-  born INTEGER, died_after INTEGER);
+  born INTEGER, died_after INTEGER, work INTEGER);
 
 CREATE TABLE tensor(
   id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, time INTEGER, fact INTEGER,

@@ -433,7 +433,7 @@ static void print_graph_work(wr_page *p)
     LINE(p, true, "%s: what ran in them, copies included, is in no number above",
          OF(t->graph_launches_unknown, "graph launch", "graph launches"));
   if (t->graph_allocs)
-    LINE(p, false, "graph launches allocated %s (%s), which are in no number above",
+    LINE(p, false, "graph launches allocated %s (%s): they are in peaks and in what is live",
          COUNTED(t->graph_allocs, "block"), BYTES(t->graph_alloc_bytes));
   if (t->graph_conditional_nodes)
     LINE(p, true, "%s in bodies of conditional nodes ran or not: they are in no number above",

@@ -4,6 +4,7 @@
  *   graph_caller loop           150 captured graphs of one copy each, all of them launched three times
  *   graph_caller explicit       a graph made node by node, launched three times, and a clone of it too
  *   graph_caller memory         nodes that allocate and free
+ *   graph_caller blocks SEED    graphs that allocate, freed by themselves, by others, and by hand
  *   graph_caller condition      a conditional node with a body
  *   graph_caller large N        a graph of N nodes, launched twice
  *   graph_caller random SEED    any of that, in any order, launched by two threads
@@ -472,6 +473,162 @@ static void run_memory(void)
     count_launch(&one, 1);
   }
   printf("graph_allocs %d\ngraph_alloc_bytes %d\n", LAUNCHES, LAUNCHES * BYTES);
+  printf("peak_bytes %zu\nlive_at_exit_bytes %zu\n", 2 * BUFFER + BYTES, 2 * BUFFER);
+}
+
+/* ---- blocks of graphs ------------------------------------------------------------------------ */
+
+enum { KEEPERS = 4, BLOCKS = 5, KEPT = BLOCKS + 1, BLOCK_STEPS = 60 };
+
+/* A graph that allocates blocks, of which it frees some; `freer`: one that frees all others. */
+typedef struct keeper {
+  cudaGraph_t graph;
+  cudaGraphNode_t last; /* of its chain */
+  cudaGraphExec_t exec, freer;
+  bool auto_free;
+  int count;
+  struct {
+    void *at;
+    size_t bytes;
+    int freed_ahead_of; /* block; KEPT: freed by no node of the graph */
+    bool held;
+  } block[BLOCKS];
+} keeper;
+
+static keeper keepers[KEEPERS];
+static struct {
+  size_t live, peak, allocs, bytes;
+} memory = {2 * BUFFER, 2 * BUFFER, 0, 0}; /* the buffers */
+
+static void free_node(keeper *k, int i)
+{
+  MUST(cudaGraphAddMemFreeNode(&k->last, k->graph, &k->last, 1, k->block[i].at));
+}
+
+static void alloc_node(keeper *k, int i)
+{
+  struct cudaMemAllocNodeParams p = {
+      .poolProps = {.allocType = cudaMemAllocationTypePinned,
+                    .location = {.type = cudaMemLocationTypeDevice, .id = 0}},
+      .bytesize = k->block[i].bytes};
+  MUST(cudaGraphAddMemAllocNode(&k->last, k->graph, &k->last, k->last ? 1 : 0, &p));
+  k->block[i].at = p.dptr;
+}
+
+/* The software device lets no other graph free what shares its addresses within its own. */
+static bool in_freer(const keeper *k, int i)
+{
+  bool alone = k->block[i].freed_ahead_of == KEPT;
+  for (int j = 0; j < k->count; j++)
+    alone = alone && (j == i || k->block[j].at != k->block[i].at);
+  return alone;
+}
+
+static void make_freer(keeper *k)
+{
+  cudaGraph_t g;
+  cudaGraphNode_t n;
+  int frees = 0;
+  MUST(cudaGraphCreate(&g, 0));
+  for (int i = 0; i < k->count; i++)
+    if (in_freer(k, i) && ++frees) MUST(cudaGraphAddMemFreeNode(&n, g, NULL, 0, k->block[i].at));
+  if (frees) MUST(cudaGraphInstantiate(&k->freer, g, 0));
+}
+
+/* Few sizes: an allocation may get the addresses of one that was freed in the graph. */
+static void make_keeper(keeper *k)
+{
+  k->count = 1 + (int)random_under(BLOCKS);
+  k->auto_free = random_under(2);
+  MUST(cudaGraphCreate(&k->graph, 0));
+  for (int i = 0; i <= k->count; i++) {
+    for (int j = 0; j < i; j++)
+      if (k->block[j].freed_ahead_of == i) free_node(k, j);
+    if (i == k->count) break;
+    k->block[i].bytes = (size_t)(1 + random_under(2)) << 20;
+    k->block[i].freed_ahead_of = i + 1 + (int)random_under((uint32_t)(k->count - i));
+    if (random_under(2)) k->block[i].freed_ahead_of = KEPT;
+    alloc_node(k, i);
+  }
+  MUST(cudaGraphInstantiate(&k->exec, k->graph,
+                            k->auto_free ? cudaGraphInstantiateFlagAutoFreeOnLaunch : 0));
+  make_freer(k);
+}
+
+static int held_blocks(const keeper *k)
+{
+  int held = 0;
+  for (int i = 0; i < k->count; i++)
+    held += k->block[i].held;
+  return held;
+}
+
+static void release_block(keeper *k, int i)
+{
+  if (k->block[i].held) memory.live -= k->block[i].bytes;
+  k->block[i].held = false;
+}
+
+static void launch_keeper(keeper *k)
+{
+  if (held_blocks(k) && !k->auto_free) return; /* it would fail */
+  MUST(cudaGraphLaunch(k->exec, stream));
+  account.launches++;
+  for (int i = 0; i < k->count; i++)
+    release_block(k, i);
+  for (int i = 0; i <= k->count; i++) {
+    for (int j = 0; j < i; j++)
+      if (k->block[j].freed_ahead_of == i) release_block(k, j);
+    if (i == k->count) break;
+    k->block[i].held = true;
+    memory.live += k->block[i].bytes;
+    if (memory.live > memory.peak) memory.peak = memory.live;
+    memory.allocs++;
+    memory.bytes += k->block[i].bytes;
+  }
+}
+
+/* One of those that are held, or by the other graph all. */
+static void free_of_keeper(keeper *k)
+{
+  int whole = 0, held = 0, i = (int)random_under((uint32_t)k->count);
+  for (int j = 0; j < k->count; j++)
+    whole += in_freer(k, j), held += in_freer(k, j) && k->block[j].held;
+  if (whole && held == whole && random_under(2)) {
+    MUST(cudaGraphLaunch(k->freer, stream));
+    account.launches++;
+    for (int j = 0; j < k->count; j++)
+      if (in_freer(k, j)) release_block(k, j);
+  } else if (k->block[i].held) {
+    if (random_under(2))
+      MUST(cudaFreeAsync(k->block[i].at, stream));
+    else
+      MUST(cudaFree(k->block[i].at));
+    release_block(k, i);
+  }
+}
+
+static void run_blocks(uint64_t seed)
+{
+  int left = 2;
+  rng = seed;
+  for (int i = 0; i < KEEPERS; i++)
+    make_keeper(&keepers[i]);
+  for (int i = 0; i < BLOCK_STEPS; i++) {
+    keeper *k = &keepers[random_under(KEEPERS)];
+    if (random_under(2))
+      launch_keeper(k);
+    else
+      free_of_keeper(k);
+    if (random_under(8) == 0) MUST(cudaDeviceGraphMemTrim(0));
+  }
+  for (int i = 0; i < KEEPERS; i++) {
+    left += held_blocks(&keepers[i]);
+    if (random_under(2)) MUST(cudaGraphExecDestroy(keepers[i].exec)); /* frees none of it */
+  }
+  printf("graph_allocs %zu\ngraph_alloc_bytes %zu\npeak_bytes %zu\n", memory.allocs, memory.bytes,
+         memory.peak);
+  printf("live_at_exit_bytes %zu\nlive_at_exit_blocks %d\nunmatched_frees 0\n", memory.live, left);
 }
 
 static void run_condition(void)
@@ -534,6 +691,7 @@ int main(int argc, char **argv)
   if (!strcmp(mode, "loop")) run_loop();
   if (!strcmp(mode, "explicit")) run_explicit();
   if (!strcmp(mode, "memory")) run_memory();
+  if (!strcmp(mode, "blocks")) run_blocks((uint64_t)n);
   if (!strcmp(mode, "condition")) run_condition();
   if (!strcmp(mode, "large")) run_large((int)n);
   if (!strcmp(mode, "random")) run_random((uint64_t)n);

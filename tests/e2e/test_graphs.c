@@ -56,9 +56,25 @@ START_TEST(a_graph_made_node_by_node_and_its_clone_are_counted_at_each_launch)
 }
 END_TEST
 
+/* A block a launch, and the two buffers. */
 START_TEST(what_nodes_allocate_is_counted_at_each_launch)
 {
   try_mode("memory");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM block b JOIN call c ON c.id = b.alloc AND"
+                               " c.id = b.free WHERE c.function LIKE 'cu%GraphLaunch%' AND"
+                               " b.bytes = 1 << 20 AND b.mem = 3 AND b.device = 0 AND b.how = 5"),
+                   5);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM block WHERE mem = 3"), 7);
+}
+END_TEST
+
+/* Whoever frees them: the graph itself, its next launch, another graph, cudaFreeAsync, cudaFree. */
+START_TEST(blocks_of_graphs_are_live_until_anything_frees_them)
+{
+  char mode[32];
+  (void)snprintf(mode, sizeof(mode), "blocks %d", _i);
+  try_mode(mode);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM block WHERE how IN (2, 3, 4)"), 0);
 }
 END_TEST
 
@@ -97,6 +113,7 @@ int main(void)
   tcase_add_test(t, a_loop_of_captured_graphs_has_moved_what_its_launches_moved);
   tcase_add_test(t, a_graph_made_node_by_node_and_its_clone_are_counted_at_each_launch);
   tcase_add_test(t, what_nodes_allocate_is_counted_at_each_launch);
+  tcase_add_loop_test(t, blocks_of_graphs_are_live_until_anything_frees_them, 0, SEEDS);
   tcase_add_test(t, the_body_of_a_conditional_node_is_in_no_total_and_the_report_says_so);
   tcase_add_test(t, a_large_graph_is_counted_to_its_last_node);
   tcase_add_loop_test(t, random_graphs_changed_and_launched_in_any_order_are_counted_exactly, 0,

@@ -191,6 +191,12 @@ bool synth_extended(int n, event_kind kind, uint64_t a, uint64_t b, const void *
   return spool_writer_extended(&threads[n], kind, &head, payload, bytes);
 }
 
+bool synth_graph(int n, uint64_t at, uint64_t exec, const graph_node_info *nodes, size_t count)
+{
+  trace_event head = {.start = opened + at, .a = exec, .copy = WEIR_GRAPH_MADE, .mem = 1};
+  return spool_writer_extended(&threads[n], WEIR_EV_GRAPH, &head, nodes, count * sizeof *nodes);
+}
+
 bool synth_stack(int n, uint32_t id, const uint64_t *frames, size_t depth)
 {
   return synth_extended(n, WEIR_EV_STACK, id, 0, frames, depth * sizeof(*frames));

@@ -46,6 +46,8 @@ void synth_copy(int n, uint64_t at, uint64_t ns, int copy, uint64_t bytes, int d
 void synth_sync(int n, uint64_t at, uint64_t ns, int type);
 bool synth_extended(int n, event_kind kind, uint64_t a, uint64_t b, const void *payload,
                     size_t bytes);
+/* An executable graph is made of these nodes. */
+bool synth_graph(int n, uint64_t at, uint64_t exec, const graph_node_info *nodes, size_t count);
 bool synth_stack(int n, uint32_t id, const uint64_t *frames, size_t depth);
 void synth_stamp(uint64_t bytes, int64_t mtime_ns); /* of the modules to come; 0: none */
 bool synth_module(int n, uint64_t base, uint64_t start, uint64_t end, const char *path,

@@ -432,6 +432,166 @@ START_TEST(lifetimes_of_what_was_kept_are_those_of_the_rows)
 }
 END_TEST
 
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+enum { ALLOCATES = 10, FREES = 11 };
+
+static graph_node_info memory_node(uint64_t node, unsigned type, uint64_t at, uint64_t bytes)
+{
+  return (graph_node_info){.node = node,
+                           .a = at,
+                           .bytes = bytes,
+                           .type = (uint8_t)type,
+                           .mem = WEIR_MEM_DEVICE,
+                           .device = 1,
+                           .src_device = WEIR_DEVICE_NONE};
+}
+
+static void launch(uint64_t at, uint64_t ns, uint64_t exec)
+{
+  synth_event(0, at, ns,
+              (trace_event){.kind = WEIR_EV_CALL,
+                            .api = synth_api("cuGraphLaunch"),
+                            .a = exec,
+                            .stack = 7 | UINT32_C(2) << 24,
+                            .device = WEIR_DEVICE_NONE,
+                            .src_device = WEIR_DEVICE_NONE});
+}
+
+/* Graph 1 allocates A (100) and B (50), frees B, allocates C (30) at B's address; graph 2 frees A. */
+static void graphs_with_memory(void)
+{
+  const graph_node_info first[] = {
+      memory_node(1, ALLOCATES, 0xa000, 100), memory_node(2, ALLOCATES, 0xb000, 50),
+      memory_node(3, FREES, 0xb000, 0), memory_node(4, ALLOCATES, 0xb000, 30)};
+  const graph_node_info second[] = {memory_node(9, FREES, 0xa000, 0)};
+  synth_graph(0, 10, 1, first, 4);
+  synth_graph(0, 20, 2, second, 1);
+}
+
+START_TEST(memory_of_a_graph_is_a_block_of_each_launch)
+{
+  synth_open(synth_dir());
+  graphs_with_memory();
+  launch(100, 10, 1);
+  synth_free(1, 150, 10, 0xb000);
+  launch(200, 10, 2);
+  launch(300, 10, 1);
+  synth_close();
+  const char *t = import_synth_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE mem = 3 AND device = 1 AND"
+                                   " context = 2 AND (alloc, start) IN (SELECT id, start_ns + 10"
+                                   " FROM call WHERE function = 'cuGraphLaunch')"),
+                   6);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how = 5 AND bytes = 50 AND"
+                                   " alloc = free AND start = \"end\""),
+                   2);
+  ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM block WHERE how = 5 AND bytes = 100"), 210);
+  ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM block WHERE how = 1"), 150);
+  ck_assert_int_eq(synth_number(t, "SELECT sum(pointer) FROM block WHERE how = 0"), 0x15000);
+  ck_assert_int_eq(synth_number(t, "SELECT peak FROM memory WHERE device = 1 AND mem IS NULL"),
+                   150);
+  ck_assert_int_eq(synth_number(t, "SELECT live FROM memory WHERE device = 1 AND mem = 3"), 130);
+  ck_assert_int_eq(synth_number(t,
+                                "SELECT count(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE deviceId"
+                                " = 1 AND memKind = 2 AND bytes IN (30, 50, 100)"),
+                   10);
+}
+END_TEST
+
+/* The driver frees it then; it launches no such graph that does not free on launch. */
+START_TEST(a_graph_that_is_launched_again_frees_first_what_it_left)
+{
+  synth_open(synth_dir());
+  graphs_with_memory();
+  launch(100, 10, 1);
+  launch(200, 10, 1);
+  launch(300, 10, 2);
+  synth_close();
+  const char *t = import_synth_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how = 5 AND alloc <> free AND"
+                                   " \"end\" = 210"),
+                   2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how NOT IN (0, 5)"), 0);
+  ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how = 0"), 30);
+  ck_assert_int_eq(synth_number(t, "SELECT peak FROM memory WHERE device = 1 AND mem IS NULL"),
+                   150);
+}
+END_TEST
+
+START_TEST(a_free_by_a_graph_of_what_no_graph_allocated_is_none)
+{
+  synth_open(synth_dir());
+  graphs_with_memory();
+  synth_alloc(0, 50, 10, 0xa000, 64, 1, WEIR_MEM_DEVICE);
+  launch(100, 10, 2);
+  synth_free(0, 200, 10, 0xa000);
+  launch(300, 10, 2);
+  synth_close();
+  const char *t = import_synth_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how = 1 AND \"end\" = 200"),
+                   1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block"), 1);
+}
+END_TEST
+
+/* Of the schema's version, from before a block could be a graph's. */
+static void make_older(const char *t)
+{
+  change(t, "CREATE TABLE was AS SELECT * FROM block_row; DROP TABLE block_row;"
+            "CREATE TABLE block_row(id INTEGER PRIMARY KEY, event INTEGER, how INTEGER,"
+            " free_after INTEGER, life INTEGER, born INTEGER, died_after INTEGER);"
+            "INSERT INTO block_row SELECT id, event, how, free_after, life, born, died_after FROM"
+            " was; DROP TABLE was; DROP VIEW block;"
+            "DROP TABLE graph_work; DROP TABLE graph_launch; DROP TABLE graph_node;"
+            "DROP TABLE graph_change; CREATE VIEW block(id) AS SELECT id FROM block_row");
+}
+
+START_TEST(an_older_trace_is_read_and_added_to)
+{
+  trace_importer *im = NULL;
+  importer_options merge = {.merge = true};
+  synth_open(synth_dir());
+  synth_alloc(0, 50, 10, 0xa000, 64, 1, WEIR_MEM_DEVICE);
+  synth_close();
+  const char *t = import_synth_spool();
+  make_older(t);
+  json_t *report = synth_json(t);
+  ck_assert_int_eq(synth_total(report, "live_at_exit_bytes"), 64);
+  json_decref(report);
+  synth_open(synth_dir());
+  graphs_with_memory();
+  launch(100, 10, 1);
+  synth_close();
+  ck_assert_int_eq(importer_open(&im, t, &merge), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), false, NULL), WEIR_OK);
+  ck_assert_msg(importer_finish(im) == WEIR_OK, "%s", weir_error_message());
+  importer_close(im);
+  ck_assert_int_eq(synth_number(t, "SELECT sum(bytes) FROM block WHERE how = 0"), 64 + 130);
+  report = synth_json(t);
+  ck_assert_int_eq(synth_total(report, "live_at_exit_bytes"), 64 + 130);
+  ck_assert_int_eq(synth_total(report, "free_calls"), 0);
+  json_decref(report);
+}
+END_TEST
+
+/* As while the program runs: what is made at the end is not there. */
+START_TEST(a_reader_of_an_unfinished_trace_makes_graphs_blocks_itself)
+{
+  synth_open(synth_dir());
+  graphs_with_memory();
+  launch(100, 10, 1);
+  synth_close();
+  const char *t = import_synth_spool();
+  change(t, "DELETE FROM block_row; DELETE FROM memory; DELETE FROM graph_work;"
+            "DELETE FROM graph_launch; UPDATE meta SET value = 0 WHERE key = 'finished'");
+  json_t *report = synth_json(t);
+  ck_assert_int_eq(synth_total(report, "live_at_exit_bytes"), 130);
+  ck_assert_int_eq(synth_total(report, "peak_bytes"), 150);
+  json_decref(report);
+}
+END_TEST
+
 /* ---- the log of memory events --------------------------------------------------------------- */
 
 enum { KEPT_EVENTS = 5000 };
@@ -525,6 +685,11 @@ int main(void)
   tcase_add_test(t, what_processes_have_at_one_moment_adds_up);
   tcase_add_loop_test(t, peaks_and_leaks_are_those_of_the_oracle, 0, 25);
   tcase_add_loop_test(t, lifetimes_of_what_was_kept_are_those_of_the_rows, 0, 5);
+  tcase_add_test(t, memory_of_a_graph_is_a_block_of_each_launch);
+  tcase_add_test(t, a_graph_that_is_launched_again_frees_first_what_it_left);
+  tcase_add_test(t, a_free_by_a_graph_of_what_no_graph_allocated_is_none);
+  tcase_add_test(t, an_older_trace_is_read_and_added_to);
+  tcase_add_test(t, a_reader_of_an_unfinished_trace_makes_graphs_blocks_itself);
   tcase_add_loop_test(t, events_kept_in_a_file_come_back_in_order_of_time, 0, 5);
   tcase_add_test(t, where_no_file_can_be_no_memory_event_is_kept);
   suite_add_tcase(s, t);
