@@ -37,14 +37,37 @@ static void add_record(input *in, uint8_t kind, uint16_t extra, uint64_t bytes, 
   append_input_bytes(in, payload, extra * (size_t)64);
 }
 
+/* What a program says by NVTX: a name, and ranges of it that begin and end, in and out of order. */
+static void add_ranges(input *in)
+{
+  static const uint8_t facts[] = {WEIR_RANGE_PUSH, WEIR_RANGE_PUSH,  WEIR_RANGE_POP,
+                                  WEIR_RANGE_MARK, WEIR_RANGE_START, WEIR_RANGE_END,
+                                  WEIR_RANGE_POP};
+  _Alignas(8) uint8_t payload[64] = {0};
+  const range_name name = {.category = 3, .color = 0xff00ff00, .domain_bytes = 6, .text_bytes = 9};
+  memcpy(payload, &name, sizeof name);
+  static const char texts[15] = "domaina range";
+  memcpy(payload + sizeof name, texts, sizeof texts);
+  add_record(in, WEIR_EV_RANGE_NAME, 1, sizeof name + sizeof texts, payload);
+  for (unsigned i = 0; i < sizeof facts; i++) {
+    const trace_event e = {
+        .kind = WEIR_EV_RANGE, .copy = facts[i], .start = 1000 + i, .a = 7, .bytes = i / 2};
+    append_input_bytes(in, &e, sizeof e);
+  }
+}
+
 /* One record of each kind, and an end mark. */
 static void add_records(input *in)
 {
   static _Alignas(8) uint8_t payload[128] = "a name that is as long as such names are";
-  _Alignas(8) uint8_t module[128] = {0};
+  _Alignas(8) uint8_t module[128] = {0}, tensor[128] = {0}, node[64] = {0}, frame[64] = {0};
+  const tensor_info named = {.fact = WEIR_TENSOR_NAMED, .name_bytes = 6, .module_bytes = 5};
+  const graph_node_info copy = {.node = 9, .bytes = 4096, .type = 1, .copy = WEIR_COPY_HTOD};
   module_info info = {0x1000, 0x2000, 0x3000, 20, 30};
   memcpy(module, &info, sizeof info);
-  for (unsigned kind = WEIR_EV_ALLOC; kind <= WEIR_EV_CALL; kind++)
+  memcpy(tensor, &named, sizeof named);
+  memcpy(node, &copy, sizeof copy);
+  for (unsigned kind = WEIR_EV_ALLOC; kind <= WEIR_EV_RANGE; kind++)
     add_record(in, (uint8_t)kind, 0, 4096, payload);
   add_record(in, WEIR_EV_STACK, 2, 16, payload);
   add_record(in, WEIR_EV_MODULE, 2, sizeof info + 50, module);
@@ -54,6 +77,10 @@ static void add_records(input *in)
   add_record(in, WEIR_EV_CORRELATION, 0, 0, payload);
   add_record(in, WEIR_EV_DEVICE_WORK, 2, 128, payload);
   add_record(in, WEIR_EV_DEVICE_FACT, 1, 8, payload);
+  add_record(in, WEIR_EV_TENSOR, 2, sizeof named + 11, tensor);
+  add_record(in, WEIR_EV_GRAPH, 1, sizeof copy, node);
+  add_record(in, WEIR_EV_PYTHON_FRAME, 1, 60, frame);
+  add_ranges(in);
   add_record(in, WEIR_EV_NONE, 0, 0, payload);
 }
 
