@@ -160,6 +160,10 @@ weir_status wr_resume_write(trace_importer *im)
                                      "UPDATE meta SET value = 0 WHERE key = 'finished';"
                                      "DELETE FROM block_row; DELETE FROM memory;"
                                      "DROP TABLE IF EXISTS wait_detail;"
+                                     "DROP TABLE IF EXISTS wait_time;"
+                                     "DROP TABLE IF EXISTS device_gap;"
+                                     "DROP TABLE IF EXISTS device_idle;"
+                                     "DROP TABLE IF EXISTS idle_cause;"
                                      "DELETE FROM module WHERE base IS NULL;");
   if (!s) s = wr_schema_extend(&im->db);
   if (!s) s = wr_db_exec(&im->db, "DELETE FROM graph_work; DELETE FROM graph_launch; COMMIT");

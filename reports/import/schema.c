@@ -1,5 +1,6 @@
 /* schema.c: makes an empty trace. The SQL itself is schema.sql, linked in as text. */
 #include "reports/import/schema.h"
+#include "reports/queues/sweep.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -413,15 +414,35 @@ weir_status wr_schema_create(const wr_db *db)
   return s;
 }
 
-#define WAIT_DETAIL                                                                                \
-  "wait_detail(id INTEGER PRIMARY KEY, pending INTEGER, operations INTEGER, bytes INTEGER,"        \
-  " streams INTEGER, stream INTEGER, youngest INTEGER, narrower INTEGER, covered_by INTEGER);"
+/* {t}: what kind of table, {of}: of which database. */
+#define WAIT_TABLES(t, of)                                                                         \
+  "CREATE " t of "wait_detail(id INTEGER PRIMARY KEY, pending INTEGER, operations INTEGER,"        \
+  " bytes INTEGER, streams INTEGER, stream INTEGER, youngest INTEGER, narrower INTEGER,"           \
+  " covered_by INTEGER);"                                                                          \
+  "CREATE " t of "wait_time(id INTEGER PRIMARY KEY, working_ns INTEGER, other_ns INTEGER,"         \
+  " idle_ns INTEGER, unknown_ns INTEGER);"                                                         \
+  "CREATE " t of                                                                                   \
+  "device_gap(id INTEGER PRIMARY KEY, device INTEGER, start INTEGER, \"end\" INTEGER,"             \
+  " unknown_ns INTEGER, queued_ns INTEGER, host_waiting_ns INTEGER, host_elsewhere_ns INTEGER,"    \
+  " no_call_ns INTEGER, api INTEGER, work INTEGER);"                                               \
+  "CREATE " t of "device_idle(device INTEGER, cause INTEGER, api INTEGER, ns INTEGER);"            \
+  "CREATE " t of "idle_cause(id INTEGER PRIMARY KEY, name TEXT);"
+
+#define CAUSE_ROW(id, value, name) "(" #value ",'" name "'),"
 
 weir_status wr_schema_waits(const wr_db *db, bool temporary)
 {
-  return wr_db_exec(db, temporary ? "CREATE TEMP TABLE " WAIT_DETAIL
-                                  : "CREATE TABLE IF NOT EXISTS main." WAIT_DETAIL
-                                    "DELETE FROM main.wait_detail");
+  weir_status s = wr_db_exec(
+      db, temporary ? WAIT_TABLES("TEMP TABLE ", "")
+                    : WAIT_TABLES("TABLE IF NOT EXISTS ", "main.") "DELETE FROM main.wait_detail;"
+                                                                   "DELETE FROM main.wait_time;"
+                                                                   "DELETE FROM main.device_gap;"
+                                                                   "DELETE FROM main.device_idle;"
+                                                                   "DELETE FROM main.idle_cause;");
+  static const char causes[] = "INSERT INTO idle_cause VALUES " WR_IDLE_MAP(
+      CAUSE_ROW) "(NULL,NULL);"
+                 "DELETE FROM idle_cause WHERE name IS NULL;";
+  return s ? s : wr_db_exec(db, causes);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */

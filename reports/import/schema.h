@@ -63,7 +63,14 @@ weir_status wr_schema_extend(const wr_db *db);
 /* Empty temporary tables graph_work and graph_launch. */
 weir_status wr_schema_graph_launches(const wr_db *db);
 
-/* Empties the table wait_detail, or makes it in a trace that has none; or makes a temporary one. */
+/* SQL: a row of device_work has times that can be: 2^61 ns to either side of the trace's beginning,
+ * which are 73 years. */
+#define WR_DEVICE_TIME                                                                             \
+  "start BETWEEN -2305843009213693952 AND 2305843009213693952"                                     \
+  " AND \"end\" BETWEEN start AND 2305843009213693952"
+
+/* Empties the tables wait_detail, wait_time, device_gap and device_idle, or makes them in a trace
+ * that has none; or makes temporary ones. */
 weir_status wr_schema_waits(const wr_db *db, bool temporary);
 
 /* Tables, views, and the rows that every trace has (kinds, functions). */

@@ -8,6 +8,7 @@
 #include "core/trace/event.h"
 #include "reports/base/util.h"
 #include "reports/import/batch.h"
+#include "reports/import/device_log.h"
 #include "reports/import/run_log.h"
 #include "reports/queues/queues.h"
 
@@ -26,6 +27,7 @@ enum role {
   ROLE_PLAIN,
   ROLE_NO_WORK,   /* names a stream, and queues nothing */
   ROLE_SURE_WORK, /* a CALL that queues something */
+  ROLE_HOST_WORK, /* of the host's */
   ROLE_PEER,      /* "serialized with respect to all pending and future asynchronous work" */
   ROLE_EVENT_CREATE,
   ROLE_EVENT_DESTROY,
@@ -47,8 +49,8 @@ static const struct {
              {"StreamGet", ROLE_NO_WORK},
              {"StreamSet", ROLE_NO_WORK},
              {"StreamCopyAttributes", ROLE_NO_WORK},
-             {"StreamAddCallback", ROLE_SURE_WORK},
-             {"LaunchHostFunc", ROLE_SURE_WORK},
+             {"StreamAddCallback", ROLE_HOST_WORK},
+             {"LaunchHostFunc", ROLE_HOST_WORK},
              {"GraphLaunch", ROLE_SURE_WORK},
              {"EventCreate", ROLE_EVENT_CREATE},
              {"EventDestroy", ROLE_EVENT_DESTROY},
@@ -162,7 +164,8 @@ static wr_act other_act(const trace_event *e, unsigned role, wr_queue_call *c)
 {
   if (role == ROLE_EVENTS_UNSEEN) return WR_ACT_EVENTS_UNSEEN;
   if (!e->stream || role == ROLE_NO_WORK) return WR_ACT_NONE;
-  if (role != ROLE_SURE_WORK && e->kind != WEIR_EV_LAUNCH) c->how = WR_HOW_UNSURE;
+  bool sure = role == ROLE_SURE_WORK || role == ROLE_HOST_WORK;
+  if (!sure && e->kind != WEIR_EV_LAUNCH) c->how = WR_HOW_UNSURE;
   return WR_ACT_WORK;
 }
 
@@ -229,7 +232,12 @@ static wr_queue_call translate(const uint8_t *roles, const stored_call *x)
 
 typedef struct wait_walk {
   wr_run_log calls; /* of wr_queue_call */
-  uint8_t *roles;   /* by function; owned */
+  wr_device_log device;
+  wr_queue_watch watch;
+  wr_verdict_fn verdict;
+  void *context;
+  const wr_sweep_taker *taker;
+  uint8_t *roles; /* by function; owned */
   wr_queues *queues;
   hash_map by_template;   /* row of template -> place in `templates` */
   stored_call *templates; /* what events have in common; owned */
@@ -246,18 +254,22 @@ static void keep_call(wait_walk *w, const stored_call *x)
 {
   wr_queue_call c = translate(w->roles, x);
   if (c.act == WR_ACT_NONE) return;
+  if (c.act == WR_ACT_WORK || c.act == WR_ACT_PEER_WORK) {
+    bool host = w->roles[x->event.api < api_total ? x->event.api : 0] == ROLE_HOST_WORK;
+    c.how |= (uint8_t)wr_device_log_how(&w->device, x->id, &x->event, host);
+  }
   wr_run_keep(&w->calls, (const wr_logged *)(const void *)&c);
   if (c.act != WR_ACT_EVENT_DONE || x->event.kind != WEIR_EV_EVENT) return;
   c.handle = x->event.b;
   wr_run_keep(&w->calls, (const wr_logged *)(const void *)&c);
 }
 
-/* id, process, thread, kind, api, context, device, copy, mem, src_mem, flags, stream */
+/* id, process, thread, kind, api, context, device, copy, mem, src_mem, flags, stream, status */
 static weir_status take_template_row(void *context, sqlite3_stmt *q)
 {
   wait_walk *w = context;
-  int64_t v[12];
-  for (int i = 0; i < 12; i++)
+  int64_t v[13];
+  for (int i = 0; i < 13; i++)
     v[i] = sqlite3_column_int64(q, i);
   bool host = sqlite3_column_type(q, 6) == SQLITE_NULL;
   uint64_t *at = hash_map_place(&w->by_template, (uint64_t)v[0], NULL);
@@ -275,8 +287,17 @@ static weir_status take_template_row(void *context, sqlite3_stmt *q)
                               .copy = (uint8_t)v[7],
                               .mem = (uint8_t)((v[8] & 15) | (v[9] & 15) << 4),
                               .flags = (uint8_t)v[10],
+                              .status = (uint16_t)(v[12] & 65535 ? v[12] : v[12] != 0),
                               .stream = (uint64_t)v[11]}};
   return WEIR_OK;
+}
+
+/* When the call ended; of polls that are one event, the last of them. */
+static int64_t end_of_polls(const stored_call *x)
+{
+  bool polls = x->event.kind == WEIR_EV_SYNC && x->event.status == 600;
+  int64_t last = (int64_t)((uint64_t)x->start + x->event.b);
+  return polls && last > x->end ? last : x->end;
 }
 
 /* template, id, start, duration, a, b, bytes */
@@ -293,6 +314,7 @@ static weir_status take_event_row(void *context, sqlite3_stmt *q)
   x.event.a = (uint64_t)sqlite3_column_int64(q, 4);
   x.event.b = (uint64_t)sqlite3_column_int64(q, 5);
   x.event.bytes = (uint64_t)sqlite3_column_int64(q, 6);
+  wr_device_log_call(&w->device, x.id, start, end_of_polls(&x), &x.event);
   keep_call(w, &x);
   return WEIR_OK;
 }
@@ -311,17 +333,62 @@ static weir_status judge_call(void *context, const void *kept)
   return wr_queues_take(w->queues, kept);
 }
 
+/* What the device did in it is seen in the sweep; of a wait of which nothing is known, and of one
+ * that took no time, all is said here. */
+static weir_status divide_wait(wait_walk *w, const wr_wait_verdict *v)
+{
+  int64_t start = v->call->start, end = v->call->end;
+  if (v->known && end > start) {
+    wr_device_log_wait(&w->device, w->queues, v);
+    return WEIR_OK;
+  }
+  wr_wait_time all = {.id = v->id};
+  if (end > start) all.unknown = (uint64_t)end - (uint64_t)start;
+  return w->taker->wait(w->taker->context, &all);
+}
+
+static weir_status take_verdict(void *context, const wr_wait_verdict *v)
+{
+  wait_walk *w = context;
+  if (w->device.any) {
+    weir_status s = divide_wait(w, v);
+    if (s) return s;
+  }
+  return w->verdict(w->context, v);
+}
+
+static void watch_work(void *context, const wr_queue_call *c, uint32_t queue, uint64_t number)
+{
+  wait_walk *w = context;
+  wr_device_log_work(&w->device, w->queues, c, queue, number);
+}
+
+static void watch_done(void *context, uint32_t queue, uint64_t number, int64_t time)
+{
+  wait_walk *w = context;
+  wr_device_log_done(&w->device, queue, number, time);
+}
+
+/* Of calls that failed, too, it counts that the host was in them. */
+static weir_status read_templates(wait_walk *w, const wr_db *db)
+{
+  return wr_db_each(db,
+                    w->device.any
+                        ? "SELECT id, process, thread, kind, api, context, device, copy, mem,"
+                          " src_mem, flags, stream, status FROM main.template WHERE kind <> 13"
+                        : "SELECT id, process, thread, kind, api, context, device, copy, mem,"
+                          " src_mem, flags, stream, 0 FROM main.template"
+                          " WHERE status = 0 AND kind NOT IN (9, 11, 13)",
+                    take_template_row, w);
+}
+
 static weir_status walk_trace(wait_walk *w, const wr_db *db)
 {
   weir_status s = wr_db_each(db,
                              "SELECT id FROM main.process WHERE dropped > 0 OR damaged_chunks > 0"
                              " OR bytes_cut > 0 OR nested_calls > 0",
                              take_incomplete, w);
-  if (!s)
-    s = wr_db_each(db,
-                   "SELECT id, process, thread, kind, api, context, device, copy, mem, src_mem,"
-                   " flags, stream FROM main.template WHERE status = 0 AND kind NOT IN (9, 11, 13)",
-                   take_template_row, w);
+  if (!s) s = read_templates(w, db);
   if (!s)
     s = wr_db_each(db, "SELECT template, id, start, duration, a, b, bytes FROM main.event_row",
                    take_event_row, w);
@@ -329,15 +396,31 @@ static weir_status walk_trace(wait_walk *w, const wr_db *db)
   return s ? s : wr_run_each(&w->calls, judge_call, w);
 }
 
-weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict, void *context)
+static weir_status walk_all(wait_walk *w, const wr_db *db, const wr_sweep_taker *taker)
+{
+  w->watch = (wr_queue_watch){watch_work, watch_done, w};
+  w->taker = taker;
+  if (w->device.any) wr_queues_watch(w->queues, &w->watch);
+  weir_status s = walk_trace(w, db);
+  wr_run_drop(&w->calls);
+  return s || !w->device.any ? s : wr_device_log_sweep(&w->device, taker);
+}
+
+weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict, void *context,
+                         const wr_sweep_taker *taker)
 {
   wait_walk w = {.calls = {.beside = db->path,
                            .size = sizeof(wr_queue_call),
                            .most = in_memory ? SIZE_MAX : IN_MEMORY},
                  .roles = new_roles(),
-                 .queues = wr_queues_open(verdict, context)};
-  weir_status s = w.roles && w.queues ? walk_trace(&w, db) : out_of_memory(db);
+                 .queues = wr_queues_open(take_verdict, &w),
+                 .verdict = verdict,
+                 .context = context};
+  weir_status s =
+      w.roles && w.queues ? wr_device_log_open(&w.device, db, in_memory) : out_of_memory(db);
+  if (!s) s = walk_all(&w, db, taker);
   wr_run_drop(&w.calls);
+  wr_device_log_close(&w.device);
   wr_queues_close(w.queues);
   hash_map_free(&w.by_template);
   free(w.templates);
@@ -374,12 +457,63 @@ static weir_status write_verdict(void *context, const wr_wait_verdict *v)
   return WEIR_OK;
 }
 
+/* A new row of one of the other tables; NULL: out of memory, or the batch could not be written. */
+static weir_status new_row(wr_batch *batch, wr_table table, wr_row **row)
+{
+  weir_status s = WEIR_OK;
+  if (batch->rows[table].count >= WR_BATCH_EVENTS) s = wr_batch_flush(batch, true);
+  if (s) return s;
+  *row = wr_batch_row(batch, table);
+  return *row ? WEIR_OK : out_of_memory(&batch->db);
+}
+
+static weir_status write_wait_time(void *context, const wr_wait_time *t)
+{
+  wr_row *row;
+  weir_status s = new_row(context, WR_TABLE_WAIT_TIME, &row);
+  if (s) return s;
+  row->v[0] = t->id;
+  row->v[1] = (int64_t)t->working;
+  row->v[2] = (int64_t)t->other;
+  row->v[3] = (int64_t)t->idle;
+  row->v[4] = (int64_t)t->unknown;
+  return WEIR_OK;
+}
+
+static weir_status write_gap(void *context, const wr_gap *g)
+{
+  wr_row *row;
+  weir_status s = new_row(context, WR_TABLE_DEVICE_GAP, &row);
+  if (s) return s;
+  row->v[0] = g->device;
+  row->v[1] = g->start;
+  row->v[2] = g->end;
+  for (int i = 0; i < WR_IDLE_CAUSES; i++)
+    row->v[3 + i] = (int64_t)g->ns[i];
+  set_or_null(row, 8, g->api != 0, g->api);
+  row->v[9] = g->work;
+  return WEIR_OK;
+}
+
+static weir_status write_idle(void *context, const wr_idle_sum *x)
+{
+  wr_row *row;
+  weir_status s = new_row(context, WR_TABLE_DEVICE_IDLE, &row);
+  if (s) return s;
+  row->v[0] = x->device;
+  row->v[1] = x->cause;
+  set_or_null(row, 2, x->api != 0, x->api);
+  row->v[3] = (int64_t)x->ns;
+  return WEIR_OK;
+}
+
 weir_status wr_wait_write(const wr_db *db, bool temporary)
 {
   wr_batch batch = {0};
+  const wr_sweep_taker taker = {write_wait_time, write_gap, write_idle, &batch};
   weir_status s = wr_schema_waits(db, temporary);
   if (!s) s = wr_batch_open(&batch, db);
-  if (!s) s = wr_wait_each(db, temporary, write_verdict, &batch);
+  if (!s) s = wr_wait_each(db, temporary, write_verdict, &batch, &taker);
   if (!s) s = wr_batch_flush(&batch, true);
   wr_batch_close(&batch);
   return s;

@@ -6,12 +6,15 @@
 
 #include "reports/import/schema.h"
 #include "reports/queues/queues.h"
+#include "reports/queues/sweep.h"
 
 /* Calls `verdict` for each call of a complete trace of version 2 in which the host waits or may
- * wait. `in_memory`: no file is made for the pass, however long. Errors: ENOMEM, EIO, those of `verdict`. */
-weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict, void *context);
+ * wait; and, where it has device times, the taker. `in_memory`: no file is made for the pass, however
+ * long. Errors: ENOMEM, EIO, those of `verdict` and the taker. */
+weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict, void *context,
+                         const wr_sweep_taker *taker);
 
-/* Fills `wait_detail` of such a trace, in the caller's transaction; made where there is none.
+/* Fills `wait_detail`, `wait_time`, `device_gap` and `device_idle` of such a trace, in the caller's transaction; made where there is none.
  * `temporary`: a table of this connection's, and nothing is written beside the trace. */
 weir_status wr_wait_write(const wr_db *db, bool temporary);
 

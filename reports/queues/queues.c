@@ -69,6 +69,7 @@ typedef struct process {
 struct wr_queues {
   wr_verdict_fn verdict;
   void *verdict_context;
+  const wr_queue_watch *watch; /* borrowed, or NULL */
   hash_map queue_of, context_of, event_of, process_of;
   queue *queues;
   context *contexts;
@@ -393,7 +394,12 @@ static void note_change(wr_queues *m, uint32_t place)
 
 /* ---- open calls ------------------------------------------------------------------------------ */
 
-static void say_complete(wr_queues *m, const wr_points *says, int64_t id)
+static void watch_done(const wr_queues *m, uint32_t place, int64_t time)
+{
+  if (m->watch) m->watch->done(m->watch->context, place, m->queues[place].done, time);
+}
+
+static void say_complete(wr_queues *m, const wr_points *says, const open_call *by)
 {
   for (size_t i = 0; i < says->count; i++) {
     const wr_point *p = &says->at[i];
@@ -401,7 +407,8 @@ static void say_complete(wr_queues *m, const wr_points *says, int64_t id)
     if (p->sure <= q->done) continue;
     q->done = p->sure;
     q->done_bytes = p->sure_bytes;
-    q->done_by = m->contexts[q->context].done_by = id;
+    q->done_by = m->contexts[q->context].done_by = by->id;
+    watch_done(m, p->queue, by->end);
     retire_queue(m, p->queue);
   }
 }
@@ -416,7 +423,7 @@ static void clear_any(wr_queues *m, uint32_t place)
 static void close_call(wr_queues *m, open_call *o)
 {
   if (o->queue) m->queues[o->queue - 1].open--;
-  say_complete(m, &o->says, o->id);
+  say_complete(m, &o->says, o);
   if (o->calls != m->calls) return; /* something was called meanwhile */
   if (o->clear_queue) clear_any(m, o->clear_queue - 1);
   for (size_t i = 0; o->clear_context && i < m->contexts[o->clear_context - 1].count; i++) {
@@ -502,11 +509,14 @@ static void count_point(const wr_queues *m, const wr_point *p, wr_wait_verdict *
 }
 
 /* Of the set, which is what the call waits for. */
-static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by)
+static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, wr_wait_verdict v)
 {
   const process *p = process_of(m, c->process);
   if (!p) return out_of_memory();
-  wr_wait_verdict v = {.id = c->id, .known = !p->incomplete && !m->set.any};
+  v.id = c->id;
+  v.call = c;
+  v.points = &m->set;
+  v.known = !p->incomplete && !m->set.any;
   if (p->peer_queue && m->queues[p->peer_queue - 1].done < p->peer_number) v.known = false;
   wr_points_order(&m->set);
   for (size_t i = 0; v.known && i < m->set.count; i++)
@@ -523,7 +533,9 @@ static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
   empty_set(m);
   if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
     return out_of_memory();
-  weir_status s = c->act == WR_ACT_SYNC_STREAM ? judge(m, c, m->queues[place].done_by) : WEIR_OK;
+  weir_status s = c->act == WR_ACT_SYNC_STREAM
+                      ? judge(m, c, m->queues[place].done_by, (wr_wait_verdict){0})
+                      : WEIR_OK;
   open_call *o = begin_call(m, c);
   o->clear_queue = place + 1;
   return s ? s : begin_saying(m, o) ? WEIR_OK : out_of_memory();
@@ -534,7 +546,7 @@ static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
   uint32_t of = 0;
   empty_set(m);
   if (!context_of(m, c, &of) || !add_context(m, of, c->thread, true, false)) return out_of_memory();
-  weir_status s = judge(m, c, m->contexts[of].done_by);
+  weir_status s = judge(m, c, m->contexts[of].done_by, (wr_wait_verdict){0});
   open_call *o = begin_call(m, c);
   o->clear_context = of + 1;
   return s ? s : begin_saying(m, o) ? WEIR_OK : out_of_memory();
@@ -558,7 +570,7 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
   empty_set(m);
   if (!e || !add_event(m, c, e)) return out_of_memory();
   int64_t by = e->queue ? m->queues[e->queue - 1].done_by : 0;
-  weir_status s = c->act == WR_ACT_SYNC_EVENT ? judge(m, c, by) : WEIR_OK;
+  weir_status s = c->act == WR_ACT_SYNC_EVENT ? judge(m, c, by, (wr_wait_verdict){0}) : WEIR_OK;
   open_call *o = begin_call(m, c);
   o->event = place + 1;
   return s ? s : begin_saying(m, o) ? WEIR_OK : out_of_memory();
@@ -571,7 +583,7 @@ static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
   empty_set(m);
   if (!context_of(m, c, &of) || !add_context(m, of, c->thread, false, false))
     return out_of_memory();
-  return judge(m, c, m->contexts[of].done_by);
+  return judge(m, c, m->contexts[of].done_by, (wr_wait_verdict){0});
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -582,7 +594,8 @@ static weir_status wait_before(wr_queues *m, const wr_queue_call *c, uint32_t pl
   empty_set(m);
   if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
     return out_of_memory();
-  return judge(m, c, m->queues[place].done_by);
+  wr_wait_verdict own = {.own_queue = place + 1, .own_number = m->queues[place].last + 1};
+  return judge(m, c, m->queues[place].done_by, own);
 }
 
 static bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place)
@@ -597,6 +610,7 @@ static bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place)
   q->youngest = c->id;
   activate(m, place, &worked);
   note_change(m, place);
+  if (m->watch) m->watch->work(m->watch->context, c, place, o->number);
   return worked;
 }
 
@@ -738,16 +752,18 @@ static bool create_stream(wr_queues *m, const wr_queue_call *c)
 }
 
 /* All that was pending in the context is gone. */
-static void end_context(wr_queues *m, context *x, int64_t id)
+static void end_context(wr_queues *m, context *x, const wr_queue_call *c)
 {
   while (x->count) {
-    queue *q = &m->queues[x->active[--x->count]];
+    uint32_t place = x->active[--x->count];
+    queue *q = &m->queues[place];
     q->active = 0;
     q->done = q->last;
     q->done_bytes = q->bytes;
-    q->done_by = x->done_by = id;
+    q->done_by = x->done_by = c->id;
     q->after.count = 0;
     q->after.any = false;
+    watch_done(m, place, c->end);
   }
 }
 
@@ -758,7 +774,7 @@ static bool reset(wr_queues *m, const wr_queue_call *c)
     if (!at) continue;
     context *x = &m->contexts[*at];
     bool hit = c->act == WR_ACT_RESET_CONTEXT ? number == c->context : x->device == c->device;
-    if (hit) end_context(m, x, c->id);
+    if (hit) end_context(m, x, c);
   }
   return true;
 }
@@ -839,6 +855,16 @@ weir_status wr_queues_take(wr_queues *m, const wr_queue_call *c)
   default:
     return take_change(m, c) ? WEIR_OK : out_of_memory();
   }
+}
+
+void wr_queues_watch(wr_queues *m, const wr_queue_watch *watch)
+{
+  m->watch = watch;
+}
+
+uint8_t wr_queues_device(const wr_queues *m, uint32_t queue)
+{
+  return m->contexts[m->queues[queue].context].device;
 }
 
 bool wr_queues_incomplete(wr_queues *m, int64_t process)

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/base/status.h"
+#include "reports/queues/points.h"
 
 typedef enum wr_act {
   WR_ACT_NONE,
@@ -50,7 +51,9 @@ enum {                           /* wr_queue_call.how */
        WR_HOW_WAITS_ALL = 4,     /* it returns when the work is complete */
        WR_HOW_UNSURE = 8,        /* it may be no work at all: nothing is to be moved */
        WR_HOW_NON_BLOCKING = 16, /* a stream created so */
-       WR_HOW_UNSEEN = 32        /* an event of several processes, or recorded in a graph */
+       WR_HOW_UNSEEN = 32,       /* an event of several processes, or recorded in a graph */
+       WR_HOW_TIMED = 64,        /* work: when the device did it is known */
+       WR_HOW_HOST_ONLY = 128    /* work that no device does: there is no such time */
 };
 
 #define WR_QUEUE_LEGACY     UINT64_C(1) /* `stream`: default streams */
@@ -80,15 +83,33 @@ typedef struct wr_wait_verdict {
   int64_t youngest;    /* row of the one that was called last, 0 none */
   int64_t covered_by; /* redundant: row of the wait or query that said so before; 0: no work ever */
   int narrower;       /* a wait_kind that had been enough */
+  const wr_queue_call *call;
+  const wr_points *points; /* known: what may have been pending */
+  uint32_t own_queue;      /* from 1: the call is work as well, there; 0: it is none */
+  uint64_t own_number;     /* of its operation */
 } wr_wait_verdict;
 
 typedef struct wr_queues wr_queues;
 
 typedef weir_status (*wr_verdict_fn)(void *context, const wr_wait_verdict *verdict);
 
+/* Who follows the queues themselves: operation `number` of a queue was called for; a queue is
+ * complete up to a number, as was known at that time. */
+typedef struct wr_queue_watch {
+  void (*work)(void *context, const wr_queue_call *call, uint32_t queue, uint64_t number);
+  void (*done)(void *context, uint32_t queue, uint64_t number, int64_t time);
+  void *context;
+} wr_queue_watch;
+
 /* New; NULL: out of memory. */
 wr_queues *wr_queues_open(wr_verdict_fn verdict, void *context);
 void wr_queues_close(wr_queues *m);
+
+/* `watch` is borrowed; NULL: nobody does. */
+void wr_queues_watch(wr_queues *m, const wr_queue_watch *watch);
+
+/* Ordinal of the device that a queue is of; 255 not known. */
+uint8_t wr_queues_device(const wr_queues *m, uint32_t queue);
 
 /* Calls of that process are missing: none of its waits is judged. Ahead of its first call. */
 bool wr_queues_incomplete(wr_queues *m, int64_t process);
