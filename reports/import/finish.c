@@ -22,6 +22,7 @@ static weir_status shift_times(const trace_importer *im)
       "UPDATE stack SET first = first - ?1",
       "UPDATE frame SET first = first - ?1",
       "UPDATE note SET time = time - ?1",
+      "UPDATE name SET time = time - ?1",
       "UPDATE tensor SET time = time - ?1",
       "UPDATE range_row SET start = start - ?1, \"end\" = \"end\" - ?1",
       "UPDATE device_work SET start = start - ?1, \"end\" = \"end\" - ?1, queued = queued - ?1",

@@ -180,7 +180,7 @@ START_TEST(names_notes_threads_and_coverage_arrive)
                                    " AND name='Paper GPU'"),
                    1);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM name WHERE kind='kernel' AND handle=0x55"
-                                   " AND name='saxpy'"),
+                                   " AND name='saxpy' AND time = 0"),
                    1);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM note WHERE text='a note' AND thread=1"),
                    1);
