@@ -5,7 +5,6 @@
  * call is before it, so the byte before it is what is looked up. Debug information is taken from
  * the file and from separate debug files, never from the network. */
 #include "reports/symbols/symbolize.h"
-#include <dlfcn.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
@@ -17,6 +16,7 @@
 #include "reports/symbols/debug_files.h"
 #include "core/base/map.h"
 #include "core/trace/event.h"
+#include "reports/base/demangle.h"
 #include "reports/base/util.h"
 
 #define PERF_MAP_MOST_BYTES (UINT64_C(256) << 20)
@@ -75,8 +75,7 @@ struct wr_symbols {
   size_t answer_capacity;
   char **strings; /* owned: demangled names */
   size_t string_count, string_capacity;
-  char *(*demangle)(const char *, char *, size_t *, int *);
-  void *cxx; /* libstdc++, or NULL */
+  wr_demangler cxx;
 };
 
 static weir_status out_of_memory(const wr_symbols *s)
@@ -237,13 +236,6 @@ static weir_status take_process(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-static void find_demangler(wr_symbols *s)
-{
-  s->cxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
-  void *function = s->cxx ? dlsym(s->cxx, "__cxa_demangle") : NULL;
-  memcpy(&s->demangle, &function, sizeof(function));
-}
-
 weir_status wr_symbols_open(wr_symbols **out, const wr_db *db)
 {
   wr_symbols *s = calloc(1, sizeof(*s));
@@ -277,7 +269,7 @@ weir_status wr_symbols_open(wr_symbols **out, const wr_db *db)
                            "SELECT function, file, line FROM main.python_frame"
                            " WHERE process = ? AND address = ? LIMIT 1",
                            &s->python);
-  find_demangler(s);
+  wr_demangler_open(&s->cxx);
   if (status)
     wr_symbols_close(s);
   else
@@ -311,7 +303,7 @@ void wr_symbols_close(wr_symbols *s)
   free(s->frames);
   free(s->answer);
   free(s->strings);
-  if (s->cxx) dlclose(s->cxx);
+  wr_demangler_close(&s->cxx);
   free(s);
 }
 
@@ -329,9 +321,7 @@ static const char *keep_text(wr_symbols *s, char *text)
 /* Demangled where it can be; the answer lives as long as `s`. */
 static const char *demangled_name(wr_symbols *s, const char *name)
 {
-  if (!name || strncmp(name, "_Z", 2) != 0 || !s->demangle) return name;
-  int status = 0;
-  const char *text = keep_text(s, s->demangle(name, NULL, NULL, &status));
+  const char *text = keep_text(s, wr_demangle(&s->cxx, name));
   return text ? text : name;
 }
 

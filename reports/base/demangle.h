@@ -1,0 +1,18 @@
+/* demangle.h: the names of C++ as they are written in its source, by libstdc++ where it is there. */
+#ifndef WEIR_REPORTS_DEMANGLE_H
+#define WEIR_REPORTS_DEMANGLE_H
+
+#include <stddef.h>
+
+typedef struct wr_demangler {
+  void *library; /* libstdc++, or NULL: then no name is */
+  char *(*demangle)(const char *, char *, size_t *, int *);
+} wr_demangler;
+
+void wr_demangler_open(wr_demangler *d);
+void wr_demangler_close(wr_demangler *d);
+
+/* New, to be freed; NULL: it is no name of C++'s, or out of memory. */
+char *wr_demangle(const wr_demangler *d, const char *name);
+
+#endif
