@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "reports/base/demangle.h"
 #include "reports/base/util.h"
 #include "reports/import/graph.h"
 #include "reports/import/lifetime.h"
@@ -11,14 +12,6 @@
 
 /* Tables that tools look for and that nothing here fills. */
 static const char empty_tables[] =
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, \"end\" INTEGER, deviceId INTEGER,"
-    " contextId INTEGER, greenContextId INTEGER, streamId INTEGER, correlationId INTEGER,"
-    " globalPid INTEGER, demangledName INTEGER, shortName INTEGER, mangledName INTEGER,"
-    " launchType INTEGER, cacheConfig INTEGER, registersPerThread INTEGER, gridX INTEGER,"
-    " gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER,"
-    " staticSharedMemory INTEGER, dynamicSharedMemory INTEGER, localMemoryPerThread INTEGER,"
-    " localMemoryTotal INTEGER, gridId INTEGER, sharedMemoryExecuted INTEGER,"
-    " graphNodeId INTEGER, sharedMemoryLimitConfig INTEGER);"
     "CREATE TABLE DIAGNOSTIC_EVENT(timestamp INTEGER, timestampType INTEGER, source INTEGER,"
     " severity INTEGER, text TEXT, globalPid INTEGER);"
     "CREATE TABLE TARGET_INFO_SYSTEM_ENV(globalVid INTEGER, devStateName TEXT, name TEXT,"
@@ -27,6 +20,61 @@ static const char empty_tables[] =
 /* The compiler's name of the function is not the one that is searched for. */
 static const char plain_names[] =
     "UPDATE StringIds SET value = substr(value, 3) WHERE value GLOB '__cuda*';";
+
+/* Names of kernels as the source has them, short ones without namespaces and arguments. */
+static const char kernel_names[] =
+    "CREATE TEMP TABLE kernel_name(id INTEGER PRIMARY KEY, text TEXT, short TEXT, text_id INTEGER,"
+    " short_id INTEGER);"
+    "INSERT INTO kernel_name(id, text, short) SELECT id, demangled(value),"
+    " short_name(demangled(value)) FROM StringIds"
+    " WHERE id IN (SELECT DISTINCT mangledName FROM CUPTI_ACTIVITY_KIND_KERNEL);"
+    "INSERT INTO StringIds(id, value) SELECT (SELECT max(id) FROM StringIds) + row_number() OVER"
+    " (), text FROM (SELECT text FROM kernel_name UNION SELECT short FROM kernel_name)"
+    " WHERE text NOT IN (SELECT value FROM StringIds);"
+    "UPDATE kernel_name SET text_id = (SELECT min(s.id) FROM StringIds s WHERE s.value = text),"
+    " short_id = (SELECT min(s.id) FROM StringIds s WHERE s.value = short);"
+    "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET"
+    " demangledName = (SELECT text_id FROM kernel_name n WHERE n.id = mangledName),"
+    " shortName = (SELECT short_id FROM kernel_name n WHERE n.id = mangledName);";
+
+/* SQL: demangled(name), or the name itself. */
+static void demangled(sqlite3_context *context, int count, sqlite3_value **argument)
+{
+  (void)count;
+  char *text =
+      wr_demangle(sqlite3_user_data(context), (const char *)sqlite3_value_text(argument[0]));
+  if (text)
+    sqlite3_result_text(context, text, -1, free);
+  else
+    sqlite3_result_value(context, argument[0]);
+}
+
+/* SQL: short_name(name): "void a::b<int>(float*)" is b. */
+static void short_name(sqlite3_context *context, int count, sqlite3_value **argument)
+{
+  (void)count;
+  const char *text = (const char *)sqlite3_value_text(argument[0]);
+  const char *begin = text, *end = text;
+  if (!text) return;
+  for (; *end && *end != '<' && *end != '('; end++)
+    if (*end == ' ' || *end == ':') begin = end + 1;
+  if (begin == end) begin = text, end = text + strlen(text); /* "(anonymous namespace)::f" */
+  sqlite3_result_text(context, begin, (int)(end - begin), SQLITE_TRANSIENT);
+}
+
+static weir_status name_kernels(const wr_db *to)
+{
+  wr_demangler cxx;
+  wr_demangler_open(&cxx);
+  int code =
+      sqlite3_create_function(to->handle, "demangled", 1, SQLITE_UTF8, &cxx, demangled, NULL, NULL);
+  if (!code)
+    code = sqlite3_create_function(to->handle, "short_name", 1, SQLITE_UTF8, NULL, short_name, NULL,
+                                   NULL);
+  weir_status s = code ? wr_db_fail(to, "creating") : wr_db_exec(to, kernel_names);
+  wr_demangler_close(&cxx);
+  return s;
+}
 
 typedef struct copying {
   wr_db from, to;
@@ -105,10 +153,11 @@ static weir_status copy_all(copying *x)
         "SELECT 'StringIds' UNION ALL SELECT name FROM temp.sqlite_schema"
         " WHERE type IN ('table', 'view')"
         " AND name NOT IN ('event', 'rare_event', 'block', 'block_row', 'memory', 'range_row',"
-        " 'range_name', 'range_category', 'graph_work', 'graph_launch')",
+        " 'range_name', 'range_category', 'graph_work', 'graph_launch', 'device_work', 'name')",
         copy_table, x);
   if (!s) s = wr_db_exec(&x->to, empty_tables);
   if (!s) s = wr_db_exec(&x->to, plain_names);
+  if (!s) s = name_kernels(&x->to);
   return s ? s : wr_db_exec(&x->to, "COMMIT");
 }
 

@@ -311,17 +311,37 @@ weir_status wr_schema_reader_views(const wr_db *db)
                                                   : "CREATE TEMP VIEW block AS " BLOCKS_PLAIN(""));
 }
 
-/* For a trace from before there were ranges. */
-static const char no_ranges[] =
-    "CREATE TEMP TABLE range_row(id, process, thread, kind, name, parent, start, \"end\", number,"
-    " payload_type, payload); CREATE TEMP TABLE range_name(id, domain_id, domain, text, category,"
-    " color); CREATE TEMP TABLE range_category(process, domain_id, category, name);";
+/* What a trace of an older Weir has not, and what stands for it. */
+static const struct {
+  const char *table, *column, *make;
+} absent[] = {
+    {"range_row", "id",
+     "CREATE TEMP TABLE range_row(id, process, thread, kind, name, parent, start, \"end\", number,"
+     " payload_type, payload); CREATE TEMP TABLE range_name(id, domain_id, domain, text, category,"
+     " color); CREATE TEMP TABLE range_category(process, domain_id, category, name);"},
+    {"device_work", "graph_node",
+     "CREATE TEMP TABLE device_work(event, kind, copy, device, start, \"end\", bytes,"
+     " graph_node);"},
+    {"graph_work", "count",
+     "CREATE TEMP TABLE graph_work(content, type, kernel, bytes, copy, mem, src_mem, device,"
+     " src_device, conditional, count); CREATE TEMP TABLE graph_launch(event, content);"},
+    {"name", "string", "CREATE TEMP VIEW name AS SELECT *, NULL AS string FROM main.name"}};
+
+static weir_status stand_in_for_absent(const wr_db *db)
+{
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < sizeof(absent) / sizeof(absent[0]); i++)
+    if (!wr_db_has_table(db, absent[i].table) ||
+        !wr_db_has_column(db, absent[i].table, absent[i].column))
+      s = wr_db_exec(db, absent[i].make);
+  return s;
+}
 
 /* From the first of Nsight's enumerations on, all that schema.sql has is Nsight's. */
 weir_status wr_schema_nsys_views(const wr_db *db)
 {
-  weir_status ranges = wr_db_has_table(db, "range_row") ? WEIR_OK : wr_db_exec(db, no_ranges);
-  if (ranges) return ranges;
+  weir_status absent_ones = stand_in_for_absent(db);
+  if (absent_ones) return absent_ones;
   const char *at = strstr(wr_schema_sql, "\nCREATE TABLE ENUM_CUDA_MEMCPY_OPER"), *next;
   char *sql = NULL;
   size_t bytes = 0;

@@ -28,7 +28,7 @@ CREATE TABLE python_frame(process INTEGER, address INTEGER, function TEXT, file 
                           PRIMARY KEY(process, address)) WITHOUT ROWID;
 
 CREATE TABLE name(process INTEGER, kind TEXT, handle INTEGER, name TEXT, bytes INTEGER,
-  time INTEGER);
+  time INTEGER, string INTEGER);
 CREATE INDEX name_by_handle ON name(process, kind, handle);
 CREATE TABLE note(id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, time INTEGER, text TEXT);
 CREATE TABLE api(id INTEGER PRIMARY KEY, name TEXT, layer TEXT, category TEXT, hooked INTEGER,
@@ -409,6 +409,9 @@ CREATE VIEW CUPTI_ACTIVITY_KIND_RUNTIME(start, "end", eventClass, globalTid, cor
   FROM event e JOIN thread t ON t.id = e.thread JOIN process p ON p.id = e.process
   WHERE e.call IS NULL AND e.kind <> 13;
 
+-- What a launch of a graph ran is a row each where the device was seen doing it; else a row for all
+-- nodes that are alike (graph_work), with how many they are, at the time of the launch.
+
 CREATE VIEW CUPTI_ACTIVITY_KIND_MEMCPY(start, "end", deviceId, contextId, greenContextId, streamId,
   correlationId, globalPid, bytes, copyKind, deprecatedSrcId, srcKind, dstKind, srcDeviceId,
   srcContextId, dstDeviceId, dstContextId, migrationCause, graphNodeId, virtualAddress, copyCount) AS
@@ -420,7 +423,29 @@ CREATE VIEW CUPTI_ACTIVITY_KIND_MEMCPY(start, "end", deviceId, contextId, greenC
          (SELECT nsys FROM mem_kind k WHERE k.id = e.mem),
          e.src_device, NULL, e.device, NULL, NULL, NULL, e.a, 1
   FROM event e JOIN process p ON p.id = e.process
-  WHERE e.kind = 3 AND e.status = 0 AND NOT (e.flags & 16);
+  WHERE e.kind = 3 AND e.status = 0 AND NOT (e.flags & 16)
+  UNION ALL
+  SELECT COALESCE(d.start, e.start), COALESCE(d."end", e."end"), COALESCE(d.device, 0), e.context,
+         NULL, e.stream, e.id, (p.pid & 0xFFFFFF) << 24, d.bytes, d.copy, NULL,
+         (SELECT nsys FROM mem_kind k WHERE k.id = (SELECT CASE WHEN min(w.src_mem) = max(w.src_mem) THEN min(w.src_mem) END
+          FROM graph_launch l JOIN graph_work w ON w.content = l.content AND w.type = 1 AND w.copy = d.copy
+          WHERE l.event = e.id)),
+         (SELECT nsys FROM mem_kind k WHERE k.id = (SELECT CASE WHEN min(w.mem) = max(w.mem) THEN min(w.mem) END
+          FROM graph_launch l JOIN graph_work w ON w.content = l.content AND w.type = 1 AND w.copy = d.copy
+          WHERE l.event = e.id)),
+         NULL, NULL, NULL, NULL, NULL, d.graph_node, NULL, 1
+  FROM device_work d CROSS JOIN event e ON e.id = d.event JOIN process p ON p.id = e.process
+  WHERE d.kind = 1 AND d.graph_node IS NOT NULL AND e.kind = 12
+  UNION ALL
+  SELECT e.start, e."end", COALESCE(w.device, w.src_device, 0), e.context, NULL, e.stream, e.id,
+         (p.pid & 0xFFFFFF) << 24, w.bytes * w.count, w.copy, NULL,
+         (SELECT nsys FROM mem_kind k WHERE k.id = w.src_mem),
+         (SELECT nsys FROM mem_kind k WHERE k.id = w.mem),
+         w.src_device, NULL, w.device, NULL, NULL, NULL, NULL, w.count
+  FROM graph_launch l CROSS JOIN graph_work w ON w.content = l.content
+  CROSS JOIN event e ON e.id = l.event JOIN process p ON p.id = e.process
+  WHERE w.type = 1 AND NOT w.conditional AND NOT EXISTS (SELECT 1 FROM device_work d
+    WHERE d.event = l.event AND d.kind = 1 AND d.graph_node IS NOT NULL);
 
 CREATE VIEW CUPTI_ACTIVITY_KIND_MEMSET(start, "end", deviceId, contextId, greenContextId, streamId,
   correlationId, globalPid, value, bytes, graphNodeId, memKind) AS
@@ -430,7 +455,48 @@ CREATE VIEW CUPTI_ACTIVITY_KIND_MEMSET(start, "end", deviceId, contextId, greenC
          (p.pid & 0xFFFFFF) << 24, e.b, e.bytes, NULL,
          (SELECT nsys FROM mem_kind k WHERE k.id = e.mem)
   FROM event e JOIN process p ON p.id = e.process
-  WHERE e.kind = 4 AND e.status = 0 AND NOT (e.flags & 16);
+  WHERE e.kind = 4 AND e.status = 0 AND NOT (e.flags & 16)
+  UNION ALL
+  SELECT COALESCE(d.start, e.start), COALESCE(d."end", e."end"), COALESCE(d.device, 0), e.context,
+         NULL, e.stream, e.id, (p.pid & 0xFFFFFF) << 24, 0, d.bytes, d.graph_node,
+         (SELECT nsys FROM mem_kind k WHERE k.id = (SELECT CASE WHEN min(w.mem) = max(w.mem) THEN min(w.mem) END
+          FROM graph_launch l JOIN graph_work w ON w.content = l.content AND w.type = 2
+          WHERE l.event = e.id))
+  FROM device_work d CROSS JOIN event e ON e.id = d.event JOIN process p ON p.id = e.process
+  WHERE d.kind = 2 AND d.graph_node IS NOT NULL AND e.kind = 12
+  UNION ALL
+  SELECT e.start, e."end", COALESCE(w.device, 0), e.context, NULL, e.stream, e.id,
+         (p.pid & 0xFFFFFF) << 24, 0, w.bytes * w.count, NULL,
+         (SELECT nsys FROM mem_kind k WHERE k.id = w.mem)
+  FROM graph_launch l CROSS JOIN graph_work w ON w.content = l.content
+  CROSS JOIN event e ON e.id = l.event JOIN process p ON p.id = e.process
+  WHERE w.type = 2 AND NOT w.conditional AND NOT EXISTS (SELECT 1 FROM device_work d
+    WHERE d.event = l.event AND d.kind = 2 AND d.graph_node IS NOT NULL);
+
+-- Kernels that the device was seen running. The name of one that a graph ran is known where all
+-- kernels of the graph are the same; else it is the launch's.
+CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL(start, "end", deviceId, contextId, greenContextId, streamId,
+  correlationId, globalPid, demangledName, shortName, mangledName, launchType, cacheConfig,
+  registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, staticSharedMemory,
+  dynamicSharedMemory, localMemoryPerThread, localMemoryTotal, gridId, sharedMemoryExecuted,
+  graphNodeId, sharedMemoryLimitConfig) AS
+  SELECT k.start, k."end", k.device, k.context, NULL, k.stream, k.event, (p.pid & 0xFFFFFF) << 24,
+         k.name, k.name, k.name, NULL, NULL, 0, k.x, k.y, k.z, 0, 0, 0, 0, 0, 0, 0, NULL, NULL,
+         k.node, NULL
+  FROM (SELECT d.start AS start, d."end" AS "end", COALESCE(d.device, 0) AS device,
+               e.context AS context, e.stream AS stream, e.id AS event, e.process AS process,
+               d.graph_node AS node,
+               CASE e.kind WHEN 6 THEN e.b & 4294967295 ELSE 0 END AS x,
+               CASE e.kind WHEN 6 THEN e.b >> 32 & 65535 ELSE 0 END AS y,
+               CASE e.kind WHEN 6 THEN e.b >> 48 & 65535 ELSE 0 END AS z,
+               COALESCE((SELECT n.string FROM name n WHERE n.process = e.process
+                 AND n.kind = 'kernel' AND n.handle = CASE e.kind WHEN 6 THEN e.a ELSE
+                 (SELECT CASE WHEN min(w.kernel) = max(w.kernel) THEN min(w.kernel) END
+                  FROM graph_launch l JOIN graph_work w ON w.content = l.content AND w.type = 0
+                  WHERE l.event = e.id) END), e.api) AS name
+        FROM device_work d CROSS JOIN event e ON e.id = d.event
+        WHERE d.kind = 3 AND d.start IS NOT NULL AND d."end" IS NOT NULL AND e.kind IN (6, 12)) k
+  JOIN process p ON p.id = k.process;
 
 CREATE VIEW CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start, "end", deviceId, contextId, greenContextId,
   streamId, correlationId, globalPid, syncType, eventId, eventSyncId) AS

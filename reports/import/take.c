@@ -378,17 +378,18 @@ static weir_status take_name(wr_spool *s, const trace_event *head, const void *p
                                       "os_thread", "device_label", "stream", "event", "context",
                                       "resource",  "heap",         "region"};
   enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
-  wr_op op = {.sql = "INSERT INTO name(process, handle, bytes, time, kind, name)"
-                     " VALUES(?,?,?,?,?,?)",
-              .v = {s->process, (int64_t)head->a, (int64_t)head->stream, wr_time(s, head->start)},
-              .numbers = 4,
-              .texts = 2};
+  int64_t string = 0;
+  weir_status status = WEIR_OK; /* Nsight's views have numbers of names */
+  if (head->b == WEIR_NAME_OS_THREAD || head->b == WEIR_NAME_KERNEL)
+    status = string_of(s->im, wr_text(payload, bytes, false), &string);
+  wr_op op = {
+      .sql = "INSERT INTO name(process, handle, bytes, time, string, kind, name)"
+             " VALUES(?,?,?,?,NULLIF(?,0),?,?)",
+      .v = {s->process, (int64_t)head->a, (int64_t)head->stream, wr_time(s, head->start), string},
+      .numbers = 5,
+      .texts = 2};
   op.text[0] = wr_format("%s", kinds[head->b < KINDS ? head->b : 0]);
   op.text[1] = wr_text(payload, bytes, false);
-  int64_t string;
-  weir_status status = WEIR_OK; /* the view ThreadNames has numbers of names */
-  if (head->b == WEIR_NAME_OS_THREAD)
-    status = string_of(s->im, wr_text(payload, bytes, false), &string);
   weir_status added = wr_batch_op(&s->im->batch, op);
   return status ? status : added;
 }

@@ -68,6 +68,11 @@ START_TEST(a_graph_s_nodes_are_work_of_its_launch)
                    15);
   ck_assert_int_eq(ONE("SELECT count(DISTINCT event) FROM device_work"), 5);
   ck_assert_int_eq(ONE("SELECT count(DISTINCT graph_node) FROM device_work"), 3);
+  ck_assert_int_eq(ONE("SELECT sum(copyCount) FROM CUPTI_ACTIVITY_KIND_MEMCPY m JOIN device_work d"
+                       " ON d.event = m.correlationId AND d.start = m.start AND d.kind = 1"
+                       " WHERE m.graphNodeId = d.graph_node AND m.bytes = d.bytes"),
+                   10);
+  ck_assert_int_eq(ONE("SELECT count(graphNodeId) FROM CUPTI_ACTIVITY_KIND_MEMSET"), 5);
 }
 END_TEST
 
@@ -78,6 +83,11 @@ START_TEST(all_has_kernels_too)
   ck_assert_int_gt(launches, 0);
   ck_assert_int_eq(ONE("SELECT count(*) FROM launch WHERE device_ns > 0"), launches);
   ck_assert_int_eq(ONE("SELECT count(*) FROM device_work WHERE kind = 3"), launches);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN launch l"
+                       " ON l.id = k.correlationId JOIN StringIds s ON s.id = k.mangledName"
+                       " WHERE k.start = l.device_start_ns AND k.gridY = l.grid_y"
+                       " AND s.value = l.kernel"),
+                   launches);
   outcome *o = sh_status(0, "$WEIR report t.db");
   ck_assert_ptr_nonnull(strstr(o->out, "copies and kernels, CUPTI"));
   ck_assert_ptr_nonnull(strstr(o->out, "kernels"));

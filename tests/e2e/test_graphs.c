@@ -42,6 +42,8 @@ START_TEST(a_loop_of_captured_graphs_has_moved_what_its_launches_moved)
   ck_assert_int_eq(ask("t.db", "SELECT sum(count) FROM copy WHERE by_graph"), 450);
   ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM copy WHERE captured"), 150);
   ck_assert_int_eq(ask("t.db", "SELECT count(DISTINCT id) FROM copy WHERE by_graph"), 450);
+  ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMCPY"),
+                   450LL * 262144);
 }
 END_TEST
 
@@ -53,6 +55,11 @@ START_TEST(a_graph_made_node_by_node_and_its_clone_are_counted_at_each_launch)
   ck_assert_int_eq(ask("t.db", "SELECT sum(count) FROM launch WHERE kernel LIKE '%victim_touch%'"),
                    12);
   ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM memset WHERE by_graph"), 6 * (4096 + 8));
+  ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMSET"),
+                   6 * (4096 + 8));
+  ck_assert_int_eq(ask("t.db", "SELECT sum(copyCount) FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE"
+                               " copyKind = 1 AND srcKind = 1 AND dstKind = 2"),
+                   6);
 }
 END_TEST
 
@@ -83,6 +90,7 @@ START_TEST(the_body_of_a_conditional_node_is_in_no_total_and_the_report_says_so)
   try_mode("condition");
   ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM memset WHERE NOT conditional"), 4 * 512);
   ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM memset WHERE conditional"), 4 * 4096);
+  ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMSET"), 4 * 512);
   outcome *o = sh_status(0, "$WEIR report t.db");
   ck_assert_ptr_nonnull(strstr(o->out, "4 graph nodes in bodies of conditional nodes"));
 }

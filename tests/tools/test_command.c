@@ -433,6 +433,44 @@ START_TEST(an_nsys_export_has_tables_of_what_the_views_say)
 }
 END_TEST
 
+/* What CUPTI saw, graphs' own included, with kernels by the names that their source has. */
+START_TEST(an_nsys_export_has_kernels_that_the_device_was_seen_running)
+{
+  sh_status(0, "$WEIR run --force --sim --device-times=all -o t.db -- "
+               "$BUILD/tests/e2e/graph_caller explicit; "
+               "sqlite3 t.db \"UPDATE name SET string = (SELECT min(id) FROM StringIds);"
+               " UPDATE StringIds SET value = '_ZN1a1bIiEEvPf' WHERE id ="
+               " (SELECT min(string) FROM name)\"; "
+               "$WEIR export --format nsys -o nsys.sqlite t.db");
+  ck_assert_int_eq(ask("nsys.sqlite", "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 12);
+  ck_assert_int_eq(ask("nsys.sqlite",
+                       "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k"
+                       " JOIN StringIds d ON d.id = k.demangledName"
+                       " JOIN StringIds s ON s.id = k.shortName"
+                       " JOIN StringIds m ON m.id = k.mangledName"
+                       " WHERE d.value = 'void a::b<int>(float*)' AND s.value = 'b'"
+                       " AND m.value = '_ZN1a1bIiEEvPf' AND graphNodeId > 0 AND \"end\" > start"),
+                   12);
+  ck_assert_int_eq(ask("nsys.sqlite", "SELECT sum(copyCount) FROM CUPTI_ACTIVITY_KIND_MEMCPY"
+                                      " WHERE graphNodeId > 0"),
+                   12);
+}
+END_TEST
+
+/* A trace of an older Weir's lacks what is newer, and has the rest. */
+START_TEST(an_nsys_export_of_an_older_trace_has_what_that_has)
+{
+  sh_status(0, "$WEIR run --force --sim -o t.db -- $VICTIM repeat 3;"
+               " sqlite3 t.db 'SELECT count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY' >copies;"
+               " for v in $(sqlite3 t.db \"SELECT name FROM sqlite_schema WHERE type = 'view'\");"
+               " do sqlite3 t.db \"DROP VIEW $v\"; done; sqlite3 t.db 'DROP TABLE device_work;"
+               " DROP TABLE graph_work; DROP TABLE graph_launch; DROP TABLE range_row;"
+               " DROP INDEX name_by_handle; ALTER TABLE name DROP COLUMN string';"
+               " $WEIR export --format nsys -o nsys.sqlite t.db; sqlite3 nsys.sqlite"
+               " 'SELECT count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY' | cmp - copies");
+}
+END_TEST
+
 START_TEST(exports_agree_and_python_reads_them)
 {
   sh_status(0, "for f in rmm-csv pytorch-snapshot pytorch-pickle; do "
@@ -505,6 +543,8 @@ int main(void)
   tcase_add_test(traces, replay_draws_well_formed_svg);
   tcase_add_test(traces, replay_of_what_it_cannot_read_is_one_sentence);
   tcase_add_test(traces, an_nsys_export_has_tables_of_what_the_views_say);
+  tcase_add_test(traces, an_nsys_export_has_kernels_that_the_device_was_seen_running);
+  tcase_add_test(traces, an_nsys_export_of_an_older_trace_has_what_that_has);
   tcase_add_test(traces, exports_agree_and_python_reads_them);
   tcase_add_test(traces, a_snapshot_of_a_trace_has_frames);
   tcase_add_test(traces, a_log_of_rmm_s_is_one_a_device);
