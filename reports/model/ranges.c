@@ -22,6 +22,12 @@ typedef struct range_node {
   bool pushed;   /* not started: calls can be within it */
 } range_node;
 
+/* What one launch of a graph runs, of one content (graph_work). */
+typedef struct content_sum {
+  int64_t content;
+  uint64_t copies, copy_bytes, kernels, allocs, alloc_bytes;
+} content_sum;
+
 typedef struct range_pass {
   wr_ranges *r;
   const wr_db *db;
@@ -31,6 +37,8 @@ typedef struct range_pass {
   size_t nodes, node_room, sum_room;
   hash_map by_name; /* hash of domain and text -> index of its sum, plus 1 */
   uint64_t walks;
+  content_sum *content; /* ascending */
+  size_t contents, content_room;
 } range_pass;
 
 static int64_t column(sqlite3_stmt *q, int i)
@@ -181,6 +189,74 @@ static weir_status take_call(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+/* ---- what launches of graphs ran in them ----------------------------------------------------- */
+
+/* CUgraphNodeType */
+enum { NODE_KERNEL = 0, NODE_COPY = 1, NODE_ALLOC = 10 };
+
+/* content, type, bytes, count, mem; ascending contents */
+static weir_status take_content(void *context, sqlite3_stmt *q)
+{
+  range_pass *p = context;
+  uint64_t bytes = (uint64_t)column(q, 2), count = (uint64_t)column(q, 3);
+  if (!p->contents || p->content[p->contents - 1].content != column(q, 0)) {
+    if (!wr_grow(&p->content, &p->content_room, p->contents + 1, sizeof(*p->content)))
+      return wr_db_out_of_memory(p->db);
+    p->content[p->contents++] = (content_sum){.content = column(q, 0)};
+  }
+  content_sum *sum = &p->content[p->contents - 1];
+  int type = sqlite3_column_int(q, 1);
+  if (type == NODE_KERNEL) sum->kernels += count;
+  if (type == NODE_COPY) sum->copies += count, sum->copy_bytes += bytes * count;
+  if (type == NODE_ALLOC && wr_mem_device_side((int)column(q, 4)))
+    sum->allocs += count, sum->alloc_bytes += bytes * count;
+  return WEIR_OK;
+}
+
+static void add_content(wr_range_sum *sum, const void *what)
+{
+  const content_sum *c = what;
+  sum->launches += c->kernels;
+  sum->copies += c->copies, sum->copy_bytes += c->copy_bytes;
+  sum->allocs += c->allocs, sum->alloc_bytes += c->alloc_bytes;
+}
+
+static int by_content(const void *key, const void *element)
+{
+  int64_t content = *(const int64_t *)key, other = ((const content_sum *)element)->content;
+  return content < other ? -1 : content > other;
+}
+
+/* range, start, content */
+static weir_status take_graph_launch(void *context, sqlite3_stmt *q)
+{
+  range_pass *p = context;
+  int64_t content = column(q, 2);
+  const content_sum *sum =
+      p->contents ? bsearch(&content, p->content, p->contents, sizeof(*sum), by_content) : NULL;
+  if (sum) each_name(p, column(q, 0), column(q, 1), add_content, sum);
+  return WEIR_OK;
+}
+
+/* `graph_work` and `graph_launch` are the reader's own in a trace that is not finished. */
+static weir_status load_graph_work(range_pass *p)
+{
+  if (!wr_db_has_table(p->db, "graph_work") || !wr_db_has_table(p->db, "graph_launch"))
+    return WEIR_OK; /* of an older Weir */
+  weir_status s = wr_db_each(p->db,
+                             "SELECT content, type, bytes, count, mem FROM graph_work"
+                             " WHERE NOT conditional ORDER BY content",
+                             take_content, p);
+  if (s || !p->contents) return s;
+  return wr_db_each(p->db,
+                    "SELECT x.range, e.start, l.content FROM graph_launch l"
+                    " CROSS JOIN main.event_range x ON x.event = l.event"
+                    " CROSS JOIN main.event_row e ON e.id = l.event WHERE l.content IS NOT NULL",
+                    take_graph_launch, p);
+}
+
+/* ---- memory allocated in them ---------------------------------------------------------------- */
+
 static void add_bytes(wr_range_sum *sum, const void *bytes)
 {
   sum->live_bytes += *(const uint64_t *)bytes;
@@ -224,6 +300,7 @@ static weir_status load_all(range_pass *p)
                  " CROSS JOIN main.template t ON t.id = e.template"
                  " WHERE t.kind <> 13 AND t.status = 0 AND NOT (t.flags & 16)",
                  take_call, p);
+  if (!s) s = load_graph_work(p);
   if (!s)
     s = wr_db_each(p->db,
                    "SELECT range, start, bytes, over, mem FROM (SELECT x.range AS range, b.start AS"
@@ -246,6 +323,7 @@ weir_status wr_ranges_load(wr_ranges *r, const wr_db *db, const wr_firsts *first
   weir_status s = load_all(&p);
   if (!s && r->count) qsort(r->sum, r->count, sizeof(*r->sum), by_time);
   free(p.node);
+  free(p.content);
   hash_map_free(&p.by_name);
   return s;
 }

@@ -2,7 +2,7 @@
  *
  * A call counts for every range that its thread had pushed, once for each name: sums of a name hold
  * what is nested in its ranges, of other names too. Calls that count are totals' (succeeded and not
- * captured); what launches of graphs ran counts for no range. */
+ * captured). What a launch of a graph ran counts where the launch is, and is no call. */
 #ifndef WEIR_REPORTS_RANGES_H
 #define WEIR_REPORTS_RANGES_H
 

@@ -418,6 +418,51 @@ START_TEST(a_report_sums_what_is_within_a_range_once_a_name)
 }
 END_TEST
 
+static void launch_graph_at(uint64_t at, uint64_t exec)
+{
+  ck_assert(synth_event(
+      0, at, 5, (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuGraphLaunch"), .a = exec}));
+}
+
+/* Type 0 a kernel, 1 a copy, 10 an allocation. */
+START_TEST(what_launches_of_graphs_ran_is_within_the_ranges_they_are_in)
+{
+  const graph_node_info nodes[] = {
+      {.node = 1, .type = 1, .bytes = 10, .copy = WEIR_COPY_HTOD},
+      {.node = 2, .type = 1, .bytes = 10, .copy = WEIR_COPY_HTOD},
+      {.node = 3, .type = 1, .bytes = 7, .copy = WEIR_COPY_DTOH},
+      {.node = 4, .type = 1, .bytes = 1000, .copy = WEIR_COPY_DTOH, .conditional = 1},
+      {.node = 5, .type = 0, .a = 77},
+      {.node = 6, .type = 10, .a = 0x7000, .bytes = 300, .mem = WEIR_MEM_DEVICE}};
+  synth_open(synth_dir());
+  write_name(0, 1, "", "epoch", 0, 0);
+  write_name(0, 2, "", "step", 0, 0);
+  ck_assert(synth_graph(0, 1, 5, nodes, 6));
+  ck_assert(synth_graph(0, 1, 6, nodes, 1));
+  launch_graph_at(5, 5); /* in none */
+  write_range(0, 10, WEIR_RANGE_PUSH, 1, 1, 0);
+  write_range(0, 20, WEIR_RANGE_PUSH, 2, 2, 0);
+  launch_graph_at(30, 5);
+  launch_graph_at(40, 6);
+  write_range(0, 50, WEIR_RANGE_POP, 0, 2, 0);
+  launch_graph_at(60, 6);
+  write_range(0, 70, WEIR_RANGE_POP, 0, 1, 0);
+  json_t *report = synth_json(import_this());
+  const json_t *epoch = entry_of(report, "", "epoch"), *step = entry_of(report, "", "step");
+  ck_assert_int_eq(member(step, "calls"), 2);
+  ck_assert_int_eq(member(step, "copies"), 4);
+  ck_assert_int_eq(member(step, "copy_bytes"), 37);
+  ck_assert_int_eq(member(step, "launches"), 1);
+  ck_assert_int_eq(member(step, "allocs"), 1);
+  ck_assert_int_eq(member(step, "alloc_bytes"), 300);
+  ck_assert_int_eq(member(step, "peak_bytes"), 300);
+  ck_assert_int_eq(member(epoch, "calls"), 3);
+  ck_assert_int_eq(member(epoch, "copies"), 5);
+  ck_assert_int_eq(member(epoch, "copy_bytes"), 47);
+  json_decref(report);
+}
+END_TEST
+
 START_TEST(without_ranges_a_report_says_nothing_of_them)
 {
   synth_open(synth_dir());
@@ -468,6 +513,7 @@ static Suite *range_suite(void)
   tcase_add_test(t, payloads_have_their_types_and_nsights_columns);
   tcase_add_test(t, categories_and_threads_have_the_names_they_were_given);
   tcase_add_test(t, a_report_sums_what_is_within_a_range_once_a_name);
+  tcase_add_test(t, what_launches_of_graphs_ran_is_within_the_ranges_they_are_in);
   tcase_add_test(t, without_ranges_a_report_says_nothing_of_them);
   tcase_add_test(t, records_that_make_no_sense_are_left_out);
   suite_add_tcase(s, t);
