@@ -416,8 +416,8 @@ weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict,
                  .queues = wr_queues_open(take_verdict, &w),
                  .verdict = verdict,
                  .context = context};
-  weir_status s =
-      w.roles && w.queues ? wr_device_log_open(&w.device, db, in_memory) : out_of_memory(db);
+  weir_status s = w.roles && w.queues ? WEIR_OK : out_of_memory(db);
+  if (!s && taker) s = wr_device_log_open(&w.device, db, in_memory);
   if (!s) s = walk_all(&w, db, taker);
   wr_run_drop(&w.calls);
   wr_device_log_close(&w.device);
@@ -507,13 +507,13 @@ static weir_status write_idle(void *context, const wr_idle_sum *x)
   return WEIR_OK;
 }
 
-weir_status wr_wait_write(const wr_db *db, bool temporary)
+weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide)
 {
   wr_batch batch = {0};
   const wr_sweep_taker taker = {write_wait_time, write_gap, write_idle, &batch};
   weir_status s = wr_schema_waits(db, temporary);
   if (!s) s = wr_batch_open(&batch, db);
-  if (!s) s = wr_wait_each(db, temporary, write_verdict, &batch, &taker);
+  if (!s) s = wr_wait_each(db, temporary, write_verdict, &batch, divide ? &taker : NULL);
   if (!s) s = wr_batch_flush(&batch, true);
   wr_batch_close(&batch);
   return s;

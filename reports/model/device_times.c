@@ -125,6 +125,8 @@ static void observe_again(story *s, sqlite3_stmt *q, int64_t time)
   if (s->away && time > s->away_since) s->t->yielded_ns += (uint64_t)time - (uint64_t)s->away_since;
   s->away = false;
   s->observed = true;
+  const char *text = (const char *)sqlite3_column_text(q, 4);
+  if (!text || strncmp(text, "copies and kernels", 18) != 0) s->t->no_kernels = true;
   keep_first(&s->t->observed, q, 4);
 }
 
@@ -175,17 +177,18 @@ weir_status wr_device_times_load(wr_device_times *t, const wr_db *db)
   if (!wr_db_has_table(db, "device_work") || !wr_db_has_table(db, "device_fact")) return WEIR_OK;
   weir_status status = wr_db_each(
       db,
-      "SELECT device, kind, copy, count(*), count(start), CAST(total(bytes) AS INTEGER),"
-      " CAST(total(CASE WHEN start IS NOT NULL THEN bytes END) AS INTEGER)"
+      "SELECT device, kind, copy, count(*), count(CASE WHEN " WR_DEVICE_TIME
+      " THEN 1 END), CAST(total(bytes) AS INTEGER),"
+      " CAST(total(CASE WHEN " WR_DEVICE_TIME " THEN bytes END) AS INTEGER)"
       " FROM device_work WHERE kind <> 5 AND device BETWEEN 0 AND 254 GROUP BY 1, 2, 3 ORDER BY 1",
       take_sum, &s);
   if (!status)
     status = wr_db_each(
         db,
         "SELECT device, kind, copy, start AS t, 1 FROM device_work"
-        " WHERE kind <> 5 AND start IS NOT NULL AND device BETWEEN 0 AND 254 UNION ALL"
+        " WHERE kind <> 5 AND device BETWEEN 0 AND 254 AND " WR_DEVICE_TIME " UNION ALL"
         " SELECT device, kind, copy, \"end\", -1 FROM device_work"
-        " WHERE kind <> 5 AND start IS NOT NULL AND device BETWEEN 0 AND 254 ORDER BY 1, 4",
+        " WHERE kind <> 5 AND device BETWEEN 0 AND 254 AND " WR_DEVICE_TIME " ORDER BY 1, 4",
         take_edge, &s);
   end_device(&s);
   if (!status) status = load_facts(t, db);
@@ -195,6 +198,8 @@ weir_status wr_device_times_load(wr_device_times *t, const wr_db *db)
 
 void wr_device_times_free(wr_device_times *t)
 {
+  for (size_t i = 0; i < t->count; i++)
+    wr_idle_free(&t->device[i]);
   free(t->device);
   free(t->observed);
   free(t->unavailable);

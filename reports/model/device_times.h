@@ -6,6 +6,7 @@
 #define WEIR_REPORTS_DEVICE_TIMES_H
 
 #include "reports/import/schema.h"
+#include "reports/import/wait_log.h"
 #include "reports/base/util.h"
 
 /* What is summed up by itself: identifier, name in JSON, words. */
@@ -31,11 +32,30 @@ typedef struct wr_work_sum {
   uint64_t busy_ns;                               /* at least one was under way */
 } wr_work_sum;
 
+/* Idle time of one cause, in one function; and a time in which the device was idle. */
+typedef struct wr_idle_part {
+  wr_idle_cause cause;
+  char *function; /* owned; NULL: the cause has none, or it is not known */
+  uint64_t ns;
+} wr_idle_part;
+
+typedef struct wr_idle_gap {
+  int64_t start, end;
+  uint64_t ns[WR_IDLE_CAUSES];
+  char *function; /* owned; in which the host was the longest of it, or NULL */
+} wr_idle_gap;
+
+enum { WR_GAPS = 5 /* the longest that are kept */ };
+
 typedef struct wr_device_time {
   int device;
   wr_work_sum work[WR_WORKS];
   uint64_t span_ns; /* from the first operation's start to the last one's end */
   uint64_t busy_ns, copy_ns, kernel_ns, overlap_ns; /* any; copies; kernels; both at once */
+  wr_idle_part *idle;                               /* owned; the largest first */
+  size_t idle_count, idle_capacity;
+  wr_idle_gap gap[WR_GAPS]; /* the longest first */
+  size_t gap_count;
 } wr_device_time;
 
 typedef struct wr_device_times {
@@ -45,10 +65,16 @@ typedef struct wr_device_times {
   uint64_t yields, yielded_ns;           /* to clients in programs */
   uint64_t dropped, untimed, incomplete; /* operations; processes whose last are not there */
   uint64_t unmatched;                    /* operations of no event */
+  bool no_kernels;                       /* a process had but its copies observed */
 } wr_device_times;
 
 /* A trace from before there were device times has none. */
 weir_status wr_device_times_load(wr_device_times *t, const wr_db *db);
+
 void wr_device_times_free(wr_device_times *t);
+
+/* idle.c: why devices were idle, by the tables of a resolved trace, or temporary ones. */
+weir_status wr_idle_load(wr_device_times *t, const wr_db *db);
+void wr_idle_free(wr_device_time *d);
 
 #endif

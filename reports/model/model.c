@@ -918,6 +918,8 @@ void wr_model_free(wr_model *m)
   wr_sites_free(&m->copy);
   wr_sites_free(&m->sync);
   wr_sites_free(&m->redundant);
+  wr_sites_free(&m->wider);
+  wr_wait_truth_free(&m->waits);
   wr_sites_free(&m->leak);
   for (size_t i = 0; i < m->frame_count; i++) {
     free(m->frames[i].function);

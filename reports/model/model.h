@@ -170,12 +170,34 @@ typedef struct wr_coverage {
   uint64_t damaged_chunks, torn, bytes_cut, dropped_extended;
 } wr_coverage;
 
-/* What the waits that were asked for had to wait for; SCHEMA.md, `waits`. */
+/* Host time in the waits of one function, explicit and implicit, by what devices did meanwhile. */
+typedef struct wr_wait_part {
+  char *function; /* owned; "" not known */
+  uint64_t calls;
+  uint64_t working_ns, other_ns, idle_ns, unknown_ns; /* SCHEMA.md, `wait_time` */
+} wr_wait_part;
+
+/* Why there is nothing of waits and idle times in a report. */
+typedef enum wr_unjudged {
+  WR_JUDGED,
+  WR_UNJUDGED_UNFINISHED,
+  WR_UNJUDGED_VERSION,  /* a trace of version 1 */
+  WR_UNJUDGED_EVENTS,   /* too many, and it is not resolved */
+  WR_UNJUDGED_WORK,     /* too many operations of devices, and it is not resolved */
+  WR_UNJUDGED_RESOLVED, /* by a Weir that knew nothing of it */
+} wr_unjudged;
+
+/* What the waits of a run had to wait for; SCHEMA.md, `waits`. */
 typedef struct wr_wait_truth {
   bool judged; /* else nothing below is known */
-  uint64_t judged_calls, unknown_calls;
+  wr_unjudged why, why_undivided;
+  uint64_t judged_calls, unknown_calls; /* that were asked for */
   uint64_t redundant_calls, redundant_ns;
   uint64_t wider_calls, wider_ns;
+  bool divided;       /* there are device times: what follows is known, and why devices were idle */
+  wr_wait_part *part; /* owned; by function, the longest first */
+  size_t part_count, part_capacity;
+  wr_wait_part all; /* no function */
 } wr_wait_truth;
 
 typedef struct wr_model {
@@ -202,7 +224,7 @@ typedef struct wr_model {
   wr_tensors tensors;
   wr_device_times device_times;
   wr_wait_truth waits;
-  wr_sites alloc, copy, sync, redundant, leak;
+  wr_sites alloc, copy, sync, redundant, wider, leak;
   wr_frame_name *frames; /* owned; of the sites' stacks */
   size_t frame_count;
 } wr_model;

@@ -118,7 +118,7 @@ static weir_status fill_trace(resolver *r)
   for (size_t at = 0; !s && wr_symbols_lacking(r->symbols, &at, &path, &why);)
     r->counts->files_lacking++;
   wr_symbols_close(r->symbols);
-  if (!s && r->db.schema >= 2) s = wr_wait_write(&r->db, false);
+  if (!s && r->db.schema >= 2) s = wr_wait_write(&r->db, false, true);
   return s;
 }
 

@@ -494,7 +494,7 @@ static weir_status draft_finish(maker *k, draft *d, int top, wr_sites *out)
 static weir_status call_lists(maker *k, const wr_site_sums *sums, int top)
 {
   draft alloc = {.of_calls = true}, copy = {.of_calls = true}, sync = {.of_calls = true},
-        redundant = {.of_calls = true};
+        redundant = {.of_calls = true}, wider = {.of_calls = true};
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < sums->count; i++) {
     const wr_site_sum *x = &sums->sum[i];
@@ -510,6 +510,9 @@ static weir_status call_lists(maker *k, const wr_site_sums *sums, int top)
     y.sums = (wr_sums){x->redundant_calls, 0, x->redundant_ns};
     y.weight = x->redundant_ns;
     if (!s && x->redundant_calls) s = draft_add(k, &redundant, &y);
+    y.sums = (wr_sums){x->wider_calls, 0, x->wider_ns};
+    y.weight = x->wider_ns;
+    if (!s && x->wider_calls) s = draft_add(k, &wider, &y);
     y.sums = (wr_sums){x->copy_calls, x->copy_bytes, x->copy_ns};
     y.weight = x->copy_bytes;
     y.kind = x->kind;
@@ -519,7 +522,8 @@ static weir_status call_lists(maker *k, const wr_site_sums *sums, int top)
   weir_status c = draft_finish(k, &copy, top, &k->m->copy);
   weir_status y = draft_finish(k, &sync, top, &k->m->sync);
   weir_status r = draft_finish(k, &redundant, top, &k->m->redundant);
-  return s ? s : a ? a : c ? c : y ? y : r;
+  weir_status w = draft_finish(k, &wider, top, &k->m->wider);
+  return s ? s : a ? a : c ? c : y ? y : r ? r : w;
 }
 
 /* Blocks live at exit (`device` WR_HOST) or at the device's peak. */

@@ -22,6 +22,7 @@ typedef struct wr_site_sum {
   uint64_t copy_calls, copy_bytes, copy_ns;
   uint64_t sync_calls, sync_ns; /* explicit and implicit */
   uint64_t redundant_calls, redundant_ns;
+  uint64_t wider_calls, wider_ns;
 } wr_site_sum;
 
 /* Blocks of one stack that were live at a device's peak, or (device WR_HOST) at exit. */

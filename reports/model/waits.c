@@ -1,11 +1,18 @@
-/* waits.c: waits that had nothing to wait for, and waits for more than there was.
+/* waits.c: waits that had nothing to wait for, waits for more than there was, and what devices did
+ * while the host waited.
  *
- * What each had to wait for is in a resolved trace; of a shorter one it is made for the report. One
- * that came before any work is not counted: most such calls bring a context up. */
+ * What each had to wait for, and how its time divides, is in a resolved trace; of a shorter one it
+ * is made for the report. One that came before any work is not counted: most such calls bring a
+ * context up. */
 #include "reports/model/waits.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include "reports/import/wait_log.h"
 
-enum { JUDGED_EVENTS = 1000000 /* of a trace that is not resolved: about a second */ };
+enum { /* of a trace that is not resolved: about a second each */
+       JUDGED_EVENTS = 1000000,
+       JUDGED_WORK = 400000 /* operations of devices */
+};
 
 typedef struct wait_load {
   wr_model *m;
@@ -20,38 +27,141 @@ static weir_status take_waits(void *context, sqlite3_stmt *q)
   wr_wait_truth *t = &l->m->waits;
   uint64_t calls = (uint64_t)sqlite3_column_int64(q, 4), ns = (uint64_t)sqlite3_column_int64(q, 5);
   bool known = sqlite3_column_type(q, 0) != SQLITE_NULL;
+  bool wider = sqlite3_column_type(q, 1) != SQLITE_NULL, pending = sqlite3_column_int64(q, 0) != 0;
   if (!known) t->unknown_calls += calls;
   if (!known) return WEIR_OK;
   t->judged_calls += calls;
-  if (sqlite3_column_type(q, 1) != SQLITE_NULL) t->wider_calls += calls, t->wider_ns += ns;
-  if (sqlite3_column_int64(q, 0)) return WEIR_OK;
+  if (pending && !wider) return WEIR_OK;
   wr_site_sum *s = wr_site_sum_of(l->sums, sqlite3_column_int64(q, 2),
                                   (uint32_t)sqlite3_column_int64(q, 3) & 0xffff, 0);
   if (!s) return wr_db_out_of_memory(l->db);
-  t->redundant_calls += calls, t->redundant_ns += ns;
-  s->redundant_calls += calls, s->redundant_ns += ns;
+  if (pending) {
+    t->wider_calls += calls, t->wider_ns += ns;
+    s->wider_calls += calls, s->wider_ns += ns;
+  } else {
+    t->redundant_calls += calls, t->redundant_ns += ns;
+    s->redundant_calls += calls, s->redundant_ns += ns;
+  }
   return WEIR_OK;
 }
 
-/* `wait_detail` of the trace, or a temporary one. */
-static weir_status find_details(const wait_load *l, bool *found)
+static weir_status judge_waits(wait_load *l)
 {
-  *found = l->db->schema >= 2 && l->m->finished;
-  if (!*found || wr_db_has_table(l->db, "wait_detail")) return WEIR_OK;
-  *found = l->m->total.events <= JUDGED_EVENTS;
-  return *found ? wr_wait_write(l->db, true) : WEIR_OK;
+  return wr_db_each(l->db,
+                    "SELECT d.pending, d.narrower, t.stack, t.api, count(*),"
+                    " CAST(total(e.duration) AS INTEGER)"
+                    " FROM wait_detail d CROSS JOIN event_row e ON e.id = d.id"
+                    " CROSS JOIN template t ON t.id = e.template"
+                    " WHERE t.kind = 5 AND (d.pending IS NOT 0 OR d.covered_by IS NOT NULL)"
+                    " GROUP BY 1, 2, 3, 4",
+                    take_waits, l);
+}
+
+/* ---- how their time divides ------------------------------------------------------------------ */
+
+static void add_part(wr_wait_part *to, const wr_wait_part *x)
+{
+  to->calls += x->calls;
+  to->working_ns += x->working_ns, to->other_ns += x->other_ns;
+  to->idle_ns += x->idle_ns, to->unknown_ns += x->unknown_ns;
+}
+
+/* function, calls, working, other, idle, unknown */
+static weir_status take_part(void *context, sqlite3_stmt *q)
+{
+  const wait_load *l = context;
+  wr_wait_truth *t = &l->m->waits;
+  uint64_t v[5];
+  for (int i = 0; i < 5; i++) {
+    int64_t n = sqlite3_column_int64(q, 1 + i);
+    v[i] = n > 0 ? (uint64_t)n : 0;
+  }
+  wr_wait_part x = {wr_db_text(q, 0), v[0], v[1], v[2], v[3], v[4]};
+  if (!x.function || !wr_grow(&t->part, &t->part_capacity, t->part_count + 1, sizeof(x))) {
+    free(x.function);
+    return wr_db_out_of_memory(l->db);
+  }
+  add_part(&t->all, &x);
+  t->part[t->part_count++] = x;
+  return WEIR_OK;
+}
+
+static weir_status divide_waits(wait_load *l)
+{
+#define SUM(column) "CAST(total(w." column ") AS INTEGER)"
+  return wr_db_each(
+      l->db,
+      "SELECT (SELECT name FROM api a WHERE a.id = t.api), count(*)," SUM("working_ns") "," SUM(
+          "other_ns") "," SUM("idle_ns") "," SUM("unknown_ns") " FROM wait_time w CROSS JOIN "
+                                                               "wait_detail d ON d.id = w.id"
+                                                               " CROSS JOIN event_row e ON e.id = "
+                                                               "w.id"
+                                                               " CROSS JOIN template t ON t.id = "
+                                                               "e.template"
+                                                               " WHERE d.pending IS NOT 0 OR "
+                                                               "d.covered_by IS NOT NULL GROUP BY "
+                                                               "t.api ORDER BY"
+                                                               " total(w.working_ns + w.other_ns + "
+                                                               "w.idle_ns + w.unknown_ns) DESC, "
+                                                               "t.api",
+      take_part, l);
+#undef SUM
+}
+
+/* ---- finding it, or making it ---------------------------------------------------------------- */
+
+static weir_status count_work(const wait_load *l, int64_t *count)
+{
+  char sql[96];
+  *count = 0;
+  if (!wr_db_has_table(l->db, "device_work") || !wr_db_has_table(l->db, "device_fact"))
+    return WEIR_OK;
+  (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM (SELECT 1 FROM main.device_work LIMIT %d)",
+                 JUDGED_WORK + 1);
+  return wr_db_number(l->db, sql, count);
+}
+
+/* `wait_detail` and what belongs to it: the trace's, or temporary ones. */
+static weir_status find_details(const wait_load *l)
+{
+  wr_wait_truth *t = &l->m->waits;
+  int64_t work = 0;
+  weir_status s = WEIR_OK;
+  bool resolved = wr_db_has_table(l->db, "wait_detail"), divided = false;
+  t->why = l->db->schema < 2                                 ? WR_UNJUDGED_VERSION
+           : !l->m->finished                                 ? WR_UNJUDGED_UNFINISHED
+           : !resolved && l->m->total.events > JUDGED_EVENTS ? WR_UNJUDGED_EVENTS
+                                                             : WR_JUDGED;
+  t->why_undivided = t->why;
+  if (t->why) return WEIR_OK;
+  s = count_work(l, &work);
+  if (resolved) {
+    divided = work && wr_db_has_table(l->db, "wait_time") && wr_db_has_table(l->db, "device_idle");
+    if (!divided) t->why_undivided = WR_UNJUDGED_RESOLVED;
+  } else if (!s) {
+    divided = work && work <= JUDGED_WORK;
+    if (work > JUDGED_WORK) t->why_undivided = WR_UNJUDGED_WORK;
+    s = wr_wait_write(l->db, true, divided);
+  }
+  t->judged = !s;
+  t->divided = !s && divided;
+  return s;
 }
 
 weir_status wr_wait_truth_load(wr_model *m, wr_site_sums *sums, const wr_db *db)
 {
   wait_load l = {m, sums, db};
-  weir_status s = find_details(&l, &m->waits.judged);
-  if (s || !m->waits.judged) return s;
-  return wr_db_each(db,
-                    "SELECT d.pending, d.narrower, t.stack, t.api, count(*), sum(e.duration)"
-                    " FROM wait_detail d CROSS JOIN event_row e ON e.id = d.id"
-                    " CROSS JOIN template t ON t.id = e.template"
-                    " WHERE t.kind = 5 AND (d.pending IS NOT 0 OR d.covered_by IS NOT NULL)"
-                    " GROUP BY 1, 2, 3, 4",
-                    take_waits, &l);
+  weir_status s = find_details(&l);
+  if (!s && m->waits.judged) s = judge_waits(&l);
+  if (!s && m->waits.divided) s = divide_waits(&l);
+  if (!s && m->waits.divided) s = wr_idle_load(&m->device_times, db);
+  return s;
+}
+
+void wr_wait_truth_free(wr_wait_truth *t)
+{
+  for (size_t i = 0; i < t->part_count; i++)
+    free(t->part[i].function);
+  free(t->part);
+  *t = (wr_wait_truth){0};
 }

@@ -1,10 +1,13 @@
-/* waits.h: which waits had nothing to wait for, by place. */
+/* waits.h: which waits had nothing to wait for, or waited for more than they had to, by place; how
+ * their time divides. */
 #ifndef WEIR_REPORTS_WAITS_H
 #define WEIR_REPORTS_WAITS_H
 
 #include "reports/model/sites.h"
 
-/* Fills m->waits, and of `sums` those of redundant waits. m->total must be there. */
+/* Fills m->waits, of `sums` those of redundant and wider waits, and why the devices of
+ * m->device_times were idle; these and m->total must be there. */
 weir_status wr_wait_truth_load(wr_model *m, wr_site_sums *sums, const wr_db *db);
+void wr_wait_truth_free(wr_wait_truth *t);
 
 #endif

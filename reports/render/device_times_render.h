@@ -3,12 +3,12 @@
 #define WEIR_REPORTS_DEVICE_TIMES_RENDER_H
 
 #include <jansson.h>
-#include "reports/model/device_times.h"
+#include "reports/model/model.h"
 #include "reports/render/page.h"
 
 /* Nothing where devices were not observed. */
-void wr_device_times_section(wr_page *p, const wr_device_times *t);
-json_t *wr_device_times_json(const wr_device_times *t);       /* new */
-json_t *wr_device_observation_json(const wr_device_times *t); /* new */
+void wr_device_times_section(wr_page *p);
+json_t *wr_device_times_json(const wr_model *m);       /* new */
+json_t *wr_device_observation_json(const wr_model *m); /* new */
 
 #endif

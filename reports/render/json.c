@@ -7,6 +7,7 @@
 #include "reports/render/device_times_render.h"
 #include "reports/render/ranges_render.h"
 #include "reports/render/tensors_render.h"
+#include "reports/render/waits_render.h"
 
 /* Every text of a model is valid UTF-8 (wr_text), so these fail for lack of memory only; jansson's
  * *_new functions take a NULL value as failure, and the last look at the root finds it. */
@@ -273,32 +274,14 @@ static json_t *coverage_json(const wr_model *m)
   return o;
 }
 
-static json_t *waits_json(const wr_wait_truth *t)
-{
-  json_t *o = json_object();
-  if (!t->judged) {
-    json_decref(o);
-    return json_null();
-  }
-  json_object_set_new(o, "judged_calls", json_number(t->judged_calls));
-  json_object_set_new(o, "unknown_calls", json_number(t->unknown_calls));
-  json_object_set_new(o, "redundant_calls", json_number(t->redundant_calls));
-  json_object_set_new(o, "redundant_ns", json_number(t->redundant_ns));
-  json_object_set_new(o, "wider_calls", json_number(t->wider_calls));
-  json_object_set_new(o, "wider_ns", json_number(t->wider_ns));
-  return o;
-}
-
 static json_t *site_lists_json(const wr_model *m)
 {
   const struct {
     const char *name;
     const wr_sites *list;
-  } lists[] = {{"alloc", &m->alloc},
-               {"copy", &m->copy},
-               {"sync", &m->sync},
-               {"redundant_waits", &m->redundant},
-               {"live_at_exit", &m->leak}};
+  } lists[] = {{"alloc", &m->alloc},       {"copy", &m->copy},
+               {"sync", &m->sync},         {"redundant_waits", &m->redundant},
+               {"wider_waits", &m->wider}, {"live_at_exit", &m->leak}};
   json_t *o = json_object(), *more = json_object();
   for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
     json_t *rest = json_object();
@@ -327,12 +310,12 @@ weir_status wr_render_json(FILE *out, const wr_model *m)
   json_object_set_new(o, "apis", apis_json(m));
   json_object_set_new(o, "matrix", matrix_json(m));
   json_object_set_new(o, "host_memory", host_memory_json(m));
-  json_object_set_new(o, "waits", waits_json(&m->waits));
+  json_object_set_new(o, "waits", wr_waits_json(&m->waits));
   json_object_set_new(o, "sites", site_lists_json(m));
   json_object_set_new(o, "ranges", wr_ranges_json(&m->ranges));
   json_object_set_new(o, "tensors", wr_tensors_json(&m->tensors));
-  json_object_set_new(o, "device_times", wr_device_times_json(&m->device_times));
-  json_object_set_new(o, "device_observation", wr_device_observation_json(&m->device_times));
+  json_object_set_new(o, "device_times", wr_device_times_json(m));
+  json_object_set_new(o, "device_observation", wr_device_observation_json(m));
   json_object_set_new(o, "cache", wr_cache_json(&m->cache));
   json_object_set_new(o, "processes", processes_json(m));
   json_object_set_new(o, "notes", strings_json(m->notes, m->note_count));

@@ -14,6 +14,7 @@
 #include "reports/render/ranges_render.h"
 #include "reports/render/tensors_render.h"
 #include "reports/render/text_sites.h"
+#include "reports/render/waits_render.h"
 
 #define API_ROWS       10
 #define UNSEEN_ROWS    10 /* programs */
@@ -387,19 +388,6 @@ static void print_leaks(wr_page *p)
                 &m->leak);
 }
 
-static void print_redundant_waits(wr_page *p)
-{
-  static const wr_site_columns columns = {
-      .unit = "waits", .time = true, .function = true, .where = "called in"};
-  const wr_wait_truth *t = &p->m->waits;
-  char aside[256];
-  if (!t->redundant_calls) return;
-  (void)snprintf(aside, sizeof(aside), "%s of %s, %s of host time",
-                 wr_count(t->redundant_calls).text, COUNTED(t->judged_calls, "wait"),
-                 DURATION(t->redundant_ns));
-  wr_site_table(p, "Waits that an earlier one had covered", aside, &columns, &p->m->redundant);
-}
-
 static void print_call_sites(wr_page *p)
 {
   static const wr_site_columns copies = {.unit = "copies",
@@ -414,7 +402,7 @@ static void print_call_sites(wr_page *p)
       .unit = "allocs", .bytes = true, .time = true, .function = true, .where = "called in"};
   wr_site_table(p, "Places that copy", NULL, &copies, &p->m->copy);
   wr_site_table(p, "Places that wait", NULL, &waits, &p->m->sync);
-  print_redundant_waits(p);
+  wr_wait_places_section(p);
   wr_site_table(p, "Places that allocate", NULL, &allocs, &p->m->alloc);
 }
 
@@ -554,6 +542,7 @@ static void print_coverage(wr_page *p)
          strcmp(c->lacking[i].why, "removed") ? c->lacking[i].why : "removed since");
   print_unseen_programs(p);
   print_losses(p);
+  wr_unjudged_lines(p);
   for (size_t i = 0; i < m->note_count && i < NOTE_ROWS; i++)
     LINE(p, false, "note: %s", m->notes[i]);
   if (m->note_count > NOTE_ROWS)
@@ -585,10 +574,11 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const report_settings *
     wr_ranges_section(p, &m->ranges);
     print_transfers(p);
     print_host_memory(p);
-    wr_device_times_section(p, &m->device_times);
+    wr_device_times_section(p);
     print_memory(p);
     wr_tensors_section(p, &m->tensors);
     print_waiting(p);
+    wr_wait_parts_section(p);
     if (m->cache.rerouted || m->cache.pool_count) wr_cache_section(p, &m->cache, false);
     print_functions(p);
     print_call_sites(p);

@@ -456,6 +456,34 @@ static const char *const hostile[] = {
     "DELETE FROM device_fact; UPDATE device_work SET correlation = NULL",
 };
 
+static const char *const hostile_results[] = {
+    "UPDATE device_gap SET start = -9223372036854775807 - 1, \"end\" = 9223372036854775807",
+    "UPDATE device_gap SET api = 'x', no_call_ns = -1, queued_ns = 'y', device = 999",
+    "UPDATE device_idle SET ns = 9223372036854775807, cause = 99",
+    "UPDATE device_idle SET ns = 9223372036854775807",
+    "UPDATE device_idle SET ns = -1, device = -1, api = -1",
+    "UPDATE wait_time SET working_ns = 9223372036854775807, other_ns = 9223372036854775807",
+    "UPDATE wait_time SET working_ns = 'x', other_ns = -9, idle_ns = NULL",
+    "UPDATE wait_detail SET pending = 'x', narrower = x'00', covered_by = -1",
+    "UPDATE api SET name = NULL",
+    "UPDATE api SET name = x'ff00fe'",
+    "DROP TABLE device_idle",
+    "DROP TABLE wait_time",
+    "DELETE FROM device_gap; DELETE FROM wait_time; DELETE FROM idle_cause",
+};
+
+START_TEST(hostile_results_make_no_report_fail)
+{
+  idle_program();
+  finish();
+  change(hostile_results[_i]);
+  json_t *j = synth_json(trace);
+  json_decref(j);
+  char *text = synth_text(trace, 80);
+  free(text);
+}
+END_TEST
+
 START_TEST(hostile_rows_give_no_sum_that_cannot_be)
 {
   static const char bad_wait[] =
@@ -484,6 +512,168 @@ START_TEST(hostile_rows_give_no_sum_that_cannot_be)
 }
 END_TEST
 
+/* ---- reports --------------------------------------------------------------------------------- */
+
+static int64_t member(const json_t *o, const char *name)
+{
+  const json_t *n = json_object_get(o, name);
+  ck_assert_msg(json_is_integer(n), "%s is missing", name);
+  return json_integer_value(n);
+}
+
+/* Idle time of that cause in a device's list; -1: none. */
+static int64_t reported_idle(const json_t *list, const char *cause, const char *function)
+{
+  size_t i;
+  json_t *x;
+  json_array_foreach(list, i, x)
+  {
+    const char *in = json_string_value(json_object_get(x, "function"));
+    if (!strcmp(json_string_value(json_object_get(x, "cause")), cause) &&
+        !strcmp(in ? in : "", function))
+      return member(x, "ns");
+  }
+  return -1;
+}
+
+static json_t *first_device(const json_t *report)
+{
+  return json_array_get(json_object_get(report, "device_times"), 0);
+}
+
+static void expect_idle(const json_t *device)
+{
+  const json_t *idle = json_object_get(device, "idle");
+  const json_t *gaps = json_object_get(device, "longest_idle"), *gap = json_array_get(gaps, 0);
+  ck_assert_int_eq(member(device, "span_ns") - member(device, "busy_ns"), 800 + 100 + 700);
+  ck_assert_int_eq(reported_idle(idle, "host_waiting", "cudaStreamSynchronize"), 100);
+  ck_assert_int_eq(reported_idle(idle, "host_elsewhere", "cudaMalloc"), 200);
+  ck_assert_int_eq(reported_idle(idle, "queued", ""), 95 + 50);
+  ck_assert_int_eq(reported_idle(idle, "no_call", ""), 100 + 250 + 50 + 695);
+  ck_assert_int_eq(reported_idle(idle, "unknown", ""), -1);
+  ck_assert_int_eq(json_array_size(gaps), 3);
+  ck_assert_int_eq(member(gap, "start_ns"), 200);
+  ck_assert_int_eq(member(gap, "end_ns"), 1000);
+  ck_assert_str_eq(json_string_value(json_object_get(gap, "function")), "cudaMalloc");
+  ck_assert_int_eq(member(json_object_get(gap, "causes"), "host_elsewhere"), 255);
+}
+
+static void expect_division(const json_t *report)
+{
+  const json_t *divided = json_object_get(json_object_get(report, "waits"), "divided");
+  const json_t *functions = json_object_get(divided, "functions"),
+               *f = json_array_get(functions, 0);
+  ck_assert_int_eq(member(divided, "calls"), 1);
+  ck_assert_int_eq(member(divided, "working_ns"), 100);
+  ck_assert_int_eq(member(divided, "other_ns"), 0);
+  ck_assert_int_eq(member(divided, "idle_ns"), 50 + 100);
+  ck_assert_int_eq(member(divided, "unknown_ns"), 0);
+  ck_assert_int_eq(json_array_size(functions), 1);
+  ck_assert_str_eq(json_string_value(json_object_get(f, "function")), "cudaStreamSynchronize");
+  ck_assert_int_eq(member(f, "working_ns"), 100);
+}
+
+static void expect_said(const char *text, const char *what)
+{
+  ck_assert_msg(strstr(text, what) != NULL, "no \"%s\" in: %s", what, text);
+}
+
+START_TEST(a_report_says_why_devices_were_idle_and_how_waits_divide)
+{
+  const char *one[] = {NULL, NULL};
+  idle_program();
+  synth_close();
+  one[0] = synth_spool();
+  trace = synth_import("t.db", one);
+  for (int resolved = 0; resolved < 2; resolved++) {
+    json_t *j = synth_json(trace);
+    char *text = synth_text(trace, 100);
+    expect_idle(first_device(j));
+    expect_division(j);
+    ck_assert(json_is_null(json_object_get(json_object_get(j, "device_observation"), "undivided")));
+    expect_said(text, "Why devices were idle");
+    expect_said(text, "the host was elsewhere    cudaMalloc");
+    expect_said(text, "GPU 0 was idle the longest for 800 ns, from 200 ns on: mostly no CUDA call");
+    expect_said(text, "What devices did in waits");
+    expect_said(text, "of 250 ns: 40 % the device worked on what was waited for");
+    free(text);
+    json_decref(j);
+    resolve();
+  }
+}
+END_TEST
+
+/* Of a process that had its copies alone observed. */
+START_TEST(a_report_says_what_of_it_is_not_known)
+{
+  begin_program("copies, CUPTI 130001");
+  begin_streams();
+  launch(0, 10, A, 100, 200);
+  launch(0, 300, B, 0, 0);
+  sync_stream(0, 400, 500, B);
+  launch(0, 900, A, 1000, 1100);
+  finish();
+  json_t *j = synth_json(trace), *seen = json_object_get(j, "device_observation");
+  char *text = synth_text(trace, 100);
+  ck_assert(json_is_true(json_object_get(seen, "kernels_unobserved")));
+  ck_assert_int_eq(reported_idle(json_object_get(first_device(j), "idle"), "unknown", ""), 200);
+  expect_said(text, "kernels were not observed");
+  expect_said(text, "of 100 ns of host time in waits it is not known what devices did");
+  free(text);
+  json_decref(j);
+}
+END_TEST
+
+/* A trace that is not resolved, with more operations of devices than a report goes through: waits
+ * are judged by the calls all the same. */
+START_TEST(a_report_of_very_many_operations_says_that_it_leaves_them_out)
+{
+  idle_program();
+  const char *one[] = {synth_spool(), NULL};
+  synth_close();
+  trace = synth_import("t.db", one);
+  change("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"
+         " INSERT INTO device_work(process, kind, device, start, \"end\")"
+         " SELECT 1, 3, 0, 3000 + i, 3001 + i FROM n");
+  json_t *j = synth_json(trace), *waits = json_object_get(j, "waits");
+  const json_t *seen = json_object_get(j, "device_observation");
+  char *text = synth_text(trace, 0);
+  ck_assert_int_eq(member(waits, "judged_calls"), 1);
+  ck_assert(json_is_null(json_object_get(waits, "divided")));
+  ck_assert(json_is_null(json_object_get(first_device(j), "idle")));
+  ck_assert_str_eq(json_string_value(json_object_get(seen, "undivided")), "operations");
+  expect_said(text, "why devices were idle is not worked out");
+  free(text);
+  json_decref(j);
+}
+END_TEST
+
+/* Two streams have work, then one: to wait for that one had been enough. */
+START_TEST(a_report_says_where_waits_for_a_device_were_wider_than_needed)
+{
+  begin_program(ALL);
+  begin_streams();
+  launch(0, 10, A, 100, 200);
+  launch(0, 20, B, 100, 250);
+  sync_device(50, 300);
+  launch(0, 310, B, 400, 500);
+  sync_device(350, 520);
+  finish();
+  json_t *j = synth_json(trace);
+  const json_t *waits = json_object_get(j, "waits");
+  const json_t *sites = json_object_get(json_object_get(j, "sites"), "wider_waits");
+  char *text = synth_text(trace, 0);
+  ck_assert_int_eq(member(waits, "wider_calls"), 1);
+  ck_assert_int_eq(member(waits, "wider_ns"), 170);
+  ck_assert_int_eq(json_array_size(sites), 1);
+  ck_assert_int_eq(member(json_array_get(sites, 0), "calls"), 1);
+  ck_assert_int_eq(member(json_array_get(sites, 0), "ns"), 170);
+  expect_said(text, "1 of 2 waits: only one stream had work");
+  free(text);
+  json_decref(j);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/wait_time");
@@ -507,8 +697,14 @@ int main(void)
   tcase_add_test(t, idle_time_has_a_cause_each_ns);
   tcase_add_test(t, gaps_are_whole_and_name_a_function);
   tcase_add_test(t, idle_time_with_work_without_times_is_unknown);
+  tcase_add_test(t, a_report_says_why_devices_were_idle_and_how_waits_divide);
+  tcase_add_test(t, a_report_says_what_of_it_is_not_known);
+  tcase_add_test(t, a_report_of_very_many_operations_says_that_it_leaves_them_out);
+  tcase_add_test(t, a_report_says_where_waits_for_a_device_were_wider_than_needed);
   tcase_add_loop_test(t, hostile_rows_give_no_sum_that_cannot_be, 0,
                       (int)(sizeof(hostile) / sizeof(hostile[0])));
+  tcase_add_loop_test(t, hostile_results_make_no_report_fail, 0,
+                      (int)(sizeof(hostile_results) / sizeof(hostile_results[0])));
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
