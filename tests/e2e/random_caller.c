@@ -68,6 +68,7 @@ static int finish(job *jobs, unsigned threads, caller *mine, const char *path)
   for (unsigned i = 0; i < threads; i++) {
     pthread_join(jobs[i].thread, NULL);
     tally_add(&all, &jobs[i].sums);
+    free(jobs[i].sums.moves);
     if (jobs[i].c.failed) {
       (void)fprintf(stderr, "random_caller: thread %u: %s answered %d in %s\n", i, jobs[i].c.failed,
                     jobs[i].c.failed_status, jobs[i].c.failed_in);

@@ -7,6 +7,7 @@
 #include "tests/e2e/random.h"
 
 #define SUM(field, n) (c->sums->field##_calls++, c->sums->field##_bytes += (n))
+#define MOVED(way, n) TALLY_MOVED(c->sums, way, n)
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
@@ -85,15 +86,15 @@ static void sum_copy(caller *c, const spot *dst, const spot *src, size_t bytes)
 {
   if (dst->side == DEV && src->side == DEV) {
     if (dst->device == src->device)
-      SUM(d2d, bytes);
+      MOVED(d2d, bytes);
     else
-      SUM(p2p, bytes);
+      MOVED(p2p, bytes);
   } else if (dst->side == DEV) {
-    SUM(h2d, bytes);
+    MOVED(h2d, bytes);
   } else if (src->side == DEV) {
-    SUM(d2h, bytes);
+    MOVED(d2h, bytes);
   } else {
-    SUM(h2h, bytes);
+    MOVED(h2h, bytes);
   }
 }
 
@@ -135,9 +136,9 @@ static void pitch(caller *c)
   CALL(cudaMallocPitch, &p, &pitch_bytes, w, h);
   SUM(alloc, pitch_bytes * h);
   CALL(cudaMemset2D, p, pitch_bytes, 7, w, h);
-  SUM(memset, w * h);
+  MOVED(memset, w * h);
   CALL(cudaMemset2DAsync, p, pitch_bytes, 7, w, h, draw_stream(c));
-  SUM(memset, w * h);
+  MOVED(memset, w * h);
   CALL(cudaFree, p);
   c->sums->free_calls++;
   CUdeviceptr d = 0;
@@ -155,9 +156,9 @@ static void malloc_3d(caller *c)
   CALL(cudaMalloc3D, &p, e);
   SUM(alloc, p.pitch * e.height * e.depth);
   CALL(cudaMemset3D, p, 1, e);
-  SUM(memset, e.width * e.height * e.depth);
+  MOVED(memset, e.width * e.height * e.depth);
   CALL(cudaMemset3DAsync, p, 1, e, draw_stream(c));
-  SUM(memset, e.width * e.height * e.depth);
+  MOVED(memset, e.width * e.height * e.depth);
   CALL(cudaFree, p.ptr);
   c->sums->free_calls++;
 }
@@ -216,7 +217,7 @@ static void async_malloc(caller *c)
   CALL(cudaMallocAsync, &p, n, s);
   SUM(alloc, n);
   CALL(cudaMemsetAsync, p, 1, n, s);
-  SUM(memset, n);
+  MOVED(memset, n);
   CALL(cudaFreeAsync, p, s);
   c->sums->free_calls++;
   CUdeviceptr d = 0;
@@ -291,11 +292,11 @@ static void use_mapped(caller *c, CUdeviceptr one, CUdeviceptr other)
 {
   size_t n = 1 + caller_random_below(c, (uint32_t)BUFFER_BYTES);
   CALL(cuMemcpyHtoD, one + 4096, c->pageable[0], n);
-  SUM(h2d, n);
+  MOVED(h2d, n);
   CALL(cuMemcpyDtoD, other, one, 4096);
-  SUM(d2d, 4096);
+  MOVED(d2d, 4096);
   CALL(cudaMemcpy, c->pinned[0], (void *)(uintptr_t)other, n, cudaMemcpyDefault);
-  SUM(d2h, n);
+  MOVED(d2h, n);
 }
 
 /* Mapped twice, it is one allocation, which ends with the last of handles and mappings. */
@@ -703,9 +704,9 @@ static void memset_runtime(caller *c)
   spot d = draw_here(c);
   size_t n = draw_bytes(c);
   CALL(cudaMemset, d.p, 1, n);
-  SUM(memset, n);
+  MOVED(memset, n);
   CALL(cudaMemsetAsync, d.p, 1, n, draw_stream(c));
-  SUM(memset, n);
+  MOVED(memset, n);
 }
 
 static void memset_driver(caller *c)
@@ -713,17 +714,17 @@ static void memset_driver(caller *c)
   spot d = draw_here(c);
   size_t n = draw_bytes(c) / 4;
   CALL(cuMemsetD8, DP(d), 1, n);
-  SUM(memset, n);
+  MOVED(memset, n);
   CALL(cuMemsetD16, DP(d), 1, n);
-  SUM(memset, 2 * n);
+  MOVED(memset, 2 * n);
   CALL(cuMemsetD32, DP(d), 1, n);
-  SUM(memset, 4 * n);
+  MOVED(memset, 4 * n);
   CALL(cuMemsetD8Async, DP(d), 1, n, draw_stream(c));
-  SUM(memset, n);
+  MOVED(memset, n);
   CALL(cuMemsetD16Async, DP(d), 1, n, draw_stream(c));
-  SUM(memset, 2 * n);
+  MOVED(memset, 2 * n);
   CALL(cuMemsetD32Async, DP(d), 1, n, draw_stream(c));
-  SUM(memset, 4 * n);
+  MOVED(memset, 4 * n);
 }
 
 static void memset_2d_driver(caller *c)
@@ -732,17 +733,17 @@ static void memset_2d_driver(caller *c)
   size_t w = 1 + caller_random_below(c, 200), h = 1 + caller_random_below(c, 50),
          pitch_bytes = 1024;
   CALL(cuMemsetD2D8, DP(d), pitch_bytes, 1, w, h);
-  SUM(memset, w * h);
+  MOVED(memset, w * h);
   CALL(cuMemsetD2D16, DP(d), pitch_bytes, 1, w, h);
-  SUM(memset, 2 * w * h);
+  MOVED(memset, 2 * w * h);
   CALL(cuMemsetD2D32, DP(d), pitch_bytes, 1, w, h);
-  SUM(memset, 4 * w * h);
+  MOVED(memset, 4 * w * h);
   CALL(cuMemsetD2D8Async, DP(d), pitch_bytes, 1, w, h, draw_stream(c));
-  SUM(memset, w * h);
+  MOVED(memset, w * h);
   CALL(cuMemsetD2D16Async, DP(d), pitch_bytes, 1, w, h, draw_stream(c));
-  SUM(memset, 2 * w * h);
+  MOVED(memset, 2 * w * h);
   CALL(cuMemsetD2D32Async, DP(d), pitch_bytes, 1, w, h, draw_stream(c));
-  SUM(memset, 4 * w * h);
+  MOVED(memset, 4 * w * h);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -830,7 +831,7 @@ static void own_context(caller *c)
   CALL(cuMemAlloc, &p, 4096);
   SUM(alloc, 4096);
   CALL(cuMemsetD8, p, 1, 4096);
-  SUM(memset, 4096);
+  MOVED(memset, 4096);
   CALL(cuCtxDestroy, own);
   CALL(cuCtxSetCurrent, c->context[c->device]);
 }

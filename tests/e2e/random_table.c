@@ -40,9 +40,9 @@ static batch draw_batch(caller *c)
     b.dst[i] = way == 1 ? host : device;
     b.src[i] = way == 0 ? host : way == 1 ? device : device + BUFFER_BYTES / 2;
     b.bytes[i] = n;
-    if (way == 0) c->sums->h2d_calls++, c->sums->h2d_bytes += n;
-    if (way == 1) c->sums->d2h_calls++, c->sums->d2h_bytes += n;
-    if (way == 2) c->sums->d2d_calls++, c->sums->d2d_bytes += n;
+    if (way == 0) TALLY_MOVED(c->sums, h2d, n);
+    if (way == 1) TALLY_MOVED(c->sums, d2h, n);
+    if (way == 2) TALLY_MOVED(c->sums, d2d, n);
   }
   return b;
 }

@@ -1,8 +1,9 @@
 /* tally.h: how a victim counts for itself what it asked CUDA to do.
  *
  * A victim adds up, with no help from Weir, every call by exported name, and every byte by
- * direction; at its end it writes the sums as JSON. The tests hold them against `weir report
- * --format json` of the same run: they must agree exactly. */
+ * direction, and lists every copy and memset; at its end it writes the sums as JSON. The tests hold
+ * them against `weir report --format json` of the same run, and the list against what the device
+ * did by the trace: they must agree exactly. */
 #ifndef WEIR_TESTS_TALLY_H
 #define WEIR_TESTS_TALLY_H
 
@@ -43,12 +44,34 @@ typedef struct tally_name {
   uint64_t errors; /* of these, nonzero status */
 } tally_name;
 
+typedef struct tally_move {
+  const char *way; /* of the sums above, without _calls: a literal */
+  uint64_t bytes;
+} tally_move;
+
 typedef struct tally {
 #define TALLY_FIELD(f) uint64_t f;
   TALLY_SUMS(TALLY_FIELD)
 #undef TALLY_FIELD
   tally_name names[TALLY_NAMES]; /* open addressing by name */
+  tally_move *moves;             /* copies and memsets that have bytes */
+  size_t move_count, move_room;
 } tally;
+
+static inline void tally_move_add(tally *t, tally_move m)
+{
+  if (!m.bytes) return;
+  if (t->move_count == t->move_room) {
+    t->move_room = t->move_room ? 2 * t->move_room : 256;
+    t->moves = (tally_move *)realloc(t->moves, t->move_room * sizeof *t->moves);
+    if (!t->moves) abort();
+  }
+  t->moves[t->move_count++] = m;
+}
+
+/* A copy or memset of `n` bytes that a device does. */
+#define TALLY_MOVED(t, way, n)                                                                     \
+  ((t)->way##_calls++, (t)->way##_bytes += (n), tally_move_add(t, (tally_move){#way, (n)}))
 
 static inline tally_name *tally_slot(tally *t, const char *name)
 {
@@ -81,9 +104,12 @@ static inline void tally_add(tally *to, const tally *from)
     n->calls += from->names[i].calls;
     n->errors += from->names[i].errors;
   }
+  for (size_t i = 0; i < from->move_count; i++)
+    tally_move_add(to, from->moves[i]);
 }
 
-/* Writes {"totals":{...},"apis":[{"name","calls","errors"}...]}. Returns 0, or -1 and says why. */
+/* Writes {"totals":{...},"apis":[{"name","calls","errors"}...],"moves":["WAY BYTES"...]}. Returns 0,
+ * or -1 and says why. */
 static inline int tally_write(const tally *t, const char *path)
 {
   FILE *f = fopen(path, "w");
@@ -102,6 +128,10 @@ static inline int tally_write(const tally *t, const char *path)
                   (unsigned long long)t->names[i].calls, (unsigned long long)t->names[i].errors);
     comma = ",";
   }
+  (void)fputs("],\"moves\":[", f);
+  for (size_t i = 0; i < t->move_count; i++)
+    (void)fprintf(f, "%s\"%s %llu\"", i ? "," : "", t->moves[i].way,
+                  (unsigned long long)t->moves[i].bytes);
   (void)fputs("]}\n", f);
   if (fclose(f) != 0) return perror(path), -1;
   return 0;
