@@ -3,7 +3,7 @@
 
 Looked at are the files that git knows. A name is good where a file of the tree is called so, with as much of the path as is
 given; where a makefile or a script names it outside of comments, as what a build makes; where a source includes it in angle
-brackets; or where it is another project's (OTHERS). Words in capitals stand for names (NAME.c). Prints what is not; exit
+brackets, with or without its folder; or where it is another project's (OTHERS). Words in capitals stand for names (NAME.c). Prints what is not; exit
 status 1 if there was any.
 """
 import os
@@ -11,9 +11,9 @@ import re
 import subprocess
 import sys
 
-# Files of the CUDA Toolkit, of glibc, of the kernel, of PyTorch and of libunwind that comments point to; what check-gpu
+# Files of the CUDA Toolkit, of NVTX, of glibc, of the kernel, of PyTorch and of libunwind that comments point to; what check-gpu
 # writes; examples' own.
-OTHERS = {'complex.h', 'cudadebugger.h', 'fatbinary_section.h', 'crt/host_runtime.h', 'linux/mempolicy.h',
+OTHERS = {'complex.h', 'cudadebugger.h', 'fatbinary_section.h', 'nvtxExtImpl.h', 'crt/host_runtime.h', 'linux/mempolicy.h',
           'kernel-open/nvidia/os-mlock.c', 'aten/src/ATen/native/cuda/Copy.cu', 'src/x86_64/Gtrace.c', 'tests/gpu/RESULTS.md', 'prog.c', 'a.c', 'b.S'}
 NAME = re.compile(r'(?<![\w/.$*%{}<>-])((?:[A-Za-z_][\w.-]*/)*[A-Za-z_][\w-]*(?:\.[\w-]+)*'
                   r'\.(?:c|h|cc|cu|S|md|py|sh|mk|tsv|txt|sql|def|map|svg))(?![\w*%]|\.\w|/)')
@@ -42,6 +42,7 @@ def main():
     whole = {f: text(f) for f in files if re.search(r'\.(c|h|cu|cc|S|md|py|sh|mk)$|Makefile$|^\.ci/|^tests/(run|all)$', f)}
     made = '\n'.join(LINE_COMMENT.sub('', t) for f, t in whole.items() if not re.search(r'\.(c|h|cu|cc|S|md|py)$', f))
     included = set(re.findall(r'#\s*include <([^>]+)>', '\n'.join(whole.values())))
+    included |= {name.rsplit('/', 1)[-1] for name in included}
     ends = {f[i:] for f in files for i in [0] + [m.end() for m in re.finditer('/', f)]}
 
     def good(name, of):
