@@ -235,7 +235,7 @@ static void prune(wr_queues *m, queue *q)
   q->after.count = kept;
 }
 
-static bool idle(wr_queues *m, queue *q)
+static bool queue_is_idle(wr_queues *m, queue *q)
 {
   if (q->last > q->done || q->after.any) return false;
   prune(m, q);
@@ -247,7 +247,7 @@ static bool retire_queue(wr_queues *m, uint32_t place)
 {
   queue *q = &m->queues[place];
   context *x = &m->contexts[q->context];
-  if (!q->active || !idle(m, q)) return false;
+  if (!q->active || !queue_is_idle(m, q)) return false;
   uint32_t moved = x->active[--x->count];
   x->active[q->active - 1] = moved;
   m->queues[moved].active = q->active;

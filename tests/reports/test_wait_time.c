@@ -56,7 +56,7 @@ static uint32_t correlate(int thread, uint64_t at)
   return last_number;
 }
 
-static void work(uint32_t number, int device, uint64_t start, uint64_t end, uint64_t queued)
+static void add_work(uint32_t number, int device, uint64_t start, uint64_t end, uint64_t queued)
 {
   uint64_t zero = spool_current()->clock_first.mono_ns;
   device_operation o = {.kind = WEIR_DEVICE_KERNEL,
@@ -74,7 +74,7 @@ static void launch(int thread, uint64_t at, uint64_t stream, uint64_t start, uin
   uint32_t number = end ? correlate(thread, at) : 0;
   record_call(thread, at, 5, "cudaLaunchKernel",
               (trace_event){.kind = WEIR_EV_LAUNCH, .stream = stream});
-  if (number) work(number, 0, start, end, 0);
+  if (number) add_work(number, 0, start, end, 0);
 }
 
 static void sync_stream(int thread, uint64_t at, uint64_t until, uint64_t stream)
@@ -189,7 +189,7 @@ START_TEST(another_device_is_no_other_work)
   launch(0, 10, A, 100, 200);
   uint32_t number = correlate(0, 20);
   record_call(0, 20, 5, "cudaLaunchKernel", (trace_event){.kind = WEIR_EV_LAUNCH, .stream = B});
-  work(number, 1, 100, 300, 0);
+  add_work(number, 1, 100, 300, 0);
   sync_stream(0, 50, 350, A);
   finish();
   parts(0, 100, 0, 200, 0);
@@ -223,7 +223,7 @@ START_TEST(a_copy_that_waits_waits_for_itself_too)
                             .bytes = 1000,
                             .flags = WEIR_EVF_IMPLICIT_SYNC,
                             .stream = 1});
-  work(number, 0, 220, 320, 0);
+  add_work(number, 0, 220, 320, 0);
   finish();
   parts(0, 200, 0, 100, 0);
 }
@@ -306,7 +306,7 @@ START_TEST(a_graph_is_whole_where_kernels_are_observed)
     begin_streams();
     uint32_t number = correlate(0, 10);
     record_call(0, 10, 5, "cudaGraphLaunch", (trace_event){.kind = WEIR_EV_CALL, .stream = A});
-    work(number, 0, 100, 200, 0);
+    add_work(number, 0, 100, 200, 0);
     sync_stream(0, 50, 350, A);
     finish();
     parts(0, 100, 0, all ? 200 : 0, all ? 0 : 200);
@@ -359,7 +359,7 @@ static void idle_program(void)
   launch(0, 900, A, 1000, 1100); /* called from 900 to 905: queued for 95 */
   uint32_t number = correlate(0, 950);
   record_call(0, 950, 5, "cudaLaunchKernel", (trace_event){.kind = WEIR_EV_LAUNCH, .stream = A});
-  work(number, 0, 1200, 1300, 1150); /* the device says when it was queued */
+  add_work(number, 0, 1200, 1300, 1150); /* the device says when it was queued */
   launch(0, 1995, A, 2000, 2010);
 }
 
