@@ -5,7 +5,11 @@ CUPTI_HEADER := $(firstword $(wildcard $(CUDA_HOME)/include/cupti.h $(CUDA_HOME)
 ACTIVITY_SRC := $(if $(CUPTI_HEADER),$(filter-out %/absent.c,$(wildcard interpose/activity/*.c)),interpose/activity/absent.c)
 $(foreach s,$(ACTIVITY_SRC),$(eval EXTRA_$(s) := $(if $(CUPTI_HEADER),-isystem $(dir $(CUPTI_HEADER)))))
 
-INTERPOSE_SRC := $(sort $(filter-out interpose/activity/%,$(wildcard interpose/*/*.c)) $(ACTIVITY_SRC)) $(wildcard interpose/*/*.S)
+# Ranges, where it has NVTX's headers (a part of it that an installer may leave out): likewise.
+NVTX_HEADER := $(wildcard $(CUDA_HOME)/include/nvtx3/nvToolsExt.h)
+NVTX_SRC    := $(if $(NVTX_HEADER),$(filter-out %/absent.c,$(wildcard interpose/nvtx/*.c)),interpose/nvtx/absent.c)
+
+INTERPOSE_SRC := $(sort $(filter-out interpose/activity/% interpose/nvtx/%,$(wildcard interpose/*/*.c)) $(ACTIVITY_SRC) $(NVTX_SRC)) $(wildcard interpose/*/*.S)
 PRELOAD       := $(LIB)/libweir-preload.so
 PRELOAD_OBJS  := $(call objs,$(INTERPOSE_SRC)) $(CORE_TRACE_WRITER_OBJS) $(call objs,core/base/bias.c)
 

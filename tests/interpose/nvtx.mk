@@ -7,8 +7,11 @@ NV_ALL := $(NV)/nests $(NV)/edges $(NV)/extension $(NV)/libtool.so $(NV)/libplai
 
 NVTX_TEST := $(O)/tests/interpose/test_nvtx
 
+# The memory extension came with CUDA 12.3's headers.
+ifneq ($(wildcard $(CUDA_HOME)/include/nvtx3/nvToolsExtMem.h),)
 TESTS      += $(NVTX_TEST)
 TEST_TOOLS += $(NV_ALL)
+endif
 
 $(NVTX_TEST): $(O)/tests/interpose/%: $(OBJ)/tests/interpose/%.o $(OBJ)/tests/interpose/loader_run.o \
               $(OBJ)/tests/interpose/nvtx_account.o $(CORE_TRACE_READER_OBJS)

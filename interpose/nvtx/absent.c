@@ -1,0 +1,35 @@
+/* absent.c: in place of the rest of this folder where the CUDA Toolkit of the build has no headers of
+ * NVTX (interpose/rules.mk): ranges cannot be had, and who asks for them by WEIR_NVTX=on reads so. The
+ * variable NVTX_INJECTION64_PATH stays as it is; NVTX goes on as without a tool where it names us. */
+#include "interpose/process/options.h"
+#include "interpose/process/part.h"
+#include "interpose/process/process.h"
+
+typedef void *(*export_table_function)(unsigned which); /* NvtxGetExportTableFunc_t */
+
+__attribute__((visibility("default"))) int InitializeInjectionNvtx2(export_table_function get);
+__attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(void *module);
+
+int InitializeInjectionNvtx2(export_table_function get)
+{
+  (void)get;
+  return 0;
+}
+
+int InitializeInjectionNvtxExtension(void *module)
+{
+  (void)module;
+  return 0;
+}
+
+static void refuse_option(void)
+{
+  static const char *const words[] = {"off", "on", NULL};
+  unsigned choice = 0;
+
+  if (process_choice_option(&choice, "WEIR_NVTX", words) && choice)
+    process_say("ranges are not recorded: this Weir was built without NVTX's headers.");
+}
+
+static const process_part part = {.start = refuse_option};
+PROCESS_PART(part);
