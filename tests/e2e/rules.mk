@@ -105,12 +105,39 @@ $(E2E)/test_memory: $(E2E_OBJ)/test_memory.o $(OBJ)/tests/tools/command.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3 jansson)
 
+# As random_caller, in two builds.
+$(E2E)/keeper: $(E2E_OBJ)/keeper.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
+
+$(E2E)/keeper_static: $(E2E_OBJ)/keeper.o $(RT_STATIC)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) $(E2E_OBJ)/keeper.o $(SIM)/libweir_sim_cudart_static.a -o $@ \
+	  -L$(CUDA_STUBS) -lcuda -ldl -lpthread
+
+$(E2E)/test_kinds: $(E2E_OBJ)/test_kinds.o
+$(E2E)/test_kinds_all: $(E2E_OBJ)/test_kinds_all.o
+$(E2E)/test_kinds_long: $(E2E_OBJ)/test_kinds_long.o
+E2E_KINDS := $(E2E)/test_kinds $(E2E)/test_kinds_all $(E2E)/test_kinds_long
+$(E2E_KINDS): $(OBJ)/tests/tools/command.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
+$(E2E_KINDS): | $(E2E)/keeper $(E2E)/keeper_static
+NOT_ASAN   += tests/e2e/test_kinds
+NOT_TSAN   += tests/e2e/test_kinds
+TESTS      += $(E2E)/test_kinds
+TESTS_ALL  += $(E2E)/test_kinds_all
+TESTS_LONG += $(E2E)/test_kinds_long
+
 $(E2E)/test_hardship: $(E2E_OBJ)/test_hardship.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-$(addprefix $(E2E)/,random_caller random_caller_static graph_caller segments importer ticker): | $(CUDA_STUBS)/libcuda.so
+$(addprefix $(E2E)/,random_caller random_caller_static graph_caller segments importer ticker keeper keeper_static): | $(CUDA_STUBS)/libcuda.so
 
 TESTS      += $(addprefix $(E2E)/test_,counts graphs hardship memory polls)
 # An instrumented program under an uninstrumented preload library is what neither sanitizer can host.
