@@ -195,7 +195,7 @@ END_TEST
 /* A sanitized library cannot be loaded into a python that is not. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WITH_PYTHON
-START_TEST(the_python_example_is_right_with_one_device_and_two)
+START_TEST(the_python_examples_are_right_with_one_device_and_two)
 {
   const char *wanted = "pageable: ok\npinned: ok\nmemset: ok\n";
   for (int devices = 1; devices <= 2; devices++) {
@@ -206,6 +206,10 @@ START_TEST(the_python_example_is_right_with_one_device_and_two)
   }
   ck_assert_int_ne(
       run_example("WEIR_SIM_FAIL=cuMemAlloc_v2:1=2", "examples/ctypes_vector.py", "").status, 0);
+  struct outcome o = run_example("", "examples/ranges.py", "5");
+  check_right(o, "ranges");
+  ck_assert_int_ne(run_example("WEIR_SIM_FAIL=cuMemAlloc_v2:3=2", "examples/ranges.py", "5").status,
+                   0);
 }
 END_TEST
 #endif
@@ -225,7 +229,7 @@ int main(void)
   tcase_add_loop_test(c, an_engine_example_says_the_same_with_any_number_of_devices, 0, ENGINE);
   tcase_add_loop_test(c, an_engine_example_uses_the_device_where_there_is_one, 0, ENGINE);
 #ifdef WITH_PYTHON
-  tcase_add_test(c, the_python_example_is_right_with_one_device_and_two);
+  tcase_add_test(c, the_python_examples_are_right_with_one_device_and_two);
 #endif
   tcase_set_timeout(c, 300);
   suite_add_tcase(suite, c);

@@ -156,6 +156,26 @@ START_TEST(a_forked_childs_frames_are_named_in_its_own_part)
 }
 END_TEST
 
+/* What the example is for: Python's functions and lines, and the ranges by name. */
+START_TEST(the_python_examples_report_names_functions_lines_and_ranges)
+{
+  for (int i = 0; i < python_count; i++) {
+    outcome *o =
+        sh_status(0, "$WEIR run --force --python --sim -o t.db -- %s $BUILD/examples/ranges.py 7",
+                  pythons[i]);
+    ck_assert_str_eq(o->out, "ranges: ok\n");
+    sh_status(0, "$WEIR report t.db >report &&"
+                 " grep -E '← Model.forward .*/ranges.py:[0-9]+$' report &&"
+                 " grep -E '← train .*/ranges.py:[0-9]+$' report && ! grep -q PyEval report");
+    sh_status(0, "$WEIR report --format json t.db | python3 -c '"
+                 "import json, sys; r = {x[\"text\"]: x for x in json.load(sys.stdin)[\"ranges\"]};"
+                 "assert {x: r[x][\"calls\"] for x in r} == "
+                 "{\"train\": 35, \"batch\": 35, \"forward\": 14, \"backward\": 21}, r;"
+                 "assert r[\"forward\"][\"ranges\"] == r[\"forward\"][\"copies\"] == 7, r'");
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("tools/python");
@@ -171,6 +191,7 @@ int main(void)
   tcase_add_test(t, without_the_option_nothing_of_python_is_in_a_trace);
   tcase_add_test(t, stacks_off_and_programs_without_python_are_as_ever);
   tcase_add_test(t, a_forked_childs_frames_are_named_in_its_own_part);
+  tcase_add_test(t, the_python_examples_report_names_functions_lines_and_ranges);
   suite_add_tcase(s, t);
   return run_suite(s);
 }

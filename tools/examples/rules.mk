@@ -20,7 +20,7 @@ EX_RPATH = $(if $(filter $(TOOLKIT)/%,$(CUDA_HOME)),-Xlinker '-rpath=$(CUDA_LIB)
 # A sanitized stand-in needs the sanitizer's runtime in the program, first.
 EX_SAN   = $(foreach s,$(subst $(comma), ,$(SAN)),-Xcompiler -fsanitize=$(s))
 
-EXAMPLES_SHARED     := $(addprefix $(EX)/,$(EX_CUDA) $(EX_WEIR) driver ctypes_vector.py)
+EXAMPLES_SHARED     := $(addprefix $(EX)/,$(EX_CUDA) $(EX_WEIR) driver ctypes_vector.py ranges.py)
 EXAMPLES_SIM_STATIC := $(addprefix $(EX)/sim_static/,$(EX_CUDA))
 EXAMPLES_STATIC     := $(addprefix $(EX)/static/,$(EX_CUDA))
 EXAMPLES            := $(EXAMPLES_SHARED) $(EXAMPLES_SIM_STATIC) $(EXAMPLES_STATIC)
@@ -76,9 +76,17 @@ $(EX_WEIR:%=$(EX)/%): $(EX)/%: $(OBJ)/$(EX_DIR)/%.o $(LIB)/libweir.so $(LIB)/lib
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $< -o $@ -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -pthread
 
-$(EX)/ctypes_vector.py: $(EX_DIR)/ctypes_vector.py
+$(EX)/%.py: $(EX_DIR)/%.py
 	@mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
+
+$(EX)/ranges.py: | $(EX)/libnvtx3interop.so.1 $(EX)/ctypes_vector.py
+
+# Never sanitized: Python loads it.
+$(EX)/libnvtx3interop.so.1: $(EX_DIR)/nvtx.c
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) -O2 -shared -fPIC $(CUDAINC) -Wl,-soname,$(@F) $< -o $@ -ldl
 
 examples: $(EXAMPLES) ## the example programs, below $(O)/examples
 all: examples
