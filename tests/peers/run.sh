@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh OUT [CASE...]: PyTorch's published CUDA build (client.py) on the software device: bare, and under
-# each mode of `weir run`; each with PyTorch's cache, without it, and with expandable segments.
+# each mode of `weir run`; each with PyTorch's cache, without it, and with expandable segments. And peaks of device memory, whichever
+# way PyTorch makes its segments.
 #
 # A run under Weir must print what the bare run printed and exit as it did, and the bare run must pass.
 # CASES are those of client.py, and the parts that compare libraries (README.md); none: all of both.
@@ -43,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in tensors | ops | rows | gpus | files | dlpack) ;; *) set -- "$@" "$case" ;; esac
+  case $case in tensors | ops | rows | gpus | files | dlpack | peaks) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -65,6 +66,24 @@ unset LD_LIBRARY_PATH WEIR_SIM_DEVICES
 compare dlpack "$here/dlpack.py" "$WEIR_LIBRARY"
 mkdir -p "$scratch/files"
 compare files "$here/../io/numpy_files.py" "$WEIR_LIBRARY" "$scratch/files"
+
+# The most device memory PyTorch had, by its own account and by the trace.
+peaks() { # whole|any EXPANDABLE MODE
+  run=$scratch/peaks-$1-$2-$3
+  status=0
+  PYTORCH_ALLOC_CONF=expandable_segments:$2 timeout 600 "$out/bin/weir" run --sim=1 --mode="$3" -o "$run.db" -- \
+    "$python" "$here/peaks.py" "$1" >"$run.out" 2>"$run.err" || status=$?
+  [ $status != 0 ] || "$python" "$here/peaks.py" check "$run.db" "$run.out" >"$run.said" 2>&1 || status=$?
+  check "peaks, $1, expandable_segments:$2, $3: $(tail -n 1 "$run.said")" $status
+}
+if wanted peaks; then
+  for mode in $modes; do
+    for expandable in False True; do
+      peaks whole $expandable "$mode"
+      peaks any $expandable "$mode"
+    done
+  done
+fi
 settings='cache no-cache expandable'
 [ $everything = yes ] || [ $# != 0 ] || settings=
 
