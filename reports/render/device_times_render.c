@@ -88,14 +88,16 @@ static void print_longest_gap(wr_page *p, const wr_device_time *d)
 {
   if (!d->gap_count) return;
   const wr_idle_gap *g = &d->gap[0];
-  int most = 0;
-  for (int i = 1; i < WR_IDLE_CAUSES; i++)
-    if (g->ns[i] > g->ns[most]) most = i;
-  bool called = (most == WR_IDLE_WAITING || most == WR_IDLE_ELSEWHERE) && g->function;
+  uint64_t host = g->ns[WR_IDLE_WAITING] + g->ns[WR_IDLE_ELSEWHERE];
+  wr_idle_cause most = WR_IDLE_UNKNOWN;
+  if (g->ns[WR_IDLE_QUEUED] > g->ns[most]) most = WR_IDLE_QUEUED;
+  if (g->ns[WR_IDLE_NO_CALL] > g->ns[most]) most = WR_IDLE_NO_CALL;
+  bool called = host > g->ns[most];
   LINE(p, false, "GPU %d was idle the longest for %s, from %s on: mostly %s%s%s", d->device,
        DURATION((uint64_t)g->end - (uint64_t)g->start),
-       DURATION(g->start > 0 ? (uint64_t)g->start : 0), cause_words((wr_idle_cause)most),
-       called ? ", in " : "", called ? g->function : "");
+       DURATION(g->start > 0 ? (uint64_t)g->start : 0),
+       called ? "the host was in CUDA calls" : cause_words(most),
+       called && g->function ? ", the longest in " : "", called && g->function ? g->function : "");
 }
 
 static void print_causes(wr_page *p, const wr_device_times *t)

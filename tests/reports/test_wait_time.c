@@ -593,7 +593,7 @@ START_TEST(a_report_says_why_devices_were_idle_and_how_waits_divide)
     ck_assert(json_is_null(json_object_get(json_object_get(j, "device_observation"), "undivided")));
     expect_said(text, "Why devices were idle");
     expect_said(text, "the host was elsewhere    cudaMalloc");
-    expect_said(text, "GPU 0 was idle the longest for 800 ns, from 200 ns on: mostly no CUDA call");
+    expect_said(text, "for 800 ns, from 200 ns on: mostly the host was in CUDA calls, the");
     expect_said(text, "What devices did in waits");
     expect_said(text, "of 250 ns: 40 % the device worked on what was waited for");
     free(text);
