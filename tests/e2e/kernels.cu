@@ -1,4 +1,5 @@
-// kernels.cu: what the random caller launches, and copies to and from.
+// kernels.cu: what the victims launch, and copy to and from.
+#include <sched.h>
 #include "cuda/sim/weir_kernel.h"
 
 __device__ char victim_bytes[4096];
@@ -7,6 +8,17 @@ WEIR_KERNEL(victim_touch, float *p, int n)
 {
   int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < n) p[i] = (float)i;
+}
+
+// Says in flags[0] that it runs, until flags[1] is set.
+WEIR_KERNEL(victim_gate, volatile int *flags)
+{
+  flags[0] = 1;
+  while (!flags[1]) {
+#ifndef __CUDA_ARCH__
+    (void)sched_yield();
+#endif
+  }
 }
 
 extern "C" {
@@ -24,6 +36,12 @@ const void *victim_symbol(void)
 int victim_launch(cudaStream_t s, float *p, int n)
 {
   victim_touch<<<2, 64, 0, s>>>(p, n);
+  return cudaPeekAtLastError();
+}
+
+int victim_gate_launch(cudaStream_t s, volatile int *flags)
+{
+  victim_gate<<<1, 1, 0, s>>>(flags);
   return cudaPeekAtLastError();
 }
 

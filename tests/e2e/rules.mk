@@ -100,6 +100,28 @@ TESTS      += $(E2E)/test_waits
 TESTS_ALL  += $(E2E)/test_waits_all
 TESTS_LONG += $(E2E)/test_waits_long
 
+$(E2E)/idler: $(E2E_OBJ)/idler.o $(E2E_OBJ)/kernels.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -ldl -lpthread
+
+$(E2E)/test_idle: $(E2E_OBJ)/test_idle.o
+$(E2E)/test_idle_all: $(E2E_OBJ)/test_idle_all.o
+$(E2E)/test_idle_long: $(E2E_OBJ)/test_idle_long.o
+E2E_IDLE := $(E2E)/test_idle $(E2E)/test_idle_all $(E2E)/test_idle_long
+$(E2E_IDLE): $(OBJ)/tests/tools/command.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
+ifneq ($(CUPTI_HEADER),) # or the software device has no device times
+$(E2E_IDLE): | $(E2E)/idler $(O)/examples/stencil $(O)/examples/pipeline
+NOT_ASAN   += tests/e2e/test_idle
+NOT_TSAN   += tests/e2e/test_idle
+TESTS      += $(E2E)/test_idle
+TESTS_ALL  += $(E2E)/test_idle_all
+TESTS_LONG += $(E2E)/test_idle_long
+endif
+
 $(E2E)/test_memory: $(E2E_OBJ)/test_memory.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
