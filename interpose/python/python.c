@@ -144,6 +144,15 @@ static void push_frames(merged *m, const uint64_t *frames, unsigned count)
     m->frames[m->count++] = frames[i];
 }
 
+/* With `-X perf` each call of the loop goes through a piece of code of its own, made for one function
+ * of the program and in no object: its frame says what the Python frame does. */
+static bool is_trampoline(const python_interpreter *in, const uint64_t *frames, unsigned at)
+{
+  find_object_result found;
+  return at && is_loop(in, frames[at - 1]) && objects.find_object &&
+         objects.find_object((void *)(uintptr_t)(frames[at] - 1), &found) != 0;
+}
+
 static unsigned count_of(const uint8_t *runs, unsigned first)
 {
   unsigned n = 0;
@@ -161,7 +170,7 @@ static void merge(merged *m, const python_interpreter *in, const uint64_t *frame
   bool known = loops && loops <= count_of(runs, 0);
   for (unsigned i = 0; i < count; i++) {
     if (!is_interpreters(in, frames[i])) {
-      push_frames(m, &frames[i], 1);
+      if (!is_trampoline(in, frames, i)) push_frames(m, &frames[i], 1);
       continue;
     }
     if (known && !is_loop(in, frames[i])) continue;

@@ -156,6 +156,23 @@ START_TEST(a_forked_childs_frames_are_named_in_its_own_part)
 }
 END_TEST
 
+/* Its trampolines, which are in no object, stand beside the frames that they are made for. */
+START_TEST(perf_trampolines_double_no_frame)
+{
+  for (int i = 0; i < python_count; i++) {
+    sh_status(0,
+              "for x in perf perf_jit; do"
+              "  $WEIR run --force --python --sim --stacks=128 -o t.db -- %s -X utf8 -X $x " SCRIPT
+              " >said && " FRAMES_OF("t.db") " >seen && cmp said seen &&"
+                                             "  test $(sqlite3 t.db 'SELECT count(*) FROM frame "
+                                             "WHERE module IS NULL AND address <"
+                                             " 0x5059000000000000') = 0 || exit 1;"
+                                             " done",
+              pythons[i]);
+  }
+}
+END_TEST
+
 /* What the example is for: Python's functions and lines, and the ranges by name. */
 START_TEST(the_python_examples_report_names_functions_lines_and_ranges)
 {
@@ -191,6 +208,7 @@ int main(void)
   tcase_add_test(t, without_the_option_nothing_of_python_is_in_a_trace);
   tcase_add_test(t, stacks_off_and_programs_without_python_are_as_ever);
   tcase_add_test(t, a_forked_childs_frames_are_named_in_its_own_part);
+  tcase_add_test(t, perf_trampolines_double_no_frame);
   tcase_add_test(t, the_python_examples_report_names_functions_lines_and_ranges);
   suite_add_tcase(s, t);
   return run_suite(s);
