@@ -18,8 +18,7 @@
 #include "core/trace/event.h"
 #include "reports/base/demangle.h"
 #include "reports/base/util.h"
-
-#define PERF_MAP_MOST_BYTES (UINT64_C(256) << 20)
+#include "reports/symbols/jit.h"
 
 typedef struct module_file {
   char *path;
@@ -38,17 +37,11 @@ typedef struct module_row {
   size_t file;
 } module_row;
 
-typedef struct jit_symbol {
-  uint64_t start, bytes;
-  char *name;
-} jit_symbol;
-
 typedef struct process_row {
   int64_t id, pid;
   int64_t uid; /* whose it was; -1: not known, so taken for ours */
-  bool map_read;
-  jit_symbol *jit; /* sorted by start */
-  size_t jit_count, jit_capacity;
+  bool jit_read;
+  jit_symbols jit; /* of code that it made itself */
 } process_row;
 
 typedef struct span { /* of frames in the cache */
@@ -288,11 +281,8 @@ void wr_symbols_close(wr_symbols *s)
     free(s->files[i].path);
     free(s->files[i].build_id);
   }
-  for (size_t i = 0; i < s->process_count; i++) {
-    for (size_t j = 0; j < s->processes[i].jit_count; j++)
-      free(s->processes[i].jit[j].name);
-    free(s->processes[i].jit);
-  }
+  for (size_t i = 0; i < s->process_count; i++)
+    jit_symbols_free(&s->processes[i].jit);
   for (size_t i = 0; i < s->string_count; i++)
     free(s->strings[i]);
   hash_map_free(&s->by_frame);
@@ -415,68 +405,6 @@ static weir_status resolve_in_module(wr_symbols *s, const module_row *m, wr_fram
   return status || pushed ? status : push_frame(s, f);
 }
 
-/* ---- perf maps ------------------------------------------------------------------------------- */
-
-static int by_start(const void *left, const void *right)
-{
-  const jit_symbol *a = left, *b = right;
-  return a->start < b->start ? -1 : a->start > b->start;
-}
-
-/* Anybody can make a file of that name in /tmp: it counts when the process's user or root has made
- * it, and is no link to another. */
-static FILE *open_perf_map(const process_row *p)
-{
-  char path[64];
-  struct stat link, file;
-  (void)snprintf(path, sizeof(path), "/tmp/perf-%lld.map", (long long)p->pid);
-  if (lstat(path, &link) || !S_ISREG(link.st_mode)) return NULL;
-  int fd = wr_open_regular(path, PERF_MAP_MOST_BYTES, &file);
-  if (fd < 0) return NULL;
-  uid_t user = p->uid < 0 ? geteuid() : (uid_t)p->uid;
-  bool same = file.st_dev == link.st_dev && file.st_ino == link.st_ino;
-  FILE *f = same && (file.st_uid == user || file.st_uid == 0) ? fdopen(fd, "r") : NULL;
-  if (!f) close(fd);
-  return f;
-}
-
-static void read_perf_map(process_row *p)
-{
-  char *line = NULL;
-  size_t room = 0;
-  p->map_read = true;
-  FILE *f = open_perf_map(p);
-  if (!f) return;
-  while (getline(&line, &room, f) > 0) {
-    unsigned long long start, bytes;
-    int name = 0;
-    if (sscanf(line, "%llx %llx %n", &start, &bytes, &name) < 2 || !name) continue;
-    if (!wr_grow(&p->jit, &p->jit_capacity, p->jit_count + 1, sizeof(jit_symbol))) break;
-    line[name + (int)strcspn(line + name, "\r\n")] = '\0';
-    char *text = wr_text(line + name, strlen(line + name), true);
-    if (!text) break;
-    p->jit[p->jit_count++] = (jit_symbol){start, bytes, text};
-  }
-  free(line);
-  (void)fclose(f);
-  if (p->jit_count) qsort(p->jit, p->jit_count, sizeof(jit_symbol), by_start);
-}
-
-static const char *jit_name(process_row *p, uint64_t address)
-{
-  if (!p->map_read) read_perf_map(p);
-  size_t low = 0, high = p->jit_count;
-  while (low < high) {
-    size_t mid = low + (high - low) / 2;
-    if (p->jit[mid].start <= address)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  if (!low || address - p->jit[low - 1].start >= p->jit[low - 1].bytes) return NULL;
-  return p->jit[low - 1].name;
-}
-
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
 /* The module by its row, or, while a trace has not placed its frames, by address and time. */
@@ -516,13 +444,20 @@ static weir_status push_python(wr_symbols *s, int64_t process, uint64_t address,
   return status ? status : push_frame(s, f);
 }
 
+static const char *jit_name(const wr_symbols *s, process_row *p, uint64_t address)
+{
+  if (!p->jit_read) jit_symbols_read(&p->jit, p->pid, p->uid, s->db->symbols);
+  p->jit_read = true;
+  return jit_symbols_find(&p->jit, address);
+}
+
 static weir_status look_up(wr_symbols *s, const module_row *m, int64_t process, uint64_t address,
                            wr_frame f)
 {
   if (m) return resolve_in_module(s, m, f);
   if (f.script && s->python) return push_python(s, process, address, f);
   for (size_t i = 0; i < s->process_count; i++)
-    if (s->processes[i].id == process) f.function = jit_name(&s->processes[i], address - 1);
+    if (s->processes[i].id == process) f.function = jit_name(s, &s->processes[i], address - 1);
   f.script |= f.function && !strncmp(f.function, "py::", 4);
   return push_frame(s, f);
 }

@@ -6,8 +6,7 @@
  * stays "module+0xoffset", and `lacks` says so. db->symbols is a folder with copies of the files,
  * or of their debug information: by build-id (.build-id/ab/cdef.debug), by whole path, or by name.
  * Frames of Python programs have their names in the trace (python_frame). Others in no module are
- * looked up in /tmp/perf-PID.map, which JIT compilers and `python3 -X perf`
- * write. Answers are cached by address; strings live as long as the symbolizer.
+ * looked up in what JIT compilers and `python3 -X perf` write (jit.h). Answers are cached by address; strings live as long as the symbolizer.
  *
  * What a trace itself has of a frame (source_line, which `weir resolve` fills) comes first, and
  * spares the look at files; with db->want_lines only what has a line does. */

@@ -179,6 +179,120 @@ START_TEST(a_perf_map_names_what_is_in_no_module)
 }
 END_TEST
 
+/* ---- dumps of JIT compilers ------------------------------------------------------------------ */
+
+/* perf's format, from its specification: a head of 40 bytes; records with kind, bytes and time. */
+static void put_words(FILE *f, const uint64_t *words, size_t count)
+{
+  ck_assert_uint_eq(fwrite(words, 8, count, f), count);
+}
+
+static FILE *begin_dump(const char *path, uint32_t magic)
+{
+  FILE *f = fopen(path, "w");
+  ck_assert_ptr_nonnull(f);
+  const uint32_t head[10] = {magic, 1, 40, 62, 0, (uint32_t)getpid()};
+  ck_assert_uint_eq(fwrite(head, 4, 10, f), 10);
+  return f;
+}
+
+static void put_load(FILE *f, uint64_t start, uint64_t bytes, uint64_t index, const char *name)
+{
+  size_t n = strlen(name) + 1;
+  put_words(f, (uint64_t[]){(56 + n + 3) << 32, 1, 0, start, start, bytes, index}, 7);
+  ck_assert_uint_eq(fwrite(name, 1, n, f), n);
+  ck_assert_uint_eq(fwrite("\xc3\xc3\xc3", 1, 3, f), 3); /* the code */
+}
+
+static void put_move(FILE *f, uint64_t from, uint64_t start, uint64_t bytes, uint64_t index)
+{
+  put_words(f, (uint64_t[]){UINT64_C(64) << 32 | 1, 1, 0, start, from, start, bytes, index}, 8);
+}
+
+static const char *name_at(uint64_t address)
+{
+  resolve(address, NULL, NULL, 0);
+  return answer[0].function ? answer[0].function : "";
+}
+
+static const char *name_after(const char *sql)
+{
+  static char error[64];
+  const wr_frame *frames;
+  wr_symbols_close(asked.symbols);
+  ck_assert_int_eq(sqlite3_exec(asked.db.handle, sql, NULL, NULL, NULL), SQLITE_OK);
+  ck_assert_int_eq(wr_symbols_open(&asked.symbols, &asked.db), WEIR_OK);
+  ck_assert_int_eq(wr_symbols_stack(asked.symbols, 1, &frames, &answers), WEIR_OK);
+  (void)snprintf(error, sizeof(error), "%s", frames[0].function ? frames[0].function : "");
+  return error;
+}
+
+START_TEST(a_jit_compilers_dump_names_what_is_in_no_module)
+{
+  char path[64];
+  (void)snprintf(path, sizeof(path), "/tmp/jit-%d.dump", getpid());
+  FILE *f = begin_dump(path, 0x4A695444);
+  put_load(f, 0x1000, 0x20, 1, "first");
+  put_words(f, (uint64_t[]){UINT64_C(24) << 32 | 2, 1, 7}, 3); /* of a kind that says no name */
+  put_load(f, 0x2000, 0x20, 2, "second");
+  put_move(f, 0x2000, 0x3000, 0x10, 2);
+  put_load(f, 0x1000, 0x10, 3, "in the place of the first");
+  put_move(f, 0x9000, 0x5000, 0x10, 77); /* of what is not known */
+  (void)fclose(f);
+  ck_assert_str_eq(name_at(0x2020), "second");
+  ck_assert_str_eq(name_at(0x2021), "");
+  ck_assert_str_eq(name_at(0x3010), "second");
+  ck_assert_str_eq(name_at(0x3011), "");
+  ck_assert_str_eq(name_at(0x1010), "in the place of the first");
+  ck_assert_str_eq(name_at(0x5010), "");
+  (void)remove(path);
+}
+END_TEST
+
+START_TEST(a_dump_is_looked_for_where_symbols_are_too)
+{
+  char path[600];
+  (void)snprintf(path, sizeof(path), "%s/jit-%d.dump", synth_dir(), getpid());
+  FILE *f = begin_dump(path, 0x4A695444);
+  put_load(f, 0x1000, 0x20, 1, "first");
+  (void)fclose(f);
+  ck_assert_str_eq(name_at(0x1010), "");
+  asked.db.symbols = synth_dir();
+  ck_assert_str_eq(name_at(0x1010), "first");
+  asked.db.symbols = NULL;
+}
+END_TEST
+
+/* Cut anywhere, it says what it said so far; sizes that cannot be end it. */
+START_TEST(a_dump_that_is_cut_or_wrong_says_what_it_said_before)
+{
+  char path[64];
+  (void)snprintf(path, sizeof(path), "/tmp/jit-%d.dump", getpid());
+  resolve(0x1010, NULL, NULL, 0);
+  for (long bytes = 0; bytes <= 180; bytes++) {
+    FILE *f = begin_dump(path, 0x4A695444);
+    put_load(f, 0x1000, 0x20, 1, "first");
+    put_load(f, 0x2000, 0x20, 2, "second");
+    (void)fclose(f);
+    ck_assert_int_eq(truncate(path, bytes), 0);
+    ck_assert_str_eq(name_after("SELECT 1"), bytes > 101 ? "first" : "");
+  }
+  for (uint64_t size = 0; size < 56; size += 8) {
+    FILE *f = begin_dump(path, 0x4A695444);
+    put_load(f, 0x1000, 0x20, 1, "first");
+    put_words(f, (uint64_t[]){size << 32, 1, 0, 0x2000, 0x2000, 0x20, 2}, 7);
+    put_load(f, 0x2000, 0x20, 2, "second");
+    (void)fclose(f);
+    ck_assert_str_eq(name_after("SELECT 1"), "first");
+  }
+  FILE *f = begin_dump(path, 0x4454694A); /* of a machine with another order of bytes */
+  put_load(f, 0x1000, 0x20, 1, "first");
+  (void)fclose(f);
+  ck_assert_str_eq(name_at(0x1010), "");
+  (void)remove(path);
+}
+END_TEST
+
 /* ---- files that are none --------------------------------------------------------------------- */
 
 /* A process that waits for a reader of the pipe `path`, writes `text` to it and ends. */
@@ -203,13 +317,17 @@ static void nobody_has_read(pid_t waiting, const char *path)
   (void)unlink(path);
 }
 
-START_TEST(a_pipe_is_no_perf_map_nor_a_module)
+START_TEST(a_pipe_is_no_perf_map_nor_a_dump_nor_a_module)
 {
   char path[600];
   (void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
   pid_t waiting = wait_for_reader(path, "1000 20 from_a_pipe\n");
   resolve(0x1010, NULL, NULL, 0);
   ck_assert_ptr_null(answer[0].function);
+  nobody_has_read(waiting, path);
+  (void)snprintf(path, sizeof(path), "/tmp/jit-%d.dump", getpid());
+  waiting = wait_for_reader(path, "DTiJ");
+  resolve(0x1010, NULL, NULL, 0);
   nobody_has_read(waiting, path);
   known_function();
   (void)snprintf(path, sizeof(path), "%s/module.so", synth_dir());
@@ -226,18 +344,6 @@ static void write_map(const char *path)
   ck_assert_ptr_nonnull(f);
   (void)fputs("1000 20 py::train\n", f);
   (void)fclose(f);
-}
-
-static const char *name_after(const char *sql)
-{
-  static char error[64];
-  const wr_frame *frames;
-  wr_symbols_close(asked.symbols);
-  ck_assert_int_eq(sqlite3_exec(asked.db.handle, sql, NULL, NULL, NULL), SQLITE_OK);
-  ck_assert_int_eq(wr_symbols_open(&asked.symbols, &asked.db), WEIR_OK);
-  ck_assert_int_eq(wr_symbols_stack(asked.symbols, 1, &frames, &answers), WEIR_OK);
-  (void)snprintf(error, sizeof(error), "%s", frames[0].function ? frames[0].function : "");
-  return error;
 }
 
 START_TEST(a_perf_map_counts_when_the_process_s_user_has_made_it)
@@ -405,7 +511,10 @@ int main(void)
   tcase_add_test(t, a_cxx_name_is_demangled);
   tcase_add_test(t, a_changed_or_absent_module_gives_offsets);
   tcase_add_test(t, a_perf_map_names_what_is_in_no_module);
-  tcase_add_test(t, a_pipe_is_no_perf_map_nor_a_module);
+  tcase_add_test(t, a_pipe_is_no_perf_map_nor_a_dump_nor_a_module);
+  tcase_add_test(t, a_jit_compilers_dump_names_what_is_in_no_module);
+  tcase_add_test(t, a_dump_is_looked_for_where_symbols_are_too);
+  tcase_add_test(t, a_dump_that_is_cut_or_wrong_says_what_it_said_before);
   tcase_add_test(t, a_perf_map_counts_when_the_process_s_user_has_made_it);
   tcase_add_test(t, a_stripped_module_has_its_lines_from_the_file_it_names);
   tcase_add_test(t, a_module_without_build_id_is_known_by_size_and_time);
