@@ -138,8 +138,19 @@ typedef enum cache_fact {
                                the one that it has by itself, else NONE: the program made it */
   WEIR_CACHE_POOL_PEAK = 7, /* with it: the most it ever had, `bytes` reserved, b in use */
   WEIR_CACHE_POOL_ENDED = 8, /* the program has destroyed pool a; another may have its handle */
-  WEIR_CACHE_DEVICE = 9 /* the device has `bytes` in all, b of them free, whoever has the rest */
+  WEIR_CACHE_DEVICE = 9,  /* the device has `bytes` in all, b of them free, whoever has the rest */
+  WEIR_CACHE_GRAPHS = 10, /* the driver has `bytes` of the device reserved for this process's
+                             graphs, b of them in use */
+  WEIR_CACHE_TAKEN = 11   /* from the start to now, around a call of the program's that loaded or
+                             unloaded code or made a context (b: taken_by; a: its handle), `bytes`
+                             of the device were taken; fewer than 0: given back */
 } cache_fact;
+
+/* `b` of a TAKEN fact. */
+typedef enum taken_by {
+  WEIR_TAKEN_CODE = 1,
+  WEIR_TAKEN_CONTEXT = 2,
+} taken_by;
 
 typedef enum name_kind {
   WEIR_NAME_KERNEL = 1, /* a: CUfunction, CUkernel or host stub address */

@@ -38,6 +38,7 @@
   X(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)                                            \
   X(cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020)                                                       \
   X(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020)                                       \
+  X(cuDeviceGetGraphMemAttribute, PFN_cuDeviceGetGraphMemAttribute_v11040)                         \
   X(cuEventCreate, PFN_cuEventCreate_v2000)                                                        \
   X(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)                                                   \
   X(cuEventRecord, PFN_cuEventRecord_v2000)                                                        \

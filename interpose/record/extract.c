@@ -438,6 +438,24 @@ void extract_context_made(hook_call *c, extract_word context, extract_word devic
   unsigned known = context_device(context);
   if (context && known != WEIR_DEVICE_NONE && known != device) context_forget(context);
   extract_context(c, context, device, b);
+  device_memory_measured(c, WEIR_TAKEN_CONTEXT, context, (unsigned)device);
+}
+
+/* Where a context is current: another of the same device may be made. */
+void extract_context_made_before(hook_call *c)
+{
+  device_memory_measure(c);
+}
+
+void extract_code_before(hook_call *c)
+{
+  device_memory_measure(c);
+}
+
+void extract_code(hook_call *c, extract_word a, extract_word b, extract_word bytes)
+{
+  extract_call(c, a, b, bytes, WEIR_NO_STREAM);
+  device_memory_measured(c, WEIR_TAKEN_CODE, a, WEIR_DEVICE_NONE);
 }
 
 void extract_context_destroy(hook_call *c, extract_word context)

@@ -5,6 +5,7 @@
 #include "interpose/record/graph.h"
 
 #include "core/base/pages.h"
+#include "interpose/record/device_memory.h"
 #include "interpose/record/extract.h"
 #include "interpose/record/hash_table.h"
 #include "interpose/record/names.h"
@@ -163,6 +164,7 @@ static bool ask_alloc(CUgraphNode n, event_fields *e)
   CUDA_MEM_ALLOC_NODE_PARAMS p = {0};
   if (!ask || ask(n, &p) != CUDA_SUCCESS) return false;
   describe_alloc(&p, e);
+  device_memory_has_graphs();
   return true;
 }
 

@@ -127,3 +127,25 @@ void cache_event_device_memory(uint64_t start, unsigned device, uint64_t total, 
                                    .b = free_now,
                                    .bytes = total});
 }
+
+void cache_event_graphs(uint64_t start, unsigned device, uint64_t reserved, uint64_t used)
+{
+  cache_event_write(&(trace_event){.start = start,
+                                   .copy = WEIR_CACHE_GRAPHS,
+                                   .device = (uint8_t)device,
+                                   .mem = WEIR_MEM_DEVICE,
+                                   .b = used,
+                                   .bytes = reserved});
+}
+
+void cache_event_taken(uint64_t start, unsigned device, taken_by what, uint64_t handle,
+                       int64_t bytes)
+{
+  cache_event_write(&(trace_event){.start = start,
+                                   .copy = WEIR_CACHE_TAKEN,
+                                   .device = (uint8_t)device,
+                                   .mem = WEIR_MEM_DEVICE,
+                                   .a = handle,
+                                   .b = what,
+                                   .bytes = (uint64_t)bytes});
+}

@@ -36,5 +36,9 @@ void cache_event_pool_ended(uint64_t pool);
 
 /* The driver's word on a device, asked for at `start`. */
 void cache_event_device_memory(uint64_t start, unsigned device, uint64_t total, uint64_t free_now);
+void cache_event_graphs(uint64_t start, unsigned device, uint64_t reserved, uint64_t used);
+/* Between `start` and now, around a call that made `handle`; bytes < 0: given back. */
+void cache_event_taken(uint64_t start, unsigned device, taken_by what, uint64_t handle,
+                       int64_t bytes);
 
 #endif

@@ -7423,12 +7423,13 @@ static WEIR_RARE CUresult w_cuModuleLoad(CUmodule *module, const char *fname)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 933, 0, WEIR_BANK_DRIVER)) return real(module, fname);
+  extract_code_before(c);
   call_forward(c);
   CUresult r = real(module, fname);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(module, fname))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, WEIR_OUT(module), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_code(c, WEIR_OUT(module), W(0), W(0));
   call_leave(c);
   return r;
 }
@@ -7442,12 +7443,13 @@ static WEIR_RARE CUresult w_cuModuleLoadData(CUmodule *module, const void *image
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 934, 0, WEIR_BANK_DRIVER)) return real(module, image);
+  extract_code_before(c);
   call_forward(c);
   CUresult r = real(module, image);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(module, image))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, WEIR_OUT(module), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_code(c, WEIR_OUT(module), W(0), W(0));
   call_leave(c);
   return r;
 }
@@ -7461,12 +7463,13 @@ static WEIR_RARE CUresult w_cuModuleLoadDataEx(CUmodule *module, const void *ima
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 935, 0, WEIR_BANK_DRIVER)) return real(module, image, numOptions, options, optionValues);
+  extract_code_before(c);
   call_forward(c);
   CUresult r = real(module, image, numOptions, options, optionValues);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(module, image, numOptions, options, optionValues))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, WEIR_OUT(module), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_code(c, WEIR_OUT(module), W(0), W(0));
   call_leave(c);
   return r;
 }
@@ -7480,12 +7483,13 @@ static WEIR_RARE CUresult w_cuModuleLoadFatBinary(CUmodule *module, const void *
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 936, 0, WEIR_BANK_DRIVER)) return real(module, fatCubin);
+  extract_code_before(c);
   call_forward(c);
   CUresult r = real(module, fatCubin);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(module, fatCubin))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, WEIR_OUT(module), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_code(c, WEIR_OUT(module), W(0), W(0));
   call_leave(c);
   return r;
 }
@@ -7499,12 +7503,13 @@ static WEIR_RARE CUresult w_cuModuleUnload(CUmodule hmod)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 937, 0, WEIR_BANK_DRIVER)) return real(hmod);
+  extract_code_before(c);
   call_forward(c);
   CUresult r = real(hmod);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(hmod))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, W(hmod), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_code(c, W(hmod), W(0), W(0));
   call_leave(c);
   return r;
 }
@@ -7518,12 +7523,13 @@ static WEIR_RARE CUresult w_cuLibraryLoadData(CUlibrary *library, const void *co
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 914, 0, WEIR_BANK_DRIVER)) return real(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
+  extract_code_before(c);
   call_forward(c);
   CUresult r = real(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, WEIR_OUT(library), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_code(c, WEIR_OUT(library), W(0), W(0));
   call_leave(c);
   return r;
 }
@@ -7537,22 +7543,83 @@ static WEIR_RARE CUresult w_cuLibraryLoadFromFile(CUlibrary *library, const char
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 915, 0, WEIR_BANK_DRIVER)) return real(library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
+  extract_code_before(c);
   call_forward(c);
   CUresult r = real(library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, WEIR_OUT(library), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_code(c, WEIR_OUT(library), W(0), W(0));
   call_leave(c);
   return r;
 }
 _Static_assert(WEIR_SAME(&w_cuLibraryLoadFromFile, PFN_cuLibraryLoadFromFile_v12000), "cuLibraryLoadFromFile");
 WEIR_EXPORT(w_cuLibraryLoadFromFile, cuLibraryLoadFromFile, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuModuleGetGlobal)(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod, const char *name);
+static WEIR_RARE CUresult w_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod, const char *name)
+{
+  fn_cuModuleGetGlobal real = (fn_cuModuleGetGlobal)(uintptr_t)hook_original(389);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 928, 0, WEIR_BANK_DRIVER)) return real(dptr, bytes, hmod, name);
+  extract_code_before(c);
+  call_forward(c);
+  CUresult r = real(dptr, bytes, hmod, name);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr, bytes, hmod, name))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_code(c, W(hmod), WEIR_OUT(dptr), WEIR_OUT(bytes));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuModuleGetGlobal, PFN_cuModuleGetGlobal_v2000), "cuModuleGetGlobal");
+WEIR_EXPORT(w_cuModuleGetGlobal, cuModuleGetGlobal, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuModuleGetGlobal_v2)(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name);
+static WEIR_RARE CUresult w_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
+{
+  fn_cuModuleGetGlobal_v2 real = (fn_cuModuleGetGlobal_v2)(uintptr_t)hook_original(390);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 929, 0, WEIR_BANK_DRIVER)) return real(dptr, bytes, hmod, name);
+  extract_code_before(c);
+  call_forward(c);
+  CUresult r = real(dptr, bytes, hmod, name);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr, bytes, hmod, name))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_code(c, W(hmod), WEIR_OUT(dptr), WEIR_OUT(bytes));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuModuleGetGlobal_v2, PFN_cuModuleGetGlobal_v3020), "cuModuleGetGlobal_v2");
+WEIR_EXPORT(w_cuModuleGetGlobal_v2, cuModuleGetGlobal_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuLibraryGetGlobal)(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name);
+static WEIR_RARE CUresult w_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+  fn_cuLibraryGetGlobal real = (fn_cuLibraryGetGlobal)(uintptr_t)hook_original(391);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 908, 0, WEIR_BANK_DRIVER)) return real(dptr, bytes, library, name);
+  extract_code_before(c);
+  call_forward(c);
+  CUresult r = real(dptr, bytes, library, name);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(dptr, bytes, library, name))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_code(c, W(library), WEIR_OUT(dptr), WEIR_OUT(bytes));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuLibraryGetGlobal, PFN_cuLibraryGetGlobal_v12000), "cuLibraryGetGlobal");
+WEIR_EXPORT(w_cuLibraryGetGlobal, cuLibraryGetGlobal, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuLinkCreate)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 static WEIR_RARE CUresult w_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
-  fn_cuLinkCreate real = (fn_cuLinkCreate)(uintptr_t)hook_original(389);
+  fn_cuLinkCreate real = (fn_cuLinkCreate)(uintptr_t)hook_original(392);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 922, 0, WEIR_BANK_DRIVER)) return real(numOptions, options, optionValues, stateOut);
@@ -7571,7 +7638,7 @@ WEIR_EXPORT(w_cuLinkCreate, cuLinkCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkCreate_v2)(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
 static WEIR_RARE CUresult w_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
-  fn_cuLinkCreate_v2 real = (fn_cuLinkCreate_v2)(uintptr_t)hook_original(390);
+  fn_cuLinkCreate_v2 real = (fn_cuLinkCreate_v2)(uintptr_t)hook_original(393);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 923, 0, WEIR_BANK_DRIVER)) return real(numOptions, options, optionValues, stateOut);
@@ -7590,7 +7657,7 @@ WEIR_EXPORT(w_cuLinkCreate_v2, cuLinkCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddData)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
 static WEIR_RARE CUresult w_cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddData real = (fn_cuLinkAddData)(uintptr_t)hook_original(391);
+  fn_cuLinkAddData real = (fn_cuLinkAddData)(uintptr_t)hook_original(394);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 917, 0, WEIR_BANK_DRIVER)) return real(state, type, data, size, name, numOptions, options, optionValues);
@@ -7609,7 +7676,7 @@ WEIR_EXPORT(w_cuLinkAddData, cuLinkAddData, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddData_v2)(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
 static WEIR_RARE CUresult w_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddData_v2 real = (fn_cuLinkAddData_v2)(uintptr_t)hook_original(392);
+  fn_cuLinkAddData_v2 real = (fn_cuLinkAddData_v2)(uintptr_t)hook_original(395);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 918, 0, WEIR_BANK_DRIVER)) return real(state, type, data, size, name, numOptions, options, optionValues);
@@ -7628,7 +7695,7 @@ WEIR_EXPORT(w_cuLinkAddData_v2, cuLinkAddData_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddFile)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
 static WEIR_RARE CUresult w_cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddFile real = (fn_cuLinkAddFile)(uintptr_t)hook_original(393);
+  fn_cuLinkAddFile real = (fn_cuLinkAddFile)(uintptr_t)hook_original(396);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 919, 0, WEIR_BANK_DRIVER)) return real(state, type, path, numOptions, options, optionValues);
@@ -7647,7 +7714,7 @@ WEIR_EXPORT(w_cuLinkAddFile, cuLinkAddFile, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkAddFile_v2)(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
 static WEIR_RARE CUresult w_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
-  fn_cuLinkAddFile_v2 real = (fn_cuLinkAddFile_v2)(uintptr_t)hook_original(394);
+  fn_cuLinkAddFile_v2 real = (fn_cuLinkAddFile_v2)(uintptr_t)hook_original(397);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 920, 0, WEIR_BANK_DRIVER)) return real(state, type, path, numOptions, options, optionValues);
@@ -7666,7 +7733,7 @@ WEIR_EXPORT(w_cuLinkAddFile_v2, cuLinkAddFile_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkComplete)(CUlinkState state, void **cubinOut, size_t *sizeOut);
 static WEIR_RARE CUresult w_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
-  fn_cuLinkComplete real = (fn_cuLinkComplete)(uintptr_t)hook_original(395);
+  fn_cuLinkComplete real = (fn_cuLinkComplete)(uintptr_t)hook_original(398);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 921, 0, WEIR_BANK_DRIVER)) return real(state, cubinOut, sizeOut);
@@ -7685,7 +7752,7 @@ WEIR_EXPORT(w_cuLinkComplete, cuLinkComplete, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLinkDestroy)(CUlinkState state);
 static WEIR_RARE CUresult w_cuLinkDestroy(CUlinkState state)
 {
-  fn_cuLinkDestroy real = (fn_cuLinkDestroy)(uintptr_t)hook_original(396);
+  fn_cuLinkDestroy real = (fn_cuLinkDestroy)(uintptr_t)hook_original(399);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 924, 0, WEIR_BANK_DRIVER)) return real(state);
@@ -7704,7 +7771,7 @@ WEIR_EXPORT(w_cuLinkDestroy, cuLinkDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCheckpointProcessLock)(int pid, CUcheckpointLockArgs *args);
 static WEIR_RARE CUresult w_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 {
-  fn_cuCheckpointProcessLock real = (fn_cuCheckpointProcessLock)(uintptr_t)hook_original(397);
+  fn_cuCheckpointProcessLock real = (fn_cuCheckpointProcessLock)(uintptr_t)hook_original(400);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1000, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -7723,7 +7790,7 @@ WEIR_EXPORT(w_cuCheckpointProcessLock, cuCheckpointProcessLock, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCheckpointProcessCheckpoint)(int pid, CUcheckpointCheckpointArgs *args);
 static WEIR_RARE CUresult w_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
 {
-  fn_cuCheckpointProcessCheckpoint real = (fn_cuCheckpointProcessCheckpoint)(uintptr_t)hook_original(398);
+  fn_cuCheckpointProcessCheckpoint real = (fn_cuCheckpointProcessCheckpoint)(uintptr_t)hook_original(401);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 997, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -7742,7 +7809,7 @@ WEIR_EXPORT(w_cuCheckpointProcessCheckpoint, cuCheckpointProcessCheckpoint, WEIR
 typedef CUresult (*fn_cuCheckpointProcessRestore)(int pid, CUcheckpointRestoreArgs *args);
 static WEIR_RARE CUresult w_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 {
-  fn_cuCheckpointProcessRestore real = (fn_cuCheckpointProcessRestore)(uintptr_t)hook_original(399);
+  fn_cuCheckpointProcessRestore real = (fn_cuCheckpointProcessRestore)(uintptr_t)hook_original(402);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1001, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -7761,7 +7828,7 @@ WEIR_EXPORT(w_cuCheckpointProcessRestore, cuCheckpointProcessRestore, WEIR_NODE_
 typedef CUresult (*fn_cuCheckpointProcessUnlock)(int pid, CUcheckpointUnlockArgs *args);
 static WEIR_RARE CUresult w_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 {
-  fn_cuCheckpointProcessUnlock real = (fn_cuCheckpointProcessUnlock)(uintptr_t)hook_original(400);
+  fn_cuCheckpointProcessUnlock real = (fn_cuCheckpointProcessUnlock)(uintptr_t)hook_original(403);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1002, 0, WEIR_BANK_DRIVER)) return real(pid, args);
@@ -7780,7 +7847,7 @@ WEIR_EXPORT(w_cuCheckpointProcessUnlock, cuCheckpointProcessUnlock, WEIR_NODE_DR
 typedef CUresult (*fn_cuProfilerStart)(void);
 static WEIR_RARE CUresult w_cuProfilerStart(void)
 {
-  fn_cuProfilerStart real = (fn_cuProfilerStart)(uintptr_t)hook_original(401);
+  fn_cuProfilerStart real = (fn_cuProfilerStart)(uintptr_t)hook_original(404);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1095, 0, WEIR_BANK_DRIVER)) return real();
@@ -7799,7 +7866,7 @@ WEIR_EXPORT(w_cuProfilerStart, cuProfilerStart, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuProfilerStop)(void);
 static WEIR_RARE CUresult w_cuProfilerStop(void)
 {
-  fn_cuProfilerStop real = (fn_cuProfilerStop)(uintptr_t)hook_original(402);
+  fn_cuProfilerStop real = (fn_cuProfilerStop)(uintptr_t)hook_original(405);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 1096, 0, WEIR_BANK_DRIVER)) return real();
@@ -7818,7 +7885,7 @@ WEIR_EXPORT(w_cuProfilerStop, cuProfilerStop, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuInit)(unsigned int Flags);
 static WEIR_RARE CUresult w_cuInit(unsigned int Flags)
 {
-  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(403);
+  fn_cuInit real = (fn_cuInit)(uintptr_t)hook_original(406);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7843,11 +7910,12 @@ WEIR_EXPORT(w_cuInit, cuInit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(404);
+  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)hook_original(407);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
   if (!call_enter(c, 758, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
+  extract_context_made_before(c);
   call_forward(c);
   CUresult r = real(pctx, flags, dev);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -7863,11 +7931,12 @@ WEIR_EXPORT(w_cuCtxCreate, cuCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v2)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(405);
+  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)hook_original(408);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
   if (!call_enter(c, 759, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
+  extract_context_made_before(c);
   call_forward(c);
   CUresult r = real(pctx, flags, dev);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -7883,11 +7952,12 @@ WEIR_EXPORT(w_cuCtxCreate_v2, cuCtxCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(406);
+  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)hook_original(409);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
   if (!call_enter(c, 760, 0, WEIR_BANK_DRIVER)) return real(pctx, paramsArray, numParams, flags, dev);
+  extract_context_made_before(c);
   call_forward(c);
   CUresult r = real(pctx, paramsArray, numParams, flags, dev);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -7903,11 +7973,12 @@ WEIR_EXPORT(w_cuCtxCreate_v3, cuCtxCreate_v3, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v4)(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 static WEIR_RARE CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(407);
+  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)hook_original(410);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
   if (!call_enter(c, 761, 0, WEIR_BANK_DRIVER)) return real(pctx, ctxCreateParams, flags, dev);
+  extract_context_made_before(c);
   call_forward(c);
   CUresult r = real(pctx, ctxCreateParams, flags, dev);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -7923,7 +7994,7 @@ WEIR_EXPORT(w_cuCtxCreate_v4, cuCtxCreate_v4, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxAttach)(CUcontext *pctx, unsigned int flags);
 static WEIR_RARE CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
-  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(408);
+  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)hook_original(411);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7943,7 +8014,7 @@ WEIR_EXPORT(w_cuCtxAttach, cuCtxAttach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDetach)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxDetach(CUcontext ctx)
 {
-  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(409);
+  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)hook_original(412);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7963,7 +8034,7 @@ WEIR_EXPORT(w_cuCtxDetach, cuCtxDetach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxDestroy(CUcontext ctx)
 {
-  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(410);
+  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)hook_original(413);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -7983,7 +8054,7 @@ WEIR_EXPORT(w_cuCtxDestroy, cuCtxDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy_v2)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxDestroy_v2(CUcontext ctx)
 {
-  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(411);
+  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)hook_original(414);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8003,7 +8074,7 @@ WEIR_EXPORT(w_cuCtxDestroy_v2, cuCtxDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxPushCurrent(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(412);
+  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)hook_original(415);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8023,7 +8094,7 @@ WEIR_EXPORT(w_cuCtxPushCurrent, cuCtxPushCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent_v2)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(413);
+  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)hook_original(416);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8043,7 +8114,7 @@ WEIR_EXPORT(w_cuCtxPushCurrent_v2, cuCtxPushCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent)(CUcontext *pctx);
 static WEIR_RARE CUresult w_cuCtxPopCurrent(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(414);
+  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)hook_original(417);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8063,7 +8134,7 @@ WEIR_EXPORT(w_cuCtxPopCurrent, cuCtxPopCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent_v2)(CUcontext *pctx);
 static WEIR_RARE CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(415);
+  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)hook_original(418);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8083,7 +8154,7 @@ WEIR_EXPORT(w_cuCtxPopCurrent_v2, cuCtxPopCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCurrent)(CUcontext ctx);
 static WEIR_RARE CUresult w_cuCtxSetCurrent(CUcontext ctx)
 {
-  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(416);
+  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)hook_original(419);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8103,7 +8174,7 @@ WEIR_EXPORT(w_cuCtxSetCurrent, cuCtxSetCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetFlags)(unsigned int flags);
 static WEIR_RARE CUresult w_cuCtxSetFlags(unsigned int flags)
 {
-  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(417);
+  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)hook_original(420);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8123,7 +8194,7 @@ WEIR_EXPORT(w_cuCtxSetFlags, cuCtxSetFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetLimit)(CUlimit limit, size_t value);
 static WEIR_RARE CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
 {
-  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(418);
+  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)hook_original(421);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8143,7 +8214,7 @@ WEIR_EXPORT(w_cuCtxSetLimit, cuCtxSetLimit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCacheConfig)(CUfunc_cache config);
 static WEIR_RARE CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
 {
-  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(419);
+  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)hook_original(422);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8163,7 +8234,7 @@ WEIR_EXPORT(w_cuCtxSetCacheConfig, cuCtxSetCacheConfig, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetSharedMemConfig)(CUsharedconfig config);
 static WEIR_RARE CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
-  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(420);
+  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)hook_original(423);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8183,7 +8254,7 @@ WEIR_EXPORT(w_cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxResetPersistingL2Cache)(void);
 static WEIR_RARE CUresult w_cuCtxResetPersistingL2Cache(void)
 {
-  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(421);
+  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)hook_original(424);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8203,7 +8274,7 @@ WEIR_EXPORT(w_cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, WEIR_NOD
 typedef CUresult (*fn_cuCtxFromGreenCtx)(CUcontext *pContext, CUgreenCtx hCtx);
 static WEIR_RARE CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
-  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(422);
+  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)hook_original(425);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8223,7 +8294,7 @@ WEIR_EXPORT(w_cuCtxFromGreenCtx, cuCtxFromGreenCtx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGreenCtxCreate)(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
 static WEIR_RARE CUresult w_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
 {
-  fn_cuGreenCtxCreate real = (fn_cuGreenCtxCreate)(uintptr_t)hook_original(423);
+  fn_cuGreenCtxCreate real = (fn_cuGreenCtxCreate)(uintptr_t)hook_original(426);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8243,7 +8314,7 @@ WEIR_EXPORT(w_cuGreenCtxCreate, cuGreenCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGreenCtxDestroy)(CUgreenCtx hCtx);
 static WEIR_RARE CUresult w_cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
-  fn_cuGreenCtxDestroy real = (fn_cuGreenCtxDestroy)(uintptr_t)hook_original(424);
+  fn_cuGreenCtxDestroy real = (fn_cuGreenCtxDestroy)(uintptr_t)hook_original(427);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8263,7 +8334,7 @@ WEIR_EXPORT(w_cuGreenCtxDestroy, cuGreenCtxDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxEnablePeerAccess)(CUcontext peerContext, unsigned int Flags);
 static WEIR_RARE CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(425);
+  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)hook_original(428);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8283,7 +8354,7 @@ WEIR_EXPORT(w_cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDisablePeerAccess)(CUcontext peerContext);
 static WEIR_RARE CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(426);
+  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)hook_original(429);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8303,7 +8374,7 @@ WEIR_EXPORT(w_cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(427);
+  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(430);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -8322,7 +8393,7 @@ WEIR_EXPORT(w_cuCtxRecordEvent, cuCtxRecordEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxWaitEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(428);
+  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(431);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   if (!call_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -8341,11 +8412,12 @@ WEIR_EXPORT(w_cuCtxWaitEvent, cuCtxWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDevicePrimaryCtxRetain)(CUcontext *pctx, CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(429);
+  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)hook_original(432);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
   if (!call_enter(c, 793, 0, WEIR_BANK_DRIVER)) return real(pctx, dev);
+  extract_context_made_before(c);
   call_forward(c);
   CUresult r = real(pctx, dev);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8361,7 +8433,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(430);
+  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)hook_original(433);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8381,7 +8453,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, WEIR_NODE_DR
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease_v2)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(431);
+  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)hook_original(434);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8401,7 +8473,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, WEIR_N
 typedef CUresult (*fn_cuDevicePrimaryCtxReset)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(432);
+  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)hook_original(435);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8421,7 +8493,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuDevicePrimaryCtxReset_v2)(CUdevice dev);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(433);
+  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)hook_original(436);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8441,7 +8513,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags)(CUdevice dev, unsigned int flags);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(434);
+  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)hook_original(437);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8461,7 +8533,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags_v2)(CUdevice dev, unsigned int flags);
 static WEIR_RARE CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(435);
+  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)hook_original(438);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
@@ -8481,7 +8553,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags_v2, WEIR
 typedef CUresult (*fn_cuGetProcAddress)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
 static CUresult w_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(436);
+  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)hook_original(439);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return handle_cuGetProcAddress(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags);
 }
@@ -8491,7 +8563,7 @@ WEIR_EXPORT(w_cuGetProcAddress, cuGetProcAddress, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGetProcAddress_v2)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 static CUresult w_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
-  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(437);
+  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)hook_original(440);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return handle_cuGetProcAddress_v2(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags, symbolStatus);
 }
@@ -8501,7 +8573,7 @@ WEIR_EXPORT(w_cuGetProcAddress_v2, cuGetProcAddress_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetInfo_v2)(size_t *free, size_t *total);
 static CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(438);
+  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)hook_original(441);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetInfo_v2(real, free, total) : real(free, total);
 }
@@ -8511,7 +8583,7 @@ WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetAddressRange_v2)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 static CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
-  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(439);
+  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)hook_original(442);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
 }
@@ -8521,7 +8593,7 @@ WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(440);
+  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)hook_original(443);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
 }
@@ -8531,7 +8603,7 @@ WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(441);
+  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)hook_original(444);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
 }
@@ -8541,7 +8613,7 @@ WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(442);
+  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)hook_original(445);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
 }
@@ -8551,7 +8623,7 @@ WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 static CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(443);
+  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)hook_original(446);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
 }
@@ -8561,7 +8633,7 @@ WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR
 typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 static CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(444);
+  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)hook_original(447);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return process_mode_now() != WEIR_OBSERVE ? handle_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
 }
@@ -8584,11 +8656,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(445, WEIR_BANK_RT11, devPtr, size); }
+static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(448, WEIR_BANK_RT11, devPtr, size); }
 WEIR_EXPORT(w11_cudaMalloc, cudaMalloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(589, WEIR_BANK_RT12, devPtr, size); }
+static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(592, WEIR_BANK_RT12, devPtr, size); }
 WEIR_EXPORT(w12_cudaMalloc, cudaMalloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(743, WEIR_BANK_RT13, devPtr, size); }
+static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(746, WEIR_BANK_RT13, devPtr, size); }
 WEIR_EXPORT(w13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc, __typeof__(&cudaMalloc)), "cudaMalloc");
 
@@ -8608,11 +8680,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(446, WEIR_BANK_RT11, devPtr, pitch, width, height); }
+static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(449, WEIR_BANK_RT11, devPtr, pitch, width, height); }
 WEIR_EXPORT(w11_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(590, WEIR_BANK_RT12, devPtr, pitch, width, height); }
+static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(593, WEIR_BANK_RT12, devPtr, pitch, width, height); }
 WEIR_EXPORT(w12_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(744, WEIR_BANK_RT13, devPtr, pitch, width, height); }
+static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(747, WEIR_BANK_RT13, devPtr, pitch, width, height); }
 WEIR_EXPORT(w13_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocPitch, __typeof__(&cudaMallocPitch)), "cudaMallocPitch");
 
@@ -8632,11 +8704,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(447, WEIR_BANK_RT11, pitchedDevPtr, extent); }
+static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(450, WEIR_BANK_RT11, pitchedDevPtr, extent); }
 WEIR_EXPORT(w11_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(591, WEIR_BANK_RT12, pitchedDevPtr, extent); }
+static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(594, WEIR_BANK_RT12, pitchedDevPtr, extent); }
 WEIR_EXPORT(w12_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(745, WEIR_BANK_RT13, pitchedDevPtr, extent); }
+static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(748, WEIR_BANK_RT13, pitchedDevPtr, extent); }
 WEIR_EXPORT(w13_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3D, __typeof__(&cudaMalloc3D)), "cudaMalloc3D");
 
@@ -8656,11 +8728,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(448, WEIR_BANK_RT11, devPtr, size, flags); }
+static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(451, WEIR_BANK_RT11, devPtr, size, flags); }
 WEIR_EXPORT(w11_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(592, WEIR_BANK_RT12, devPtr, size, flags); }
+static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(595, WEIR_BANK_RT12, devPtr, size, flags); }
 WEIR_EXPORT(w12_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(746, WEIR_BANK_RT13, devPtr, size, flags); }
+static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(749, WEIR_BANK_RT13, devPtr, size, flags); }
 WEIR_EXPORT(w13_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocManaged, __typeof__(&cudaMallocManaged)), "cudaMallocManaged");
 
@@ -8680,11 +8752,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(449, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(452, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(593, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(596, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(747, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(750, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync, __typeof__(&cudaMallocAsync)), "cudaMallocAsync");
 
@@ -8704,11 +8776,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(450, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(453, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(594, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(597, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(748, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(751, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync_ptsz, __typeof__(&cudaMallocAsync_ptsz)), "cudaMallocAsync_ptsz");
 
@@ -8728,11 +8800,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(451, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(454, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(595, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(598, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(749, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(752, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync, __typeof__(&cudaMallocFromPoolAsync)), "cudaMallocFromPoolAsync");
 
@@ -8752,11 +8824,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(452, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(455, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(596, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(599, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(750, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(753, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync_ptsz, __typeof__(&cudaMallocFromPoolAsync_ptsz)), "cudaMallocFromPoolAsync_ptsz");
 
@@ -8777,11 +8849,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(453, WEIR_BANK_RT11, devPtr); }
+static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(456, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaFree, cudaFree, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(597, WEIR_BANK_RT12, devPtr); }
+static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(600, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaFree, cudaFree, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(751, WEIR_BANK_RT13, devPtr); }
+static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(754, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaFree, cudaFree, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFree, __typeof__(&cudaFree)), "cudaFree");
 
@@ -8802,11 +8874,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(454, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(457, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(598, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(601, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(752, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(755, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync, __typeof__(&cudaFreeAsync)), "cudaFreeAsync");
 
@@ -8827,11 +8899,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(455, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(458, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(599, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(602, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(753, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(756, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync_ptsz, __typeof__(&cudaFreeAsync_ptsz)), "cudaFreeAsync_ptsz");
 
@@ -8851,11 +8923,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolTrimTo(uint3
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(456, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(459, WEIR_BANK_RT11, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w11_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(600, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(603, WEIR_BANK_RT12, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w12_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(754, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
+static WEIR_RARE cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(757, WEIR_BANK_RT13, __builtin_return_address(0), memPool, minBytesToKeep); }
 WEIR_EXPORT(w13_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolTrimTo, __typeof__(&cudaMemPoolTrimTo)), "cudaMemPoolTrimTo");
 
@@ -8876,11 +8948,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPoolDestroy(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(457, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
+static WEIR_RARE cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(460, WEIR_BANK_RT11, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w11_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(601, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
+static WEIR_RARE cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(604, WEIR_BANK_RT12, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w12_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(755, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
+static WEIR_RARE cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(758, WEIR_BANK_RT13, __builtin_return_address(0), memPool); }
 WEIR_EXPORT(w13_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolDestroy, __typeof__(&cudaMemPoolDestroy)), "cudaMemPoolDestroy");
 
@@ -8900,11 +8972,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceSetMemPool(ui
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(458, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
+static WEIR_RARE cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(461, WEIR_BANK_RT11, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w11_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(602, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
+static WEIR_RARE cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(605, WEIR_BANK_RT12, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w12_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(756, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
+static WEIR_RARE cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(759, WEIR_BANK_RT13, __builtin_return_address(0), device, memPool); }
 WEIR_EXPORT(w13_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSetMemPool, __typeof__(&cudaDeviceSetMemPool)), "cudaDeviceSetMemPool");
 
@@ -8924,11 +8996,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(459, WEIR_BANK_RT11, array, desc, width, height, flags); }
+static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(462, WEIR_BANK_RT11, array, desc, width, height, flags); }
 WEIR_EXPORT(w11_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(603, WEIR_BANK_RT12, array, desc, width, height, flags); }
+static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(606, WEIR_BANK_RT12, array, desc, width, height, flags); }
 WEIR_EXPORT(w12_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(758, WEIR_BANK_RT13, array, desc, width, height, flags); }
+static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(761, WEIR_BANK_RT13, array, desc, width, height, flags); }
 WEIR_EXPORT(w13_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocArray, __typeof__(&cudaMallocArray)), "cudaMallocArray");
 
@@ -8948,11 +9020,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(460, WEIR_BANK_RT11, array, desc, extent, flags); }
+static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(463, WEIR_BANK_RT11, array, desc, extent, flags); }
 WEIR_EXPORT(w11_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(604, WEIR_BANK_RT12, array, desc, extent, flags); }
+static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(607, WEIR_BANK_RT12, array, desc, extent, flags); }
 WEIR_EXPORT(w12_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(759, WEIR_BANK_RT13, array, desc, extent, flags); }
+static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(762, WEIR_BANK_RT13, array, desc, extent, flags); }
 WEIR_EXPORT(w13_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3DArray, __typeof__(&cudaMalloc3DArray)), "cudaMalloc3DArray");
 
@@ -8972,11 +9044,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(461, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(464, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w11_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(605, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(608, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w12_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(760, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(763, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w13_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocMipmappedArray, __typeof__(&cudaMallocMipmappedArray)), "cudaMallocMipmappedArray");
 
@@ -8997,11 +9069,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(462, WEIR_BANK_RT11, array); }
+static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(465, WEIR_BANK_RT11, array); }
 WEIR_EXPORT(w11_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(606, WEIR_BANK_RT12, array); }
+static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(609, WEIR_BANK_RT12, array); }
 WEIR_EXPORT(w12_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(761, WEIR_BANK_RT13, array); }
+static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(764, WEIR_BANK_RT13, array); }
 WEIR_EXPORT(w13_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeArray, __typeof__(&cudaFreeArray)), "cudaFreeArray");
 
@@ -9022,11 +9094,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(463, WEIR_BANK_RT11, mipmappedArray); }
+static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(466, WEIR_BANK_RT11, mipmappedArray); }
 WEIR_EXPORT(w11_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(607, WEIR_BANK_RT12, mipmappedArray); }
+static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(610, WEIR_BANK_RT12, mipmappedArray); }
 WEIR_EXPORT(w12_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(762, WEIR_BANK_RT13, mipmappedArray); }
+static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(765, WEIR_BANK_RT13, mipmappedArray); }
 WEIR_EXPORT(w13_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeMipmappedArray, __typeof__(&cudaFreeMipmappedArray)), "cudaFreeMipmappedArray");
 
@@ -9046,11 +9118,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaIpcOpenMemHandle(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(464, WEIR_BANK_RT11, devPtr, handle, flags); }
+static cudaError_t w11_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(467, WEIR_BANK_RT11, devPtr, handle, flags); }
 WEIR_EXPORT(w11_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT11);
-static cudaError_t w12_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(608, WEIR_BANK_RT12, devPtr, handle, flags); }
+static cudaError_t w12_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(611, WEIR_BANK_RT12, devPtr, handle, flags); }
 WEIR_EXPORT(w12_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT12);
-static cudaError_t w13_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(763, WEIR_BANK_RT13, devPtr, handle, flags); }
+static cudaError_t w13_cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) { return k_cudaIpcOpenMemHandle(766, WEIR_BANK_RT13, devPtr, handle, flags); }
 WEIR_EXPORT(w13_cudaIpcOpenMemHandle, cudaIpcOpenMemHandle, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaIpcOpenMemHandle, __typeof__(&cudaIpcOpenMemHandle)), "cudaIpcOpenMemHandle");
 
@@ -9071,11 +9143,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaIpcCloseMemHandle
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(465, WEIR_BANK_RT11, devPtr); }
+static cudaError_t w11_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(468, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT11);
-static cudaError_t w12_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(609, WEIR_BANK_RT12, devPtr); }
+static cudaError_t w12_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(612, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT12);
-static cudaError_t w13_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(764, WEIR_BANK_RT13, devPtr); }
+static cudaError_t w13_cudaIpcCloseMemHandle(void *devPtr) { return k_cudaIpcCloseMemHandle(767, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaIpcCloseMemHandle, cudaIpcCloseMemHandle, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaIpcCloseMemHandle, __typeof__(&cudaIpcCloseMemHandle)), "cudaIpcCloseMemHandle");
 
@@ -9095,11 +9167,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolImportPoin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(466, WEIR_BANK_RT11, ptr, memPool, exportData); }
+static cudaError_t w11_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(469, WEIR_BANK_RT11, ptr, memPool, exportData); }
 WEIR_EXPORT(w11_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(610, WEIR_BANK_RT12, ptr, memPool, exportData); }
+static cudaError_t w12_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(613, WEIR_BANK_RT12, ptr, memPool, exportData); }
 WEIR_EXPORT(w12_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(765, WEIR_BANK_RT13, ptr, memPool, exportData); }
+static cudaError_t w13_cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData) { return k_cudaMemPoolImportPointer(768, WEIR_BANK_RT13, ptr, memPool, exportData); }
 WEIR_EXPORT(w13_cudaMemPoolImportPointer, cudaMemPoolImportPointer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPoolImportPointer, __typeof__(&cudaMemPoolImportPointer)), "cudaMemPoolImportPointer");
 
@@ -9119,11 +9191,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaExternalMemoryGet
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(467, WEIR_BANK_RT11, devPtr, extMem, bufferDesc); }
+static cudaError_t w11_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(470, WEIR_BANK_RT11, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w11_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(611, WEIR_BANK_RT12, devPtr, extMem, bufferDesc); }
+static cudaError_t w12_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(614, WEIR_BANK_RT12, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w12_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(766, WEIR_BANK_RT13, devPtr, extMem, bufferDesc); }
+static cudaError_t w13_cudaExternalMemoryGetMappedBuffer(void **devPtr, cudaExternalMemory_t extMem, const struct cudaExternalMemoryBufferDesc *bufferDesc) { return k_cudaExternalMemoryGetMappedBuffer(769, WEIR_BANK_RT13, devPtr, extMem, bufferDesc); }
 WEIR_EXPORT(w13_cudaExternalMemoryGetMappedBuffer, cudaExternalMemoryGetMappedBuffer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaExternalMemoryGetMappedBuffer, __typeof__(&cudaExternalMemoryGetMappedBuffer)), "cudaExternalMemoryGetMappedBuffer");
 
@@ -9143,11 +9215,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaImportExternalMemor
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(468, WEIR_BANK_RT11, __builtin_return_address(0), extMem_out, memHandleDesc); }
+static WEIR_RARE cudaError_t w11_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(471, WEIR_BANK_RT11, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w11_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(612, WEIR_BANK_RT12, __builtin_return_address(0), extMem_out, memHandleDesc); }
+static WEIR_RARE cudaError_t w12_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(615, WEIR_BANK_RT12, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w12_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(767, WEIR_BANK_RT13, __builtin_return_address(0), extMem_out, memHandleDesc); }
+static WEIR_RARE cudaError_t w13_cudaImportExternalMemory(cudaExternalMemory_t *extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc) { return k_cudaImportExternalMemory(770, WEIR_BANK_RT13, __builtin_return_address(0), extMem_out, memHandleDesc); }
 WEIR_EXPORT(w13_cudaImportExternalMemory, cudaImportExternalMemory, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaImportExternalMemory, __typeof__(&cudaImportExternalMemory)), "cudaImportExternalMemory");
 
@@ -9167,11 +9239,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDestroyExternalMemo
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(469, WEIR_BANK_RT11, __builtin_return_address(0), extMem); }
+static WEIR_RARE cudaError_t w11_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(472, WEIR_BANK_RT11, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w11_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(613, WEIR_BANK_RT12, __builtin_return_address(0), extMem); }
+static WEIR_RARE cudaError_t w12_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(616, WEIR_BANK_RT12, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w12_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(768, WEIR_BANK_RT13, __builtin_return_address(0), extMem); }
+static WEIR_RARE cudaError_t w13_cudaDestroyExternalMemory(cudaExternalMemory_t extMem) { return k_cudaDestroyExternalMemory(771, WEIR_BANK_RT13, __builtin_return_address(0), extMem); }
 WEIR_EXPORT(w13_cudaDestroyExternalMemory, cudaDestroyExternalMemory, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDestroyExternalMemory, __typeof__(&cudaDestroyExternalMemory)), "cudaDestroyExternalMemory");
 
@@ -9191,11 +9263,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(470, WEIR_BANK_RT11, ptr, size); }
+static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(473, WEIR_BANK_RT11, ptr, size); }
 WEIR_EXPORT(w11_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(614, WEIR_BANK_RT12, ptr, size); }
+static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(617, WEIR_BANK_RT12, ptr, size); }
 WEIR_EXPORT(w12_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(769, WEIR_BANK_RT13, ptr, size); }
+static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(772, WEIR_BANK_RT13, ptr, size); }
 WEIR_EXPORT(w13_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocHost, __typeof__(&cudaMallocHost)), "cudaMallocHost");
 
@@ -9215,11 +9287,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(471, WEIR_BANK_RT11, pHost, size, flags); }
+static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(474, WEIR_BANK_RT11, pHost, size, flags); }
 WEIR_EXPORT(w11_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(615, WEIR_BANK_RT12, pHost, size, flags); }
+static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(618, WEIR_BANK_RT12, pHost, size, flags); }
 WEIR_EXPORT(w12_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(770, WEIR_BANK_RT13, pHost, size, flags); }
+static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(773, WEIR_BANK_RT13, pHost, size, flags); }
 WEIR_EXPORT(w13_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostAlloc, __typeof__(&cudaHostAlloc)), "cudaHostAlloc");
 
@@ -9240,11 +9312,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(472, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(475, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(616, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(619, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(771, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(774, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeHost, __typeof__(&cudaFreeHost)), "cudaFreeHost");
 
@@ -9264,11 +9336,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(473, WEIR_BANK_RT11, ptr, size, flags); }
+static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(476, WEIR_BANK_RT11, ptr, size, flags); }
 WEIR_EXPORT(w11_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(617, WEIR_BANK_RT12, ptr, size, flags); }
+static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(620, WEIR_BANK_RT12, ptr, size, flags); }
 WEIR_EXPORT(w12_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(772, WEIR_BANK_RT13, ptr, size, flags); }
+static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(775, WEIR_BANK_RT13, ptr, size, flags); }
 WEIR_EXPORT(w13_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostRegister, __typeof__(&cudaHostRegister)), "cudaHostRegister");
 
@@ -9289,11 +9361,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(474, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(477, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(618, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(621, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(773, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(776, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostUnregister, __typeof__(&cudaHostUnregister)), "cudaHostUnregister");
 
@@ -9313,9 +9385,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_11
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(475, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(478, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(619, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(622, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
@@ -9334,9 +9406,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(476, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(479, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(620, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(623, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_1112)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
@@ -9355,9 +9427,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_1112(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(477, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
+static WEIR_RARE cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(480, WEIR_BANK_RT11, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w11_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(623, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
+static WEIR_RARE cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(626, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, device); }
 WEIR_EXPORT(w12_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
@@ -9376,11 +9448,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(478, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(481, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(625, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(628, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(777, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(780, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync, __typeof__(&cudaStreamAttachMemAsync)), "cudaStreamAttachMemAsync");
 
@@ -9400,11 +9472,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(479, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(482, WEIR_BANK_RT11, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(626, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(629, WEIR_BANK_RT12, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(778, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(781, WEIR_BANK_RT13, __builtin_return_address(0), stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync_ptsz, __typeof__(&cudaStreamAttachMemAsync_ptsz)), "cudaStreamAttachMemAsync_ptsz");
 
@@ -9427,11 +9499,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(480, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(483, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(627, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(630, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(779, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(782, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy, __typeof__(&cudaMemcpy)), "cudaMemcpy");
 
@@ -9454,11 +9526,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(481, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(484, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(628, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(631, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(780, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(783, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy_ptds, __typeof__(&cudaMemcpy_ptds)), "cudaMemcpy_ptds");
 
@@ -9481,11 +9553,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(482, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(485, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(629, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(632, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(781, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(784, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync, __typeof__(&cudaMemcpyAsync)), "cudaMemcpyAsync");
 
@@ -9508,11 +9580,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(483, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(486, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(630, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(633, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(782, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(785, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync_ptsz, __typeof__(&cudaMemcpyAsync_ptsz)), "cudaMemcpyAsync_ptsz");
 
@@ -9535,11 +9607,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(484, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(487, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(631, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(634, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(783, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(786, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D, __typeof__(&cudaMemcpy2D)), "cudaMemcpy2D");
 
@@ -9562,11 +9634,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(485, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(488, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(632, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(635, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(784, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(787, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D_ptds, __typeof__(&cudaMemcpy2D_ptds)), "cudaMemcpy2D_ptds");
 
@@ -9589,11 +9661,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(486, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(489, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(633, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(636, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(785, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(788, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync, __typeof__(&cudaMemcpy2DAsync)), "cudaMemcpy2DAsync");
 
@@ -9616,11 +9688,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(487, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(490, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(634, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(637, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(786, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(789, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync_ptsz, __typeof__(&cudaMemcpy2DAsync_ptsz)), "cudaMemcpy2DAsync_ptsz");
 
@@ -9641,11 +9713,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(488, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(491, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(635, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(638, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(787, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(790, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray, __typeof__(&cudaMemcpyToArray)), "cudaMemcpyToArray");
 
@@ -9666,11 +9738,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(489, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(492, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(636, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(639, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(788, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(791, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray_ptds, __typeof__(&cudaMemcpyToArray_ptds)), "cudaMemcpyToArray_ptds");
 
@@ -9691,11 +9763,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(490, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(493, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(637, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(640, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(789, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(792, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync, __typeof__(&cudaMemcpyToArrayAsync)), "cudaMemcpyToArrayAsync");
 
@@ -9716,11 +9788,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(491, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(494, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(638, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(641, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(790, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(793, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync_ptsz, __typeof__(&cudaMemcpyToArrayAsync_ptsz)), "cudaMemcpyToArrayAsync_ptsz");
 
@@ -9741,11 +9813,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(492, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(495, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(639, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(642, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(791, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(794, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray, __typeof__(&cudaMemcpyFromArray)), "cudaMemcpyFromArray");
 
@@ -9766,11 +9838,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(493, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(496, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(640, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(643, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(792, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(795, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray_ptds, __typeof__(&cudaMemcpyFromArray_ptds)), "cudaMemcpyFromArray_ptds");
 
@@ -9791,11 +9863,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(494, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(497, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(641, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(644, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(793, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(796, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync, __typeof__(&cudaMemcpyFromArrayAsync)), "cudaMemcpyFromArrayAsync");
 
@@ -9816,11 +9888,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(495, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(498, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(642, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(645, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(794, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(797, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync_ptsz, __typeof__(&cudaMemcpyFromArrayAsync_ptsz)), "cudaMemcpyFromArrayAsync_ptsz");
 
@@ -9841,11 +9913,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(496, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(499, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(643, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(646, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(795, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(798, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray, __typeof__(&cudaMemcpyArrayToArray)), "cudaMemcpyArrayToArray");
 
@@ -9866,11 +9938,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(497, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(500, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(644, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(647, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(796, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(799, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray_ptds, __typeof__(&cudaMemcpyArrayToArray_ptds)), "cudaMemcpyArrayToArray_ptds");
 
@@ -9891,11 +9963,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(498, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(501, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(645, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(648, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(797, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(800, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray, __typeof__(&cudaMemcpy2DToArray)), "cudaMemcpy2DToArray");
 
@@ -9916,11 +9988,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(499, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(502, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(646, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(649, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(798, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(801, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray_ptds, __typeof__(&cudaMemcpy2DToArray_ptds)), "cudaMemcpy2DToArray_ptds");
 
@@ -9941,11 +10013,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(500, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(503, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(647, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(650, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(799, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(802, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync, __typeof__(&cudaMemcpy2DToArrayAsync)), "cudaMemcpy2DToArrayAsync");
 
@@ -9966,11 +10038,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(501, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(504, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(648, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(651, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(800, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(803, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync_ptsz, __typeof__(&cudaMemcpy2DToArrayAsync_ptsz)), "cudaMemcpy2DToArrayAsync_ptsz");
 
@@ -9991,11 +10063,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(502, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(505, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(649, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(652, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(801, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(804, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray, __typeof__(&cudaMemcpy2DFromArray)), "cudaMemcpy2DFromArray");
 
@@ -10016,11 +10088,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(503, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(506, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(650, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(653, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(802, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(805, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray_ptds, __typeof__(&cudaMemcpy2DFromArray_ptds)), "cudaMemcpy2DFromArray_ptds");
 
@@ -10041,11 +10113,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(504, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(507, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(651, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(654, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(803, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(806, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync, __typeof__(&cudaMemcpy2DFromArrayAsync)), "cudaMemcpy2DFromArrayAsync");
 
@@ -10066,11 +10138,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(505, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(508, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(652, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(655, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(804, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(807, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync_ptsz, __typeof__(&cudaMemcpy2DFromArrayAsync_ptsz)), "cudaMemcpy2DFromArrayAsync_ptsz");
 
@@ -10091,11 +10163,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(506, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(509, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(653, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(656, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(805, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(808, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray, __typeof__(&cudaMemcpy2DArrayToArray)), "cudaMemcpy2DArrayToArray");
 
@@ -10116,11 +10188,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(507, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(510, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(654, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(657, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(806, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(809, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray_ptds, __typeof__(&cudaMemcpy2DArrayToArray_ptds)), "cudaMemcpy2DArrayToArray_ptds");
 
@@ -10141,11 +10213,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(508, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(511, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(655, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(658, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(807, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(810, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol, __typeof__(&cudaMemcpyToSymbol)), "cudaMemcpyToSymbol");
 
@@ -10166,11 +10238,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(509, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(512, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(656, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(659, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(808, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(811, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol_ptds, __typeof__(&cudaMemcpyToSymbol_ptds)), "cudaMemcpyToSymbol_ptds");
 
@@ -10191,11 +10263,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(510, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(513, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(657, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(660, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(809, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(812, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync, __typeof__(&cudaMemcpyToSymbolAsync)), "cudaMemcpyToSymbolAsync");
 
@@ -10216,11 +10288,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(511, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(514, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(658, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(661, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(810, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(813, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync_ptsz, __typeof__(&cudaMemcpyToSymbolAsync_ptsz)), "cudaMemcpyToSymbolAsync_ptsz");
 
@@ -10241,11 +10313,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(512, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(515, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(659, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(662, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(811, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(814, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol, __typeof__(&cudaMemcpyFromSymbol)), "cudaMemcpyFromSymbol");
 
@@ -10266,11 +10338,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(513, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(516, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(660, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(663, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(812, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(815, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol_ptds, __typeof__(&cudaMemcpyFromSymbol_ptds)), "cudaMemcpyFromSymbol_ptds");
 
@@ -10291,11 +10363,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(514, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(517, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(661, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(664, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(813, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(816, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync, __typeof__(&cudaMemcpyFromSymbolAsync)), "cudaMemcpyFromSymbolAsync");
 
@@ -10316,11 +10388,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(515, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(518, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(662, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(665, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(814, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(817, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync_ptsz, __typeof__(&cudaMemcpyFromSymbolAsync_ptsz)), "cudaMemcpyFromSymbolAsync_ptsz");
 
@@ -10341,11 +10413,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(516, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(519, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(663, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(666, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(815, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(818, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D, __typeof__(&cudaMemcpy3D)), "cudaMemcpy3D");
 
@@ -10366,11 +10438,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(517, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(520, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(664, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(667, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(816, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(819, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D_ptds, __typeof__(&cudaMemcpy3D_ptds)), "cudaMemcpy3D_ptds");
 
@@ -10391,11 +10463,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(518, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(521, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(665, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(668, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(817, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(820, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync, __typeof__(&cudaMemcpy3DAsync)), "cudaMemcpy3DAsync");
 
@@ -10416,11 +10488,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(519, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(522, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(666, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(669, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(818, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(821, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync_ptsz, __typeof__(&cudaMemcpy3DAsync_ptsz)), "cudaMemcpy3DAsync_ptsz");
 
@@ -10443,11 +10515,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(520, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(523, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w11_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(667, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(670, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w12_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(819, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(822, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w13_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeer, __typeof__(&cudaMemcpyPeer)), "cudaMemcpyPeer");
 
@@ -10470,11 +10542,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(521, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(524, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w11_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(668, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(671, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w12_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(820, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(823, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w13_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeerAsync, __typeof__(&cudaMemcpyPeerAsync)), "cudaMemcpyPeerAsync");
 
@@ -10495,11 +10567,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(522, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(525, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(669, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(672, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(821, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(824, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer, __typeof__(&cudaMemcpy3DPeer)), "cudaMemcpy3DPeer");
 
@@ -10520,11 +10592,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(523, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(526, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(670, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(673, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(822, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(825, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer_ptds, __typeof__(&cudaMemcpy3DPeer_ptds)), "cudaMemcpy3DPeer_ptds");
 
@@ -10545,11 +10617,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(524, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(527, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(671, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(674, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(823, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(826, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync, __typeof__(&cudaMemcpy3DPeerAsync)), "cudaMemcpy3DPeerAsync");
 
@@ -10570,11 +10642,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(525, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(528, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(672, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(675, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(824, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(827, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync_ptsz, __typeof__(&cudaMemcpy3DPeerAsync_ptsz)), "cudaMemcpy3DPeerAsync_ptsz");
 
@@ -10594,11 +10666,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(526, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(529, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset, cudaMemset, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(673, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(676, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset, cudaMemset, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(825, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(828, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset, cudaMemset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset, __typeof__(&cudaMemset)), "cudaMemset");
 
@@ -10618,11 +10690,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(527, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(530, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(674, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(677, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(826, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(829, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset_ptds, __typeof__(&cudaMemset_ptds)), "cudaMemset_ptds");
 
@@ -10642,11 +10714,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(528, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(531, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(675, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(678, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(827, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(830, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync, __typeof__(&cudaMemsetAsync)), "cudaMemsetAsync");
 
@@ -10666,11 +10738,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(529, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(532, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(676, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(679, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(828, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(831, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync_ptsz, __typeof__(&cudaMemsetAsync_ptsz)), "cudaMemsetAsync_ptsz");
 
@@ -10690,11 +10762,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(530, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(533, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(677, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(680, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(829, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(832, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D, __typeof__(&cudaMemset2D)), "cudaMemset2D");
 
@@ -10714,11 +10786,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(531, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(534, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(678, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(681, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(830, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(833, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D_ptds, __typeof__(&cudaMemset2D_ptds)), "cudaMemset2D_ptds");
 
@@ -10738,11 +10810,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(532, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(535, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(679, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(682, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(831, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(834, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync, __typeof__(&cudaMemset2DAsync)), "cudaMemset2DAsync");
 
@@ -10762,11 +10834,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(533, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(536, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(680, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(683, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(832, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(835, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync_ptsz, __typeof__(&cudaMemset2DAsync_ptsz)), "cudaMemset2DAsync_ptsz");
 
@@ -10786,11 +10858,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(534, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(537, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(681, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(684, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(833, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(836, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D, __typeof__(&cudaMemset3D)), "cudaMemset3D");
 
@@ -10810,11 +10882,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(535, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(538, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(682, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(685, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(834, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(837, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D_ptds, __typeof__(&cudaMemset3D_ptds)), "cudaMemset3D_ptds");
 
@@ -10834,11 +10906,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(536, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(539, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(683, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(686, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(835, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(838, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync, __typeof__(&cudaMemset3DAsync)), "cudaMemset3DAsync");
 
@@ -10858,11 +10930,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(537, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(540, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(684, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(687, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(836, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(839, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync_ptsz, __typeof__(&cudaMemset3DAsync_ptsz)), "cudaMemset3DAsync_ptsz");
 
@@ -10882,11 +10954,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(538, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(541, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(685, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(688, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(837, WEIR_BANK_RT13); }
+static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(840, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSynchronize, __typeof__(&cudaDeviceSynchronize)), "cudaDeviceSynchronize");
 
@@ -10906,9 +10978,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(539, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(542, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(686, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(689, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamSynchronize)(cudaStream_t stream);
@@ -10927,11 +10999,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(540, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(543, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(687, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(690, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(838, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(841, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize, __typeof__(&cudaStreamSynchronize)), "cudaStreamSynchronize");
 
@@ -10951,11 +11023,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(541, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(544, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(688, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(691, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(839, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(842, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize_ptsz, __typeof__(&cudaStreamSynchronize_ptsz)), "cudaStreamSynchronize_ptsz");
 
@@ -10975,11 +11047,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(542, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(545, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(689, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(692, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(840, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(843, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery, __typeof__(&cudaStreamQuery)), "cudaStreamQuery");
 
@@ -10999,11 +11071,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(543, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(546, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(690, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(693, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(841, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(844, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery_ptsz, __typeof__(&cudaStreamQuery_ptsz)), "cudaStreamQuery_ptsz");
 
@@ -11023,11 +11095,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(544, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(547, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(691, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(694, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(842, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(845, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent, __typeof__(&cudaStreamWaitEvent)), "cudaStreamWaitEvent");
 
@@ -11047,11 +11119,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(545, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(548, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(692, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(695, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(843, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(846, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent_ptsz, __typeof__(&cudaStreamWaitEvent_ptsz)), "cudaStreamWaitEvent_ptsz");
 
@@ -11071,11 +11143,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(546, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(549, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(693, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(696, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(844, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(847, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventSynchronize, __typeof__(&cudaEventSynchronize)), "cudaEventSynchronize");
 
@@ -11095,11 +11167,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(547, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(550, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(694, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(697, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(845, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(848, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventQuery, __typeof__(&cudaEventQuery)), "cudaEventQuery");
 
@@ -11119,11 +11191,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(548, WEIR_BANK_RT11, pStream); }
+static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(551, WEIR_BANK_RT11, pStream); }
 WEIR_EXPORT(w11_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(695, WEIR_BANK_RT12, pStream); }
+static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(698, WEIR_BANK_RT12, pStream); }
 WEIR_EXPORT(w12_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(846, WEIR_BANK_RT13, pStream); }
+static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(849, WEIR_BANK_RT13, pStream); }
 WEIR_EXPORT(w13_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreate, __typeof__(&cudaStreamCreate)), "cudaStreamCreate");
 
@@ -11143,11 +11215,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(549, WEIR_BANK_RT11, pStream, flags); }
+static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(552, WEIR_BANK_RT11, pStream, flags); }
 WEIR_EXPORT(w11_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(696, WEIR_BANK_RT12, pStream, flags); }
+static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(699, WEIR_BANK_RT12, pStream, flags); }
 WEIR_EXPORT(w12_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(847, WEIR_BANK_RT13, pStream, flags); }
+static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(850, WEIR_BANK_RT13, pStream, flags); }
 WEIR_EXPORT(w13_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithFlags, __typeof__(&cudaStreamCreateWithFlags)), "cudaStreamCreateWithFlags");
 
@@ -11167,11 +11239,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(550, WEIR_BANK_RT11, pStream, flags, priority); }
+static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(553, WEIR_BANK_RT11, pStream, flags, priority); }
 WEIR_EXPORT(w11_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(697, WEIR_BANK_RT12, pStream, flags, priority); }
+static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(700, WEIR_BANK_RT12, pStream, flags, priority); }
 WEIR_EXPORT(w12_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(848, WEIR_BANK_RT13, pStream, flags, priority); }
+static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(851, WEIR_BANK_RT13, pStream, flags, priority); }
 WEIR_EXPORT(w13_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithPriority, __typeof__(&cudaStreamCreateWithPriority)), "cudaStreamCreateWithPriority");
 
@@ -11191,11 +11263,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(551, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(554, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(698, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(701, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(849, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(852, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamDestroy, __typeof__(&cudaStreamDestroy)), "cudaStreamDestroy");
 
@@ -11215,11 +11287,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback(u
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(552, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(555, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(699, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(702, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(850, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(853, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback, __typeof__(&cudaStreamAddCallback)), "cudaStreamAddCallback");
 
@@ -11239,11 +11311,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback_p
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(553, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(556, WEIR_BANK_RT11, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(700, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(703, WEIR_BANK_RT12, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(851, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
+static WEIR_RARE cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(854, WEIR_BANK_RT13, __builtin_return_address(0), stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback_ptsz, __typeof__(&cudaStreamAddCallback_ptsz)), "cudaStreamAddCallback_ptsz");
 
@@ -11269,11 +11341,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(554, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(557, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(701, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(704, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(852, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(855, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture, __typeof__(&cudaStreamBeginCapture)), "cudaStreamBeginCapture");
 
@@ -11299,11 +11371,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(555, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(558, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(702, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(705, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(853, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(856, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture_ptsz, __typeof__(&cudaStreamBeginCapture_ptsz)), "cudaStreamBeginCapture_ptsz");
 
@@ -11329,11 +11401,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(556, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(559, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(703, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(706, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(854, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(857, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph, __typeof__(&cudaStreamBeginCaptureToGraph)), "cudaStreamBeginCaptureToGraph");
 
@@ -11359,11 +11431,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(557, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(560, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(704, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(707, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(855, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(858, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph_ptsz, __typeof__(&cudaStreamBeginCaptureToGraph_ptsz)), "cudaStreamBeginCaptureToGraph_ptsz");
 
@@ -11389,11 +11461,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(558, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(561, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(705, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(708, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(856, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(859, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture, __typeof__(&cudaStreamEndCapture)), "cudaStreamEndCapture");
 
@@ -11419,11 +11491,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(559, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(562, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(706, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(709, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(857, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(860, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture_ptsz, __typeof__(&cudaStreamEndCapture_ptsz)), "cudaStreamEndCapture_ptsz");
 
@@ -11443,11 +11515,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(560, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(563, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(707, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(710, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(858, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(861, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreate, __typeof__(&cudaEventCreate)), "cudaEventCreate");
 
@@ -11467,11 +11539,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(561, WEIR_BANK_RT11, event, flags); }
+static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(564, WEIR_BANK_RT11, event, flags); }
 WEIR_EXPORT(w11_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(708, WEIR_BANK_RT12, event, flags); }
+static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(711, WEIR_BANK_RT12, event, flags); }
 WEIR_EXPORT(w12_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(859, WEIR_BANK_RT13, event, flags); }
+static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(862, WEIR_BANK_RT13, event, flags); }
 WEIR_EXPORT(w13_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreateWithFlags, __typeof__(&cudaEventCreateWithFlags)), "cudaEventCreateWithFlags");
 
@@ -11491,11 +11563,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(562, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(565, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(709, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(712, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(860, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(863, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventDestroy, __typeof__(&cudaEventDestroy)), "cudaEventDestroy");
 
@@ -11515,11 +11587,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(563, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(566, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(710, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(713, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(861, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(864, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord, __typeof__(&cudaEventRecord)), "cudaEventRecord");
 
@@ -11539,11 +11611,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(564, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(567, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(711, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(714, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(862, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(865, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord_ptsz, __typeof__(&cudaEventRecord_ptsz)), "cudaEventRecord_ptsz");
 
@@ -11563,11 +11635,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(565, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(568, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(712, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(715, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(863, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(866, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags, __typeof__(&cudaEventRecordWithFlags)), "cudaEventRecordWithFlags");
 
@@ -11587,11 +11659,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(566, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(569, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(713, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(716, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(864, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(867, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags_ptsz, __typeof__(&cudaEventRecordWithFlags_ptsz)), "cudaEventRecordWithFlags_ptsz");
 
@@ -11611,11 +11683,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(567, WEIR_BANK_RT11, ms, start, end); }
+static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(570, WEIR_BANK_RT11, ms, start, end); }
 WEIR_EXPORT(w11_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(714, WEIR_BANK_RT12, ms, start, end); }
+static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(717, WEIR_BANK_RT12, ms, start, end); }
 WEIR_EXPORT(w12_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(865, WEIR_BANK_RT13, ms, start, end); }
+static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(868, WEIR_BANK_RT13, ms, start, end); }
 WEIR_EXPORT(w13_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventElapsedTime, __typeof__(&cudaEventElapsedTime)), "cudaEventElapsedTime");
 
@@ -11635,11 +11707,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(568, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(571, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(715, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(718, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(866, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(869, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel, __typeof__(&cudaLaunchKernel)), "cudaLaunchKernel");
 
@@ -11659,11 +11731,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(569, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(572, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(716, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(719, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(867, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(870, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel_ptsz, __typeof__(&cudaLaunchKernel_ptsz)), "cudaLaunchKernel_ptsz");
 
@@ -11683,11 +11755,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(570, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(573, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(717, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(720, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(868, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(871, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel, __typeof__(&cudaLaunchCooperativeKernel)), "cudaLaunchCooperativeKernel");
 
@@ -11707,11 +11779,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(571, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(574, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(718, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(721, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(869, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(872, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel_ptsz, __typeof__(&cudaLaunchCooperativeKernel_ptsz)), "cudaLaunchCooperativeKernel_ptsz");
 
@@ -11731,11 +11803,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(572, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(575, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(719, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(722, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(870, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(873, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC, __typeof__(&cudaLaunchKernelExC)), "cudaLaunchKernelExC");
 
@@ -11755,11 +11827,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   call_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(573, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(576, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(720, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(723, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(871, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(874, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC_ptsz, __typeof__(&cudaLaunchKernelExC_ptsz)), "cudaLaunchKernelExC_ptsz");
 
@@ -11779,11 +11851,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(574, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(577, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(723, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(726, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(874, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(877, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc, __typeof__(&cudaLaunchHostFunc)), "cudaLaunchHostFunc");
 
@@ -11803,11 +11875,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc_ptsz
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(575, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(578, WEIR_BANK_RT11, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(724, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(727, WEIR_BANK_RT12, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(875, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
+static WEIR_RARE cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(878, WEIR_BANK_RT13, __builtin_return_address(0), stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc_ptsz, __typeof__(&cudaLaunchHostFunc_ptsz)), "cudaLaunchHostFunc_ptsz");
 
@@ -11818,11 +11890,11 @@ static inline __attribute__((always_inline)) void k___cudaRegisterFunction(uint3
   if (__builtin_expect(!real, 0)) return;
   handle___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
 }
-static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(576, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(579, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w11___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT11);
-static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(726, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(729, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w12___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT12);
-static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(877, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(880, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w13___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr);
@@ -11832,11 +11904,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetFuncBySymbol(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
 }
-static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(577, WEIR_BANK_RT11, functionPtr, symbolPtr); }
+static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(580, WEIR_BANK_RT11, functionPtr, symbolPtr); }
 WEIR_EXPORT(w11_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(729, WEIR_BANK_RT12, functionPtr, symbolPtr); }
+static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(732, WEIR_BANK_RT12, functionPtr, symbolPtr); }
 WEIR_EXPORT(w12_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(880, WEIR_BANK_RT13, functionPtr, symbolPtr); }
+static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(883, WEIR_BANK_RT13, functionPtr, symbolPtr); }
 WEIR_EXPORT(w13_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetFuncBySymbol, __typeof__(&cudaGetFuncBySymbol)), "cudaGetFuncBySymbol");
 
@@ -11857,11 +11929,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDevice(uint32_t 
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(578, WEIR_BANK_RT11, __builtin_return_address(0), device); }
+static WEIR_RARE cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(581, WEIR_BANK_RT11, __builtin_return_address(0), device); }
 WEIR_EXPORT(w11_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(730, WEIR_BANK_RT12, __builtin_return_address(0), device); }
+static WEIR_RARE cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(733, WEIR_BANK_RT12, __builtin_return_address(0), device); }
 WEIR_EXPORT(w12_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(881, WEIR_BANK_RT13, __builtin_return_address(0), device); }
+static WEIR_RARE cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(884, WEIR_BANK_RT13, __builtin_return_address(0), device); }
 WEIR_EXPORT(w13_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDevice, __typeof__(&cudaSetDevice)), "cudaSetDevice");
 
@@ -11882,11 +11954,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDeviceFlags(uint
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(579, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
+static WEIR_RARE cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(582, WEIR_BANK_RT11, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w11_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(731, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
+static WEIR_RARE cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(734, WEIR_BANK_RT12, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w12_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(882, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
+static WEIR_RARE cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(885, WEIR_BANK_RT13, __builtin_return_address(0), flags); }
 WEIR_EXPORT(w13_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDeviceFlags, __typeof__(&cudaSetDeviceFlags)), "cudaSetDeviceFlags");
 
@@ -11907,11 +11979,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetValidDevices(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(580, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
+static WEIR_RARE cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(583, WEIR_BANK_RT11, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w11_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(732, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
+static WEIR_RARE cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(735, WEIR_BANK_RT12, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w12_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(883, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
+static WEIR_RARE cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(886, WEIR_BANK_RT13, __builtin_return_address(0), device_arr, len); }
 WEIR_EXPORT(w13_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetValidDevices, __typeof__(&cudaSetValidDevices)), "cudaSetValidDevices");
 
@@ -11932,11 +12004,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaInitDevice(uint32_t
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(581, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(584, WEIR_BANK_RT11, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w11_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(733, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(736, WEIR_BANK_RT12, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w12_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(884, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
+static WEIR_RARE cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(887, WEIR_BANK_RT13, __builtin_return_address(0), device, deviceFlags, flags); }
 WEIR_EXPORT(w13_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaInitDevice, __typeof__(&cudaInitDevice)), "cudaInitDevice");
 
@@ -11957,11 +12029,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaCtxResetPersistingL
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(582, WEIR_BANK_RT11, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(585, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(734, WEIR_BANK_RT12, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(737, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(885, WEIR_BANK_RT13, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(888, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaCtxResetPersistingL2Cache, __typeof__(&cudaCtxResetPersistingL2Cache)), "cudaCtxResetPersistingL2Cache");
 
@@ -11982,11 +12054,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAcc
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(583, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
+static WEIR_RARE cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(586, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w11_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(735, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
+static WEIR_RARE cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(738, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w12_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(886, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
+static WEIR_RARE cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(889, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice, flags); }
 WEIR_EXPORT(w13_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceEnablePeerAccess, __typeof__(&cudaDeviceEnablePeerAccess)), "cudaDeviceEnablePeerAccess");
 
@@ -12007,11 +12079,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceDisablePeerAc
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(584, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
+static WEIR_RARE cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(587, WEIR_BANK_RT11, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w11_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(736, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
+static WEIR_RARE cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(739, WEIR_BANK_RT12, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w12_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(887, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
+static WEIR_RARE cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(890, WEIR_BANK_RT13, __builtin_return_address(0), peerDevice); }
 WEIR_EXPORT(w13_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceDisablePeerAccess, __typeof__(&cudaDeviceDisablePeerAccess)), "cudaDeviceDisablePeerAccess");
 
@@ -12033,11 +12105,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceReset(uint32_
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(585, WEIR_BANK_RT11, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(588, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(737, WEIR_BANK_RT12, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(740, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(888, WEIR_BANK_RT13, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(891, WEIR_BANK_RT13, __builtin_return_address(0)); }
 WEIR_EXPORT(w13_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceReset, __typeof__(&cudaDeviceReset)), "cudaDeviceReset");
 
@@ -12059,9 +12131,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaThreadExit_1112(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(586, WEIR_BANK_RT11, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(589, WEIR_BANK_RT11, __builtin_return_address(0)); }
 WEIR_EXPORT(w11_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT11);
-static WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(738, WEIR_BANK_RT12, __builtin_return_address(0)); }
+static WEIR_RARE cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(741, WEIR_BANK_RT12, __builtin_return_address(0)); }
 WEIR_EXPORT(w12_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -12071,11 +12143,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(587, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(590, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(739, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(742, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(889, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(892, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint_ptsz)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -12085,11 +12157,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(588, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(591, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(740, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(743, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(890, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(893, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -12108,7 +12180,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(621, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(624, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_ptsz_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -12127,7 +12199,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(622, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(625, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_v2_12)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
@@ -12146,7 +12218,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_v2_12(uin
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(624, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
+static WEIR_RARE cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(627, WEIR_BANK_RT12, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w12_cudaMemAdvise_v2, cudaMemAdvise_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -12165,9 +12237,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   call_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(721, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(724, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(872, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(875, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_ptsz_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -12186,9 +12258,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   call_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(722, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(725, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(873, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(876, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaLibraryGetKernel_1213)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
@@ -12207,9 +12279,9 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLibraryGetKernel_12
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(725, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
+static WEIR_RARE cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(728, WEIR_BANK_RT12, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w12_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT12);
-static WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(876, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
+static WEIR_RARE cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(879, WEIR_BANK_RT13, __builtin_return_address(0), pKernel, library, name); }
 WEIR_EXPORT(w13_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLibraryGetKernel, __typeof__(&cudaLibraryGetKernel)), "cudaLibraryGetKernel");
 
@@ -12220,9 +12292,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaGetKernel_1213(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle___cudaGetKernel(bank, false, real, kernel, stub);
 }
-static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(727, WEIR_BANK_RT12, kernel, stub); }
+static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(730, WEIR_BANK_RT12, kernel, stub); }
 WEIR_EXPORT(w12___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(878, WEIR_BANK_RT13, kernel, stub); }
+static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(881, WEIR_BANK_RT13, kernel, stub); }
 WEIR_EXPORT(w13___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetKernel_1213)(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
@@ -12232,9 +12304,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetKernel_1213(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
 }
-static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(728, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
+static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(731, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w12_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(879, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
+static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(882, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w13_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetKernel, __typeof__(&cudaGetKernel)), "cudaGetKernel");
 
@@ -12245,9 +12317,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(741, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(744, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(891, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(894, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion, __typeof__(&cudaGetDriverEntryPointByVersion)), "cudaGetDriverEntryPointByVersion");
 
@@ -12258,9 +12330,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return handle_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(742, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(745, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(892, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(895, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(&cudaGetDriverEntryPointByVersion_ptsz)), "cudaGetDriverEntryPointByVersion_ptsz");
 
@@ -12280,7 +12352,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemSetMemPool_13(ui
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(757, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
+static WEIR_RARE cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(760, WEIR_BANK_RT13, __builtin_return_address(0), location, type, memPool); }
 WEIR_EXPORT(w13_cudaMemSetMemPool, cudaMemSetMemPool, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemSetMemPool, __typeof__(&cudaMemSetMemPool)), "cudaMemSetMemPool");
 
@@ -12300,7 +12372,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_13
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(774, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(777, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync, __typeof__(&cudaMemPrefetchAsync)), "cudaMemPrefetchAsync");
 
@@ -12320,7 +12392,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(775, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
+static WEIR_RARE cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(778, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync_ptsz, __typeof__(&cudaMemPrefetchAsync_ptsz)), "cudaMemPrefetchAsync_ptsz");
 
@@ -12340,7 +12412,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_13(uint32
   call_leave(c);
   return r;
 }
-static WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(776, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
+static WEIR_RARE cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(779, WEIR_BANK_RT13, __builtin_return_address(0), devPtr, count, advice, location); }
 WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
@@ -12735,523 +12807,526 @@ const hook_row hook_rows[] = {
   {"cuModuleUnload", FN(w_cuModuleUnload), &hook_originals[386], 937, 0},
   {"cuLibraryLoadData", FN(w_cuLibraryLoadData), &hook_originals[387], 914, 0},
   {"cuLibraryLoadFromFile", FN(w_cuLibraryLoadFromFile), &hook_originals[388], 915, 0},
-  {"cuLinkCreate", FN(w_cuLinkCreate), &hook_originals[389], 922, 0},
-  {"cuLinkCreate_v2", FN(w_cuLinkCreate_v2), &hook_originals[390], 923, 0},
-  {"cuLinkAddData", FN(w_cuLinkAddData), &hook_originals[391], 917, 0},
-  {"cuLinkAddData_v2", FN(w_cuLinkAddData_v2), &hook_originals[392], 918, 0},
-  {"cuLinkAddFile", FN(w_cuLinkAddFile), &hook_originals[393], 919, 0},
-  {"cuLinkAddFile_v2", FN(w_cuLinkAddFile_v2), &hook_originals[394], 920, 0},
-  {"cuLinkComplete", FN(w_cuLinkComplete), &hook_originals[395], 921, 0},
-  {"cuLinkDestroy", FN(w_cuLinkDestroy), &hook_originals[396], 924, 0},
-  {"cuCheckpointProcessLock", FN(w_cuCheckpointProcessLock), &hook_originals[397], 1000, 0},
-  {"cuCheckpointProcessCheckpoint", FN(w_cuCheckpointProcessCheckpoint), &hook_originals[398], 997, 0},
-  {"cuCheckpointProcessRestore", FN(w_cuCheckpointProcessRestore), &hook_originals[399], 1001, 0},
-  {"cuCheckpointProcessUnlock", FN(w_cuCheckpointProcessUnlock), &hook_originals[400], 1002, 0},
-  {"cuProfilerStart", FN(w_cuProfilerStart), &hook_originals[401], 1095, 0},
-  {"cuProfilerStop", FN(w_cuProfilerStop), &hook_originals[402], 1096, 0},
-  {"cuInit", FN(w_cuInit), &hook_originals[403], 802, 0},
-  {"cuCtxCreate", FN(w_cuCtxCreate), &hook_originals[404], 758, 0},
-  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &hook_originals[405], 759, 0},
-  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &hook_originals[406], 760, 0},
-  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &hook_originals[407], 761, 0},
-  {"cuCtxAttach", FN(w_cuCtxAttach), &hook_originals[408], 757, 0},
-  {"cuCtxDetach", FN(w_cuCtxDetach), &hook_originals[409], 764, 0},
-  {"cuCtxDestroy", FN(w_cuCtxDestroy), &hook_originals[410], 762, 0},
-  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &hook_originals[411], 763, 0},
-  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &hook_originals[412], 780, 0},
-  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &hook_originals[413], 781, 0},
-  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &hook_originals[414], 778, 0},
-  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &hook_originals[415], 779, 0},
-  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &hook_originals[416], 784, 0},
-  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &hook_originals[417], 785, 0},
-  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &hook_originals[418], 786, 0},
-  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &hook_originals[419], 783, 0},
-  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &hook_originals[420], 787, 0},
-  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &hook_originals[421], 782, 0},
-  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &hook_originals[422], 765, 0},
-  {"cuGreenCtxCreate", FN(w_cuGreenCtxCreate), &hook_originals[423], 796, 0},
-  {"cuGreenCtxDestroy", FN(w_cuGreenCtxDestroy), &hook_originals[424], 797, 0},
-  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &hook_originals[425], 702, 0},
-  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &hook_originals[426], 701, 0},
-  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &hook_originals[427], 341, 0},
-  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &hook_originals[428], 344, 0},
-  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &hook_originals[429], 793, 0},
-  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &hook_originals[430], 789, 0},
-  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &hook_originals[431], 790, 0},
-  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &hook_originals[432], 791, 0},
-  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &hook_originals[433], 792, 0},
-  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &hook_originals[434], 794, 0},
-  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[435], 795, 0},
-  {"cuGetProcAddress", FN(w_cuGetProcAddress), &hook_originals[436], 809, 0},
-  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &hook_originals[437], 810, 0},
-  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &hook_originals[438], 327, 0},
-  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &hook_originals[439], 325, 0},
-  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &hook_originals[440], 328, 0},
-  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &hook_originals[441], 329, 0},
-  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &hook_originals[442], 330, 0},
-  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &hook_originals[443], 124, 0},
-  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &hook_originals[444], 146, 0},
-  {"cudaMalloc", FN(w11_cudaMalloc), &hook_originals[445], 4, 1},
-  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &hook_originals[446], 9, 1},
-  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &hook_originals[447], 5, 1},
-  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &hook_originals[448], 40, 1},
-  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &hook_originals[449], 76, 1},
-  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &hook_originals[450], 77, 1},
-  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &hook_originals[451], 78, 1},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[452], 79, 1},
-  {"cudaFree", FN(w11_cudaFree), &hook_originals[453], 1, 1},
-  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &hook_originals[454], 74, 1},
-  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &hook_originals[455], 75, 1},
-  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &hook_originals[456], 92, 1},
-  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &hook_originals[457], 83, 1},
-  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &hook_originals[458], 73, 1},
-  {"cudaMallocArray", FN(w11_cudaMallocArray), &hook_originals[459], 7, 1},
-  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &hook_originals[460], 6, 1},
-  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &hook_originals[461], 8, 1},
-  {"cudaFreeArray", FN(w11_cudaFreeArray), &hook_originals[462], 2, 1},
-  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &hook_originals[463], 3, 1},
-  {"cudaIpcOpenMemHandle", FN(w11_cudaIpcOpenMemHandle), &hook_originals[464], 143, 1},
-  {"cudaIpcCloseMemHandle", FN(w11_cudaIpcCloseMemHandle), &hook_originals[465], 139, 1},
-  {"cudaMemPoolImportPointer", FN(w11_cudaMemPoolImportPointer), &hook_originals[466], 89, 1},
-  {"cudaExternalMemoryGetMappedBuffer", FN(w11_cudaExternalMemoryGetMappedBuffer), &hook_originals[467], 708, 1},
-  {"cudaImportExternalMemory", FN(w11_cudaImportExternalMemory), &hook_originals[468], 723, 1},
-  {"cudaDestroyExternalMemory", FN(w11_cudaDestroyExternalMemory), &hook_originals[469], 706, 1},
-  {"cudaMallocHost", FN(w11_cudaMallocHost), &hook_originals[470], 29, 1},
-  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &hook_originals[471], 24, 1},
-  {"cudaFreeHost", FN(w11_cudaFreeHost), &hook_originals[472], 23, 1},
-  {"cudaHostRegister", FN(w11_cudaHostRegister), &hook_originals[473], 27, 1},
-  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &hook_originals[474], 28, 1},
-  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &hook_originals[475], 46, 1},
-  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &hook_originals[476], 47, 1},
-  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &hook_originals[477], 41, 1},
-  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &hook_originals[478], 52, 1},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[479], 53, 1},
-  {"cudaMemcpy", FN(w11_cudaMemcpy), &hook_originals[480], 150, 1},
-  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &hook_originals[481], 151, 1},
-  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &hook_originals[482], 178, 1},
-  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &hook_originals[483], 179, 1},
-  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &hook_originals[484], 152, 1},
-  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &hook_originals[485], 153, 1},
-  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &hook_originals[486], 156, 1},
-  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &hook_originals[487], 157, 1},
-  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &hook_originals[488], 192, 1},
-  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &hook_originals[489], 193, 1},
-  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &hook_originals[490], 194, 1},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[491], 195, 1},
-  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &hook_originals[492], 182, 1},
-  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &hook_originals[493], 183, 1},
-  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &hook_originals[494], 184, 1},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[495], 185, 1},
-  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &hook_originals[496], 176, 1},
-  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &hook_originals[497], 177, 1},
-  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &hook_originals[498], 162, 1},
-  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &hook_originals[499], 163, 1},
-  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &hook_originals[500], 164, 1},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[501], 165, 1},
-  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &hook_originals[502], 158, 1},
-  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &hook_originals[503], 159, 1},
-  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &hook_originals[504], 160, 1},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[505], 161, 1},
-  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &hook_originals[506], 154, 1},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[507], 155, 1},
-  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &hook_originals[508], 196, 1},
-  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &hook_originals[509], 197, 1},
-  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &hook_originals[510], 198, 1},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[511], 199, 1},
-  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &hook_originals[512], 186, 1},
-  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &hook_originals[513], 187, 1},
-  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &hook_originals[514], 188, 1},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[515], 189, 1},
-  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &hook_originals[516], 166, 1},
-  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &hook_originals[517], 167, 1},
-  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &hook_originals[518], 168, 1},
-  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &hook_originals[519], 169, 1},
-  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &hook_originals[520], 190, 1},
-  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &hook_originals[521], 191, 1},
-  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &hook_originals[522], 172, 1},
-  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &hook_originals[523], 173, 1},
-  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &hook_originals[524], 174, 1},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[525], 175, 1},
-  {"cudaMemset", FN(w11_cudaMemset), &hook_originals[526], 276, 1},
-  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &hook_originals[527], 277, 1},
-  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &hook_originals[528], 286, 1},
-  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &hook_originals[529], 287, 1},
-  {"cudaMemset2D", FN(w11_cudaMemset2D), &hook_originals[530], 278, 1},
-  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &hook_originals[531], 279, 1},
-  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &hook_originals[532], 280, 1},
-  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &hook_originals[533], 281, 1},
-  {"cudaMemset3D", FN(w11_cudaMemset3D), &hook_originals[534], 282, 1},
-  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &hook_originals[535], 283, 1},
-  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &hook_originals[536], 284, 1},
-  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &hook_originals[537], 285, 1},
-  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &hook_originals[538], 332, 1},
-  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &hook_originals[539], 1060, 1},
-  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &hook_originals[540], 337, 1},
-  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &hook_originals[541], 338, 1},
-  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &hook_originals[542], 335, 1},
-  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &hook_originals[543], 336, 1},
-  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &hook_originals[544], 339, 1},
-  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &hook_originals[545], 340, 1},
-  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &hook_originals[546], 334, 1},
-  {"cudaEventQuery", FN(w11_cudaEventQuery), &hook_originals[547], 333, 1},
-  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &hook_originals[548], 378, 1},
-  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &hook_originals[549], 379, 1},
-  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &hook_originals[550], 380, 1},
-  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &hook_originals[551], 381, 1},
-  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &hook_originals[552], 374, 1},
-  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &hook_originals[553], 375, 1},
-  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &hook_originals[554], 526, 1},
-  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &hook_originals[555], 527, 1},
-  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &hook_originals[556], 528, 1},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[557], 529, 1},
-  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &hook_originals[558], 530, 1},
-  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &hook_originals[559], 531, 1},
-  {"cudaEventCreate", FN(w11_cudaEventCreate), &hook_originals[560], 420, 1},
-  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &hook_originals[561], 422, 1},
-  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &hook_originals[562], 423, 1},
-  {"cudaEventRecord", FN(w11_cudaEventRecord), &hook_originals[563], 425, 1},
-  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &hook_originals[564], 426, 1},
-  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &hook_originals[565], 427, 1},
-  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &hook_originals[566], 428, 1},
-  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &hook_originals[567], 424, 1},
-  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &hook_originals[568], 680, 1},
-  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &hook_originals[569], 681, 1},
-  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &hook_originals[570], 676, 1},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[571], 677, 1},
-  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &hook_originals[572], 682, 1},
-  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &hook_originals[573], 683, 1},
-  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &hook_originals[574], 678, 1},
-  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &hook_originals[575], 679, 1},
-  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &hook_originals[576], 670, 1},
-  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &hook_originals[577], 978, 1},
-  {"cudaSetDevice", FN(w11_cudaSetDevice), &hook_originals[578], 754, 1},
-  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &hook_originals[579], 755, 1},
-  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &hook_originals[580], 756, 1},
-  {"cudaInitDevice", FN(w11_cudaInitDevice), &hook_originals[581], 753, 1},
-  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &hook_originals[582], 750, 1},
-  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &hook_originals[583], 698, 1},
-  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &hook_originals[584], 697, 1},
-  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &hook_originals[585], 751, 1},
-  {"cudaThreadExit", FN(w11_cudaThreadExit), &hook_originals[586], 1061, 1},
-  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &hook_originals[587], 803, 1},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[588], 804, 1},
-  {"cudaMalloc", FN(w12_cudaMalloc), &hook_originals[589], 4, 2},
-  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &hook_originals[590], 9, 2},
-  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &hook_originals[591], 5, 2},
-  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &hook_originals[592], 40, 2},
-  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &hook_originals[593], 76, 2},
-  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &hook_originals[594], 77, 2},
-  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &hook_originals[595], 78, 2},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[596], 79, 2},
-  {"cudaFree", FN(w12_cudaFree), &hook_originals[597], 1, 2},
-  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &hook_originals[598], 74, 2},
-  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &hook_originals[599], 75, 2},
-  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &hook_originals[600], 92, 2},
-  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &hook_originals[601], 83, 2},
-  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &hook_originals[602], 73, 2},
-  {"cudaMallocArray", FN(w12_cudaMallocArray), &hook_originals[603], 7, 2},
-  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &hook_originals[604], 6, 2},
-  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &hook_originals[605], 8, 2},
-  {"cudaFreeArray", FN(w12_cudaFreeArray), &hook_originals[606], 2, 2},
-  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &hook_originals[607], 3, 2},
-  {"cudaIpcOpenMemHandle", FN(w12_cudaIpcOpenMemHandle), &hook_originals[608], 143, 2},
-  {"cudaIpcCloseMemHandle", FN(w12_cudaIpcCloseMemHandle), &hook_originals[609], 139, 2},
-  {"cudaMemPoolImportPointer", FN(w12_cudaMemPoolImportPointer), &hook_originals[610], 89, 2},
-  {"cudaExternalMemoryGetMappedBuffer", FN(w12_cudaExternalMemoryGetMappedBuffer), &hook_originals[611], 708, 2},
-  {"cudaImportExternalMemory", FN(w12_cudaImportExternalMemory), &hook_originals[612], 723, 2},
-  {"cudaDestroyExternalMemory", FN(w12_cudaDestroyExternalMemory), &hook_originals[613], 706, 2},
-  {"cudaMallocHost", FN(w12_cudaMallocHost), &hook_originals[614], 29, 2},
-  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &hook_originals[615], 24, 2},
-  {"cudaFreeHost", FN(w12_cudaFreeHost), &hook_originals[616], 23, 2},
-  {"cudaHostRegister", FN(w12_cudaHostRegister), &hook_originals[617], 27, 2},
-  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &hook_originals[618], 28, 2},
-  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &hook_originals[619], 46, 2},
-  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &hook_originals[620], 47, 2},
-  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &hook_originals[621], 1057, 2},
-  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[622], 1058, 2},
-  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &hook_originals[623], 41, 2},
-  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &hook_originals[624], 1059, 2},
-  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &hook_originals[625], 52, 2},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[626], 53, 2},
-  {"cudaMemcpy", FN(w12_cudaMemcpy), &hook_originals[627], 150, 2},
-  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &hook_originals[628], 151, 2},
-  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &hook_originals[629], 178, 2},
-  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &hook_originals[630], 179, 2},
-  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &hook_originals[631], 152, 2},
-  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &hook_originals[632], 153, 2},
-  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &hook_originals[633], 156, 2},
-  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &hook_originals[634], 157, 2},
-  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &hook_originals[635], 192, 2},
-  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &hook_originals[636], 193, 2},
-  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &hook_originals[637], 194, 2},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[638], 195, 2},
-  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &hook_originals[639], 182, 2},
-  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &hook_originals[640], 183, 2},
-  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &hook_originals[641], 184, 2},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[642], 185, 2},
-  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &hook_originals[643], 176, 2},
-  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &hook_originals[644], 177, 2},
-  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &hook_originals[645], 162, 2},
-  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &hook_originals[646], 163, 2},
-  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &hook_originals[647], 164, 2},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[648], 165, 2},
-  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &hook_originals[649], 158, 2},
-  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &hook_originals[650], 159, 2},
-  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &hook_originals[651], 160, 2},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[652], 161, 2},
-  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &hook_originals[653], 154, 2},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[654], 155, 2},
-  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &hook_originals[655], 196, 2},
-  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &hook_originals[656], 197, 2},
-  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &hook_originals[657], 198, 2},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[658], 199, 2},
-  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &hook_originals[659], 186, 2},
-  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &hook_originals[660], 187, 2},
-  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &hook_originals[661], 188, 2},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[662], 189, 2},
-  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &hook_originals[663], 166, 2},
-  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &hook_originals[664], 167, 2},
-  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &hook_originals[665], 168, 2},
-  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &hook_originals[666], 169, 2},
-  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &hook_originals[667], 190, 2},
-  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &hook_originals[668], 191, 2},
-  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &hook_originals[669], 172, 2},
-  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &hook_originals[670], 173, 2},
-  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &hook_originals[671], 174, 2},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[672], 175, 2},
-  {"cudaMemset", FN(w12_cudaMemset), &hook_originals[673], 276, 2},
-  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &hook_originals[674], 277, 2},
-  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &hook_originals[675], 286, 2},
-  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &hook_originals[676], 287, 2},
-  {"cudaMemset2D", FN(w12_cudaMemset2D), &hook_originals[677], 278, 2},
-  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &hook_originals[678], 279, 2},
-  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &hook_originals[679], 280, 2},
-  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &hook_originals[680], 281, 2},
-  {"cudaMemset3D", FN(w12_cudaMemset3D), &hook_originals[681], 282, 2},
-  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &hook_originals[682], 283, 2},
-  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &hook_originals[683], 284, 2},
-  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &hook_originals[684], 285, 2},
-  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &hook_originals[685], 332, 2},
-  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &hook_originals[686], 1060, 2},
-  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &hook_originals[687], 337, 2},
-  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &hook_originals[688], 338, 2},
-  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &hook_originals[689], 335, 2},
-  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &hook_originals[690], 336, 2},
-  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &hook_originals[691], 339, 2},
-  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &hook_originals[692], 340, 2},
-  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &hook_originals[693], 334, 2},
-  {"cudaEventQuery", FN(w12_cudaEventQuery), &hook_originals[694], 333, 2},
-  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &hook_originals[695], 378, 2},
-  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &hook_originals[696], 379, 2},
-  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &hook_originals[697], 380, 2},
-  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &hook_originals[698], 381, 2},
-  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &hook_originals[699], 374, 2},
-  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &hook_originals[700], 375, 2},
-  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &hook_originals[701], 526, 2},
-  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &hook_originals[702], 527, 2},
-  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &hook_originals[703], 528, 2},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[704], 529, 2},
-  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &hook_originals[705], 530, 2},
-  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &hook_originals[706], 531, 2},
-  {"cudaEventCreate", FN(w12_cudaEventCreate), &hook_originals[707], 420, 2},
-  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &hook_originals[708], 422, 2},
-  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &hook_originals[709], 423, 2},
-  {"cudaEventRecord", FN(w12_cudaEventRecord), &hook_originals[710], 425, 2},
-  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &hook_originals[711], 426, 2},
-  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &hook_originals[712], 427, 2},
-  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &hook_originals[713], 428, 2},
-  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &hook_originals[714], 424, 2},
-  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &hook_originals[715], 680, 2},
-  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &hook_originals[716], 681, 2},
-  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &hook_originals[717], 676, 2},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[718], 677, 2},
-  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &hook_originals[719], 682, 2},
-  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &hook_originals[720], 683, 2},
-  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &hook_originals[721], 664, 2},
-  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &hook_originals[722], 665, 2},
-  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &hook_originals[723], 678, 2},
-  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &hook_originals[724], 679, 2},
-  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &hook_originals[725], 882, 2},
-  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &hook_originals[726], 670, 2},
-  {"__cudaGetKernel", FN(w12___cudaGetKernel), &hook_originals[727], 661, 2},
-  {"cudaGetKernel", FN(w12_cudaGetKernel), &hook_originals[728], 979, 2},
-  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &hook_originals[729], 978, 2},
-  {"cudaSetDevice", FN(w12_cudaSetDevice), &hook_originals[730], 754, 2},
-  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &hook_originals[731], 755, 2},
-  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &hook_originals[732], 756, 2},
-  {"cudaInitDevice", FN(w12_cudaInitDevice), &hook_originals[733], 753, 2},
-  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &hook_originals[734], 750, 2},
-  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &hook_originals[735], 698, 2},
-  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &hook_originals[736], 697, 2},
-  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &hook_originals[737], 751, 2},
-  {"cudaThreadExit", FN(w12_cudaThreadExit), &hook_originals[738], 1061, 2},
-  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &hook_originals[739], 803, 2},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[740], 804, 2},
-  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &hook_originals[741], 805, 2},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[742], 806, 2},
-  {"cudaMalloc", FN(w13_cudaMalloc), &hook_originals[743], 4, 3},
-  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &hook_originals[744], 9, 3},
-  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &hook_originals[745], 5, 3},
-  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &hook_originals[746], 40, 3},
-  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &hook_originals[747], 76, 3},
-  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &hook_originals[748], 77, 3},
-  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &hook_originals[749], 78, 3},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[750], 79, 3},
-  {"cudaFree", FN(w13_cudaFree), &hook_originals[751], 1, 3},
-  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &hook_originals[752], 74, 3},
-  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &hook_originals[753], 75, 3},
-  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &hook_originals[754], 92, 3},
-  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &hook_originals[755], 83, 3},
-  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &hook_originals[756], 73, 3},
-  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &hook_originals[757], 93, 3},
-  {"cudaMallocArray", FN(w13_cudaMallocArray), &hook_originals[758], 7, 3},
-  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &hook_originals[759], 6, 3},
-  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &hook_originals[760], 8, 3},
-  {"cudaFreeArray", FN(w13_cudaFreeArray), &hook_originals[761], 2, 3},
-  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &hook_originals[762], 3, 3},
-  {"cudaIpcOpenMemHandle", FN(w13_cudaIpcOpenMemHandle), &hook_originals[763], 143, 3},
-  {"cudaIpcCloseMemHandle", FN(w13_cudaIpcCloseMemHandle), &hook_originals[764], 139, 3},
-  {"cudaMemPoolImportPointer", FN(w13_cudaMemPoolImportPointer), &hook_originals[765], 89, 3},
-  {"cudaExternalMemoryGetMappedBuffer", FN(w13_cudaExternalMemoryGetMappedBuffer), &hook_originals[766], 708, 3},
-  {"cudaImportExternalMemory", FN(w13_cudaImportExternalMemory), &hook_originals[767], 723, 3},
-  {"cudaDestroyExternalMemory", FN(w13_cudaDestroyExternalMemory), &hook_originals[768], 706, 3},
-  {"cudaMallocHost", FN(w13_cudaMallocHost), &hook_originals[769], 29, 3},
-  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &hook_originals[770], 24, 3},
-  {"cudaFreeHost", FN(w13_cudaFreeHost), &hook_originals[771], 23, 3},
-  {"cudaHostRegister", FN(w13_cudaHostRegister), &hook_originals[772], 27, 3},
-  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &hook_originals[773], 28, 3},
-  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &hook_originals[774], 46, 3},
-  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &hook_originals[775], 47, 3},
-  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &hook_originals[776], 41, 3},
-  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &hook_originals[777], 52, 3},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[778], 53, 3},
-  {"cudaMemcpy", FN(w13_cudaMemcpy), &hook_originals[779], 150, 3},
-  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &hook_originals[780], 151, 3},
-  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &hook_originals[781], 178, 3},
-  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &hook_originals[782], 179, 3},
-  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &hook_originals[783], 152, 3},
-  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &hook_originals[784], 153, 3},
-  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &hook_originals[785], 156, 3},
-  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &hook_originals[786], 157, 3},
-  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &hook_originals[787], 192, 3},
-  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &hook_originals[788], 193, 3},
-  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &hook_originals[789], 194, 3},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[790], 195, 3},
-  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &hook_originals[791], 182, 3},
-  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &hook_originals[792], 183, 3},
-  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &hook_originals[793], 184, 3},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[794], 185, 3},
-  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &hook_originals[795], 176, 3},
-  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &hook_originals[796], 177, 3},
-  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &hook_originals[797], 162, 3},
-  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &hook_originals[798], 163, 3},
-  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &hook_originals[799], 164, 3},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[800], 165, 3},
-  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &hook_originals[801], 158, 3},
-  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &hook_originals[802], 159, 3},
-  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &hook_originals[803], 160, 3},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[804], 161, 3},
-  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &hook_originals[805], 154, 3},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[806], 155, 3},
-  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &hook_originals[807], 196, 3},
-  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &hook_originals[808], 197, 3},
-  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &hook_originals[809], 198, 3},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[810], 199, 3},
-  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &hook_originals[811], 186, 3},
-  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &hook_originals[812], 187, 3},
-  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &hook_originals[813], 188, 3},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[814], 189, 3},
-  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &hook_originals[815], 166, 3},
-  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &hook_originals[816], 167, 3},
-  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &hook_originals[817], 168, 3},
-  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &hook_originals[818], 169, 3},
-  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &hook_originals[819], 190, 3},
-  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &hook_originals[820], 191, 3},
-  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &hook_originals[821], 172, 3},
-  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &hook_originals[822], 173, 3},
-  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &hook_originals[823], 174, 3},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[824], 175, 3},
-  {"cudaMemset", FN(w13_cudaMemset), &hook_originals[825], 276, 3},
-  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &hook_originals[826], 277, 3},
-  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &hook_originals[827], 286, 3},
-  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &hook_originals[828], 287, 3},
-  {"cudaMemset2D", FN(w13_cudaMemset2D), &hook_originals[829], 278, 3},
-  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &hook_originals[830], 279, 3},
-  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &hook_originals[831], 280, 3},
-  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &hook_originals[832], 281, 3},
-  {"cudaMemset3D", FN(w13_cudaMemset3D), &hook_originals[833], 282, 3},
-  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &hook_originals[834], 283, 3},
-  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &hook_originals[835], 284, 3},
-  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &hook_originals[836], 285, 3},
-  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &hook_originals[837], 332, 3},
-  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &hook_originals[838], 337, 3},
-  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &hook_originals[839], 338, 3},
-  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &hook_originals[840], 335, 3},
-  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &hook_originals[841], 336, 3},
-  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &hook_originals[842], 339, 3},
-  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &hook_originals[843], 340, 3},
-  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &hook_originals[844], 334, 3},
-  {"cudaEventQuery", FN(w13_cudaEventQuery), &hook_originals[845], 333, 3},
-  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &hook_originals[846], 378, 3},
-  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &hook_originals[847], 379, 3},
-  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &hook_originals[848], 380, 3},
-  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &hook_originals[849], 381, 3},
-  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &hook_originals[850], 374, 3},
-  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &hook_originals[851], 375, 3},
-  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &hook_originals[852], 526, 3},
-  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &hook_originals[853], 527, 3},
-  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &hook_originals[854], 528, 3},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[855], 529, 3},
-  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &hook_originals[856], 530, 3},
-  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &hook_originals[857], 531, 3},
-  {"cudaEventCreate", FN(w13_cudaEventCreate), &hook_originals[858], 420, 3},
-  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &hook_originals[859], 422, 3},
-  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &hook_originals[860], 423, 3},
-  {"cudaEventRecord", FN(w13_cudaEventRecord), &hook_originals[861], 425, 3},
-  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &hook_originals[862], 426, 3},
-  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &hook_originals[863], 427, 3},
-  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &hook_originals[864], 428, 3},
-  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &hook_originals[865], 424, 3},
-  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &hook_originals[866], 680, 3},
-  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &hook_originals[867], 681, 3},
-  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &hook_originals[868], 676, 3},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[869], 677, 3},
-  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &hook_originals[870], 682, 3},
-  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &hook_originals[871], 683, 3},
-  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &hook_originals[872], 664, 3},
-  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &hook_originals[873], 665, 3},
-  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &hook_originals[874], 678, 3},
-  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &hook_originals[875], 679, 3},
-  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &hook_originals[876], 882, 3},
-  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &hook_originals[877], 670, 3},
-  {"__cudaGetKernel", FN(w13___cudaGetKernel), &hook_originals[878], 661, 3},
-  {"cudaGetKernel", FN(w13_cudaGetKernel), &hook_originals[879], 979, 3},
-  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &hook_originals[880], 978, 3},
-  {"cudaSetDevice", FN(w13_cudaSetDevice), &hook_originals[881], 754, 3},
-  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &hook_originals[882], 755, 3},
-  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &hook_originals[883], 756, 3},
-  {"cudaInitDevice", FN(w13_cudaInitDevice), &hook_originals[884], 753, 3},
-  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &hook_originals[885], 750, 3},
-  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &hook_originals[886], 698, 3},
-  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &hook_originals[887], 697, 3},
-  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &hook_originals[888], 751, 3},
-  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &hook_originals[889], 803, 3},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[890], 804, 3},
-  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &hook_originals[891], 805, 3},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[892], 806, 3},
+  {"cuModuleGetGlobal", FN(w_cuModuleGetGlobal), &hook_originals[389], 928, 0},
+  {"cuModuleGetGlobal_v2", FN(w_cuModuleGetGlobal_v2), &hook_originals[390], 929, 0},
+  {"cuLibraryGetGlobal", FN(w_cuLibraryGetGlobal), &hook_originals[391], 908, 0},
+  {"cuLinkCreate", FN(w_cuLinkCreate), &hook_originals[392], 922, 0},
+  {"cuLinkCreate_v2", FN(w_cuLinkCreate_v2), &hook_originals[393], 923, 0},
+  {"cuLinkAddData", FN(w_cuLinkAddData), &hook_originals[394], 917, 0},
+  {"cuLinkAddData_v2", FN(w_cuLinkAddData_v2), &hook_originals[395], 918, 0},
+  {"cuLinkAddFile", FN(w_cuLinkAddFile), &hook_originals[396], 919, 0},
+  {"cuLinkAddFile_v2", FN(w_cuLinkAddFile_v2), &hook_originals[397], 920, 0},
+  {"cuLinkComplete", FN(w_cuLinkComplete), &hook_originals[398], 921, 0},
+  {"cuLinkDestroy", FN(w_cuLinkDestroy), &hook_originals[399], 924, 0},
+  {"cuCheckpointProcessLock", FN(w_cuCheckpointProcessLock), &hook_originals[400], 1000, 0},
+  {"cuCheckpointProcessCheckpoint", FN(w_cuCheckpointProcessCheckpoint), &hook_originals[401], 997, 0},
+  {"cuCheckpointProcessRestore", FN(w_cuCheckpointProcessRestore), &hook_originals[402], 1001, 0},
+  {"cuCheckpointProcessUnlock", FN(w_cuCheckpointProcessUnlock), &hook_originals[403], 1002, 0},
+  {"cuProfilerStart", FN(w_cuProfilerStart), &hook_originals[404], 1095, 0},
+  {"cuProfilerStop", FN(w_cuProfilerStop), &hook_originals[405], 1096, 0},
+  {"cuInit", FN(w_cuInit), &hook_originals[406], 802, 0},
+  {"cuCtxCreate", FN(w_cuCtxCreate), &hook_originals[407], 758, 0},
+  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &hook_originals[408], 759, 0},
+  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &hook_originals[409], 760, 0},
+  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &hook_originals[410], 761, 0},
+  {"cuCtxAttach", FN(w_cuCtxAttach), &hook_originals[411], 757, 0},
+  {"cuCtxDetach", FN(w_cuCtxDetach), &hook_originals[412], 764, 0},
+  {"cuCtxDestroy", FN(w_cuCtxDestroy), &hook_originals[413], 762, 0},
+  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &hook_originals[414], 763, 0},
+  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &hook_originals[415], 780, 0},
+  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &hook_originals[416], 781, 0},
+  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &hook_originals[417], 778, 0},
+  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &hook_originals[418], 779, 0},
+  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &hook_originals[419], 784, 0},
+  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &hook_originals[420], 785, 0},
+  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &hook_originals[421], 786, 0},
+  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &hook_originals[422], 783, 0},
+  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &hook_originals[423], 787, 0},
+  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &hook_originals[424], 782, 0},
+  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &hook_originals[425], 765, 0},
+  {"cuGreenCtxCreate", FN(w_cuGreenCtxCreate), &hook_originals[426], 796, 0},
+  {"cuGreenCtxDestroy", FN(w_cuGreenCtxDestroy), &hook_originals[427], 797, 0},
+  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &hook_originals[428], 702, 0},
+  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &hook_originals[429], 701, 0},
+  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &hook_originals[430], 341, 0},
+  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &hook_originals[431], 344, 0},
+  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &hook_originals[432], 793, 0},
+  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &hook_originals[433], 789, 0},
+  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &hook_originals[434], 790, 0},
+  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &hook_originals[435], 791, 0},
+  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &hook_originals[436], 792, 0},
+  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &hook_originals[437], 794, 0},
+  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &hook_originals[438], 795, 0},
+  {"cuGetProcAddress", FN(w_cuGetProcAddress), &hook_originals[439], 809, 0},
+  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &hook_originals[440], 810, 0},
+  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &hook_originals[441], 327, 0},
+  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &hook_originals[442], 325, 0},
+  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &hook_originals[443], 328, 0},
+  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &hook_originals[444], 329, 0},
+  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &hook_originals[445], 330, 0},
+  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &hook_originals[446], 124, 0},
+  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &hook_originals[447], 146, 0},
+  {"cudaMalloc", FN(w11_cudaMalloc), &hook_originals[448], 4, 1},
+  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &hook_originals[449], 9, 1},
+  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &hook_originals[450], 5, 1},
+  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &hook_originals[451], 40, 1},
+  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &hook_originals[452], 76, 1},
+  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &hook_originals[453], 77, 1},
+  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &hook_originals[454], 78, 1},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &hook_originals[455], 79, 1},
+  {"cudaFree", FN(w11_cudaFree), &hook_originals[456], 1, 1},
+  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &hook_originals[457], 74, 1},
+  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &hook_originals[458], 75, 1},
+  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &hook_originals[459], 92, 1},
+  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &hook_originals[460], 83, 1},
+  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &hook_originals[461], 73, 1},
+  {"cudaMallocArray", FN(w11_cudaMallocArray), &hook_originals[462], 7, 1},
+  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &hook_originals[463], 6, 1},
+  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &hook_originals[464], 8, 1},
+  {"cudaFreeArray", FN(w11_cudaFreeArray), &hook_originals[465], 2, 1},
+  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &hook_originals[466], 3, 1},
+  {"cudaIpcOpenMemHandle", FN(w11_cudaIpcOpenMemHandle), &hook_originals[467], 143, 1},
+  {"cudaIpcCloseMemHandle", FN(w11_cudaIpcCloseMemHandle), &hook_originals[468], 139, 1},
+  {"cudaMemPoolImportPointer", FN(w11_cudaMemPoolImportPointer), &hook_originals[469], 89, 1},
+  {"cudaExternalMemoryGetMappedBuffer", FN(w11_cudaExternalMemoryGetMappedBuffer), &hook_originals[470], 708, 1},
+  {"cudaImportExternalMemory", FN(w11_cudaImportExternalMemory), &hook_originals[471], 723, 1},
+  {"cudaDestroyExternalMemory", FN(w11_cudaDestroyExternalMemory), &hook_originals[472], 706, 1},
+  {"cudaMallocHost", FN(w11_cudaMallocHost), &hook_originals[473], 29, 1},
+  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &hook_originals[474], 24, 1},
+  {"cudaFreeHost", FN(w11_cudaFreeHost), &hook_originals[475], 23, 1},
+  {"cudaHostRegister", FN(w11_cudaHostRegister), &hook_originals[476], 27, 1},
+  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &hook_originals[477], 28, 1},
+  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &hook_originals[478], 46, 1},
+  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &hook_originals[479], 47, 1},
+  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &hook_originals[480], 41, 1},
+  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &hook_originals[481], 52, 1},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &hook_originals[482], 53, 1},
+  {"cudaMemcpy", FN(w11_cudaMemcpy), &hook_originals[483], 150, 1},
+  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &hook_originals[484], 151, 1},
+  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &hook_originals[485], 178, 1},
+  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &hook_originals[486], 179, 1},
+  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &hook_originals[487], 152, 1},
+  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &hook_originals[488], 153, 1},
+  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &hook_originals[489], 156, 1},
+  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &hook_originals[490], 157, 1},
+  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &hook_originals[491], 192, 1},
+  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &hook_originals[492], 193, 1},
+  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &hook_originals[493], 194, 1},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &hook_originals[494], 195, 1},
+  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &hook_originals[495], 182, 1},
+  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &hook_originals[496], 183, 1},
+  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &hook_originals[497], 184, 1},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[498], 185, 1},
+  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &hook_originals[499], 176, 1},
+  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &hook_originals[500], 177, 1},
+  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &hook_originals[501], 162, 1},
+  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &hook_originals[502], 163, 1},
+  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &hook_originals[503], 164, 1},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[504], 165, 1},
+  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &hook_originals[505], 158, 1},
+  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &hook_originals[506], 159, 1},
+  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &hook_originals[507], 160, 1},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[508], 161, 1},
+  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &hook_originals[509], 154, 1},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &hook_originals[510], 155, 1},
+  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &hook_originals[511], 196, 1},
+  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &hook_originals[512], 197, 1},
+  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &hook_originals[513], 198, 1},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[514], 199, 1},
+  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &hook_originals[515], 186, 1},
+  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &hook_originals[516], 187, 1},
+  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &hook_originals[517], 188, 1},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[518], 189, 1},
+  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &hook_originals[519], 166, 1},
+  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &hook_originals[520], 167, 1},
+  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &hook_originals[521], 168, 1},
+  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &hook_originals[522], 169, 1},
+  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &hook_originals[523], 190, 1},
+  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &hook_originals[524], 191, 1},
+  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &hook_originals[525], 172, 1},
+  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &hook_originals[526], 173, 1},
+  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &hook_originals[527], 174, 1},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[528], 175, 1},
+  {"cudaMemset", FN(w11_cudaMemset), &hook_originals[529], 276, 1},
+  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &hook_originals[530], 277, 1},
+  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &hook_originals[531], 286, 1},
+  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &hook_originals[532], 287, 1},
+  {"cudaMemset2D", FN(w11_cudaMemset2D), &hook_originals[533], 278, 1},
+  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &hook_originals[534], 279, 1},
+  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &hook_originals[535], 280, 1},
+  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &hook_originals[536], 281, 1},
+  {"cudaMemset3D", FN(w11_cudaMemset3D), &hook_originals[537], 282, 1},
+  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &hook_originals[538], 283, 1},
+  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &hook_originals[539], 284, 1},
+  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &hook_originals[540], 285, 1},
+  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &hook_originals[541], 332, 1},
+  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &hook_originals[542], 1060, 1},
+  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &hook_originals[543], 337, 1},
+  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &hook_originals[544], 338, 1},
+  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &hook_originals[545], 335, 1},
+  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &hook_originals[546], 336, 1},
+  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &hook_originals[547], 339, 1},
+  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &hook_originals[548], 340, 1},
+  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &hook_originals[549], 334, 1},
+  {"cudaEventQuery", FN(w11_cudaEventQuery), &hook_originals[550], 333, 1},
+  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &hook_originals[551], 378, 1},
+  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &hook_originals[552], 379, 1},
+  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &hook_originals[553], 380, 1},
+  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &hook_originals[554], 381, 1},
+  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &hook_originals[555], 374, 1},
+  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &hook_originals[556], 375, 1},
+  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &hook_originals[557], 526, 1},
+  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &hook_originals[558], 527, 1},
+  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &hook_originals[559], 528, 1},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[560], 529, 1},
+  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &hook_originals[561], 530, 1},
+  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &hook_originals[562], 531, 1},
+  {"cudaEventCreate", FN(w11_cudaEventCreate), &hook_originals[563], 420, 1},
+  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &hook_originals[564], 422, 1},
+  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &hook_originals[565], 423, 1},
+  {"cudaEventRecord", FN(w11_cudaEventRecord), &hook_originals[566], 425, 1},
+  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &hook_originals[567], 426, 1},
+  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &hook_originals[568], 427, 1},
+  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &hook_originals[569], 428, 1},
+  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &hook_originals[570], 424, 1},
+  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &hook_originals[571], 680, 1},
+  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &hook_originals[572], 681, 1},
+  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &hook_originals[573], 676, 1},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &hook_originals[574], 677, 1},
+  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &hook_originals[575], 682, 1},
+  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &hook_originals[576], 683, 1},
+  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &hook_originals[577], 678, 1},
+  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &hook_originals[578], 679, 1},
+  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &hook_originals[579], 670, 1},
+  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &hook_originals[580], 978, 1},
+  {"cudaSetDevice", FN(w11_cudaSetDevice), &hook_originals[581], 754, 1},
+  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &hook_originals[582], 755, 1},
+  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &hook_originals[583], 756, 1},
+  {"cudaInitDevice", FN(w11_cudaInitDevice), &hook_originals[584], 753, 1},
+  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &hook_originals[585], 750, 1},
+  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &hook_originals[586], 698, 1},
+  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &hook_originals[587], 697, 1},
+  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &hook_originals[588], 751, 1},
+  {"cudaThreadExit", FN(w11_cudaThreadExit), &hook_originals[589], 1061, 1},
+  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &hook_originals[590], 803, 1},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &hook_originals[591], 804, 1},
+  {"cudaMalloc", FN(w12_cudaMalloc), &hook_originals[592], 4, 2},
+  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &hook_originals[593], 9, 2},
+  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &hook_originals[594], 5, 2},
+  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &hook_originals[595], 40, 2},
+  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &hook_originals[596], 76, 2},
+  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &hook_originals[597], 77, 2},
+  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &hook_originals[598], 78, 2},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &hook_originals[599], 79, 2},
+  {"cudaFree", FN(w12_cudaFree), &hook_originals[600], 1, 2},
+  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &hook_originals[601], 74, 2},
+  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &hook_originals[602], 75, 2},
+  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &hook_originals[603], 92, 2},
+  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &hook_originals[604], 83, 2},
+  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &hook_originals[605], 73, 2},
+  {"cudaMallocArray", FN(w12_cudaMallocArray), &hook_originals[606], 7, 2},
+  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &hook_originals[607], 6, 2},
+  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &hook_originals[608], 8, 2},
+  {"cudaFreeArray", FN(w12_cudaFreeArray), &hook_originals[609], 2, 2},
+  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &hook_originals[610], 3, 2},
+  {"cudaIpcOpenMemHandle", FN(w12_cudaIpcOpenMemHandle), &hook_originals[611], 143, 2},
+  {"cudaIpcCloseMemHandle", FN(w12_cudaIpcCloseMemHandle), &hook_originals[612], 139, 2},
+  {"cudaMemPoolImportPointer", FN(w12_cudaMemPoolImportPointer), &hook_originals[613], 89, 2},
+  {"cudaExternalMemoryGetMappedBuffer", FN(w12_cudaExternalMemoryGetMappedBuffer), &hook_originals[614], 708, 2},
+  {"cudaImportExternalMemory", FN(w12_cudaImportExternalMemory), &hook_originals[615], 723, 2},
+  {"cudaDestroyExternalMemory", FN(w12_cudaDestroyExternalMemory), &hook_originals[616], 706, 2},
+  {"cudaMallocHost", FN(w12_cudaMallocHost), &hook_originals[617], 29, 2},
+  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &hook_originals[618], 24, 2},
+  {"cudaFreeHost", FN(w12_cudaFreeHost), &hook_originals[619], 23, 2},
+  {"cudaHostRegister", FN(w12_cudaHostRegister), &hook_originals[620], 27, 2},
+  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &hook_originals[621], 28, 2},
+  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &hook_originals[622], 46, 2},
+  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &hook_originals[623], 47, 2},
+  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &hook_originals[624], 1057, 2},
+  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &hook_originals[625], 1058, 2},
+  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &hook_originals[626], 41, 2},
+  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &hook_originals[627], 1059, 2},
+  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &hook_originals[628], 52, 2},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &hook_originals[629], 53, 2},
+  {"cudaMemcpy", FN(w12_cudaMemcpy), &hook_originals[630], 150, 2},
+  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &hook_originals[631], 151, 2},
+  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &hook_originals[632], 178, 2},
+  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &hook_originals[633], 179, 2},
+  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &hook_originals[634], 152, 2},
+  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &hook_originals[635], 153, 2},
+  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &hook_originals[636], 156, 2},
+  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &hook_originals[637], 157, 2},
+  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &hook_originals[638], 192, 2},
+  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &hook_originals[639], 193, 2},
+  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &hook_originals[640], 194, 2},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &hook_originals[641], 195, 2},
+  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &hook_originals[642], 182, 2},
+  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &hook_originals[643], 183, 2},
+  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &hook_originals[644], 184, 2},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[645], 185, 2},
+  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &hook_originals[646], 176, 2},
+  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &hook_originals[647], 177, 2},
+  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &hook_originals[648], 162, 2},
+  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &hook_originals[649], 163, 2},
+  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &hook_originals[650], 164, 2},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[651], 165, 2},
+  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &hook_originals[652], 158, 2},
+  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &hook_originals[653], 159, 2},
+  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &hook_originals[654], 160, 2},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[655], 161, 2},
+  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &hook_originals[656], 154, 2},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &hook_originals[657], 155, 2},
+  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &hook_originals[658], 196, 2},
+  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &hook_originals[659], 197, 2},
+  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &hook_originals[660], 198, 2},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[661], 199, 2},
+  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &hook_originals[662], 186, 2},
+  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &hook_originals[663], 187, 2},
+  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &hook_originals[664], 188, 2},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[665], 189, 2},
+  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &hook_originals[666], 166, 2},
+  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &hook_originals[667], 167, 2},
+  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &hook_originals[668], 168, 2},
+  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &hook_originals[669], 169, 2},
+  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &hook_originals[670], 190, 2},
+  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &hook_originals[671], 191, 2},
+  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &hook_originals[672], 172, 2},
+  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &hook_originals[673], 173, 2},
+  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &hook_originals[674], 174, 2},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[675], 175, 2},
+  {"cudaMemset", FN(w12_cudaMemset), &hook_originals[676], 276, 2},
+  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &hook_originals[677], 277, 2},
+  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &hook_originals[678], 286, 2},
+  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &hook_originals[679], 287, 2},
+  {"cudaMemset2D", FN(w12_cudaMemset2D), &hook_originals[680], 278, 2},
+  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &hook_originals[681], 279, 2},
+  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &hook_originals[682], 280, 2},
+  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &hook_originals[683], 281, 2},
+  {"cudaMemset3D", FN(w12_cudaMemset3D), &hook_originals[684], 282, 2},
+  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &hook_originals[685], 283, 2},
+  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &hook_originals[686], 284, 2},
+  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &hook_originals[687], 285, 2},
+  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &hook_originals[688], 332, 2},
+  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &hook_originals[689], 1060, 2},
+  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &hook_originals[690], 337, 2},
+  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &hook_originals[691], 338, 2},
+  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &hook_originals[692], 335, 2},
+  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &hook_originals[693], 336, 2},
+  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &hook_originals[694], 339, 2},
+  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &hook_originals[695], 340, 2},
+  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &hook_originals[696], 334, 2},
+  {"cudaEventQuery", FN(w12_cudaEventQuery), &hook_originals[697], 333, 2},
+  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &hook_originals[698], 378, 2},
+  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &hook_originals[699], 379, 2},
+  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &hook_originals[700], 380, 2},
+  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &hook_originals[701], 381, 2},
+  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &hook_originals[702], 374, 2},
+  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &hook_originals[703], 375, 2},
+  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &hook_originals[704], 526, 2},
+  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &hook_originals[705], 527, 2},
+  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &hook_originals[706], 528, 2},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[707], 529, 2},
+  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &hook_originals[708], 530, 2},
+  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &hook_originals[709], 531, 2},
+  {"cudaEventCreate", FN(w12_cudaEventCreate), &hook_originals[710], 420, 2},
+  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &hook_originals[711], 422, 2},
+  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &hook_originals[712], 423, 2},
+  {"cudaEventRecord", FN(w12_cudaEventRecord), &hook_originals[713], 425, 2},
+  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &hook_originals[714], 426, 2},
+  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &hook_originals[715], 427, 2},
+  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &hook_originals[716], 428, 2},
+  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &hook_originals[717], 424, 2},
+  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &hook_originals[718], 680, 2},
+  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &hook_originals[719], 681, 2},
+  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &hook_originals[720], 676, 2},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &hook_originals[721], 677, 2},
+  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &hook_originals[722], 682, 2},
+  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &hook_originals[723], 683, 2},
+  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &hook_originals[724], 664, 2},
+  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &hook_originals[725], 665, 2},
+  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &hook_originals[726], 678, 2},
+  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &hook_originals[727], 679, 2},
+  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &hook_originals[728], 882, 2},
+  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &hook_originals[729], 670, 2},
+  {"__cudaGetKernel", FN(w12___cudaGetKernel), &hook_originals[730], 661, 2},
+  {"cudaGetKernel", FN(w12_cudaGetKernel), &hook_originals[731], 979, 2},
+  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &hook_originals[732], 978, 2},
+  {"cudaSetDevice", FN(w12_cudaSetDevice), &hook_originals[733], 754, 2},
+  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &hook_originals[734], 755, 2},
+  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &hook_originals[735], 756, 2},
+  {"cudaInitDevice", FN(w12_cudaInitDevice), &hook_originals[736], 753, 2},
+  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &hook_originals[737], 750, 2},
+  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &hook_originals[738], 698, 2},
+  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &hook_originals[739], 697, 2},
+  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &hook_originals[740], 751, 2},
+  {"cudaThreadExit", FN(w12_cudaThreadExit), &hook_originals[741], 1061, 2},
+  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &hook_originals[742], 803, 2},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &hook_originals[743], 804, 2},
+  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &hook_originals[744], 805, 2},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[745], 806, 2},
+  {"cudaMalloc", FN(w13_cudaMalloc), &hook_originals[746], 4, 3},
+  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &hook_originals[747], 9, 3},
+  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &hook_originals[748], 5, 3},
+  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &hook_originals[749], 40, 3},
+  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &hook_originals[750], 76, 3},
+  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &hook_originals[751], 77, 3},
+  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &hook_originals[752], 78, 3},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &hook_originals[753], 79, 3},
+  {"cudaFree", FN(w13_cudaFree), &hook_originals[754], 1, 3},
+  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &hook_originals[755], 74, 3},
+  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &hook_originals[756], 75, 3},
+  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &hook_originals[757], 92, 3},
+  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &hook_originals[758], 83, 3},
+  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &hook_originals[759], 73, 3},
+  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &hook_originals[760], 93, 3},
+  {"cudaMallocArray", FN(w13_cudaMallocArray), &hook_originals[761], 7, 3},
+  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &hook_originals[762], 6, 3},
+  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &hook_originals[763], 8, 3},
+  {"cudaFreeArray", FN(w13_cudaFreeArray), &hook_originals[764], 2, 3},
+  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &hook_originals[765], 3, 3},
+  {"cudaIpcOpenMemHandle", FN(w13_cudaIpcOpenMemHandle), &hook_originals[766], 143, 3},
+  {"cudaIpcCloseMemHandle", FN(w13_cudaIpcCloseMemHandle), &hook_originals[767], 139, 3},
+  {"cudaMemPoolImportPointer", FN(w13_cudaMemPoolImportPointer), &hook_originals[768], 89, 3},
+  {"cudaExternalMemoryGetMappedBuffer", FN(w13_cudaExternalMemoryGetMappedBuffer), &hook_originals[769], 708, 3},
+  {"cudaImportExternalMemory", FN(w13_cudaImportExternalMemory), &hook_originals[770], 723, 3},
+  {"cudaDestroyExternalMemory", FN(w13_cudaDestroyExternalMemory), &hook_originals[771], 706, 3},
+  {"cudaMallocHost", FN(w13_cudaMallocHost), &hook_originals[772], 29, 3},
+  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &hook_originals[773], 24, 3},
+  {"cudaFreeHost", FN(w13_cudaFreeHost), &hook_originals[774], 23, 3},
+  {"cudaHostRegister", FN(w13_cudaHostRegister), &hook_originals[775], 27, 3},
+  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &hook_originals[776], 28, 3},
+  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &hook_originals[777], 46, 3},
+  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &hook_originals[778], 47, 3},
+  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &hook_originals[779], 41, 3},
+  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &hook_originals[780], 52, 3},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &hook_originals[781], 53, 3},
+  {"cudaMemcpy", FN(w13_cudaMemcpy), &hook_originals[782], 150, 3},
+  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &hook_originals[783], 151, 3},
+  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &hook_originals[784], 178, 3},
+  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &hook_originals[785], 179, 3},
+  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &hook_originals[786], 152, 3},
+  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &hook_originals[787], 153, 3},
+  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &hook_originals[788], 156, 3},
+  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &hook_originals[789], 157, 3},
+  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &hook_originals[790], 192, 3},
+  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &hook_originals[791], 193, 3},
+  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &hook_originals[792], 194, 3},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &hook_originals[793], 195, 3},
+  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &hook_originals[794], 182, 3},
+  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &hook_originals[795], 183, 3},
+  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &hook_originals[796], 184, 3},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &hook_originals[797], 185, 3},
+  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &hook_originals[798], 176, 3},
+  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &hook_originals[799], 177, 3},
+  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &hook_originals[800], 162, 3},
+  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &hook_originals[801], 163, 3},
+  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &hook_originals[802], 164, 3},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &hook_originals[803], 165, 3},
+  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &hook_originals[804], 158, 3},
+  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &hook_originals[805], 159, 3},
+  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &hook_originals[806], 160, 3},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &hook_originals[807], 161, 3},
+  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &hook_originals[808], 154, 3},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &hook_originals[809], 155, 3},
+  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &hook_originals[810], 196, 3},
+  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &hook_originals[811], 197, 3},
+  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &hook_originals[812], 198, 3},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &hook_originals[813], 199, 3},
+  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &hook_originals[814], 186, 3},
+  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &hook_originals[815], 187, 3},
+  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &hook_originals[816], 188, 3},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &hook_originals[817], 189, 3},
+  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &hook_originals[818], 166, 3},
+  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &hook_originals[819], 167, 3},
+  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &hook_originals[820], 168, 3},
+  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &hook_originals[821], 169, 3},
+  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &hook_originals[822], 190, 3},
+  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &hook_originals[823], 191, 3},
+  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &hook_originals[824], 172, 3},
+  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &hook_originals[825], 173, 3},
+  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &hook_originals[826], 174, 3},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &hook_originals[827], 175, 3},
+  {"cudaMemset", FN(w13_cudaMemset), &hook_originals[828], 276, 3},
+  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &hook_originals[829], 277, 3},
+  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &hook_originals[830], 286, 3},
+  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &hook_originals[831], 287, 3},
+  {"cudaMemset2D", FN(w13_cudaMemset2D), &hook_originals[832], 278, 3},
+  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &hook_originals[833], 279, 3},
+  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &hook_originals[834], 280, 3},
+  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &hook_originals[835], 281, 3},
+  {"cudaMemset3D", FN(w13_cudaMemset3D), &hook_originals[836], 282, 3},
+  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &hook_originals[837], 283, 3},
+  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &hook_originals[838], 284, 3},
+  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &hook_originals[839], 285, 3},
+  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &hook_originals[840], 332, 3},
+  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &hook_originals[841], 337, 3},
+  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &hook_originals[842], 338, 3},
+  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &hook_originals[843], 335, 3},
+  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &hook_originals[844], 336, 3},
+  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &hook_originals[845], 339, 3},
+  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &hook_originals[846], 340, 3},
+  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &hook_originals[847], 334, 3},
+  {"cudaEventQuery", FN(w13_cudaEventQuery), &hook_originals[848], 333, 3},
+  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &hook_originals[849], 378, 3},
+  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &hook_originals[850], 379, 3},
+  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &hook_originals[851], 380, 3},
+  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &hook_originals[852], 381, 3},
+  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &hook_originals[853], 374, 3},
+  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &hook_originals[854], 375, 3},
+  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &hook_originals[855], 526, 3},
+  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &hook_originals[856], 527, 3},
+  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &hook_originals[857], 528, 3},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &hook_originals[858], 529, 3},
+  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &hook_originals[859], 530, 3},
+  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &hook_originals[860], 531, 3},
+  {"cudaEventCreate", FN(w13_cudaEventCreate), &hook_originals[861], 420, 3},
+  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &hook_originals[862], 422, 3},
+  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &hook_originals[863], 423, 3},
+  {"cudaEventRecord", FN(w13_cudaEventRecord), &hook_originals[864], 425, 3},
+  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &hook_originals[865], 426, 3},
+  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &hook_originals[866], 427, 3},
+  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &hook_originals[867], 428, 3},
+  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &hook_originals[868], 424, 3},
+  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &hook_originals[869], 680, 3},
+  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &hook_originals[870], 681, 3},
+  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &hook_originals[871], 676, 3},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &hook_originals[872], 677, 3},
+  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &hook_originals[873], 682, 3},
+  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &hook_originals[874], 683, 3},
+  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &hook_originals[875], 664, 3},
+  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &hook_originals[876], 665, 3},
+  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &hook_originals[877], 678, 3},
+  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &hook_originals[878], 679, 3},
+  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &hook_originals[879], 882, 3},
+  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &hook_originals[880], 670, 3},
+  {"__cudaGetKernel", FN(w13___cudaGetKernel), &hook_originals[881], 661, 3},
+  {"cudaGetKernel", FN(w13_cudaGetKernel), &hook_originals[882], 979, 3},
+  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &hook_originals[883], 978, 3},
+  {"cudaSetDevice", FN(w13_cudaSetDevice), &hook_originals[884], 754, 3},
+  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &hook_originals[885], 755, 3},
+  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &hook_originals[886], 756, 3},
+  {"cudaInitDevice", FN(w13_cudaInitDevice), &hook_originals[887], 753, 3},
+  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &hook_originals[888], 750, 3},
+  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &hook_originals[889], 698, 3},
+  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &hook_originals[890], 697, 3},
+  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &hook_originals[891], 751, 3},
+  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &hook_originals[892], 803, 3},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &hook_originals[893], 804, 3},
+  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &hook_originals[894], 805, 3},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &hook_originals[895], 806, 3},
 };
 const uint32_t hook_row_count = WEIR_ROWS;
 
 const hook_name hook_names[] = {
-  {"cudaFree", 1, {0, 454, 598, 752}},
-  {"cudaFreeArray", 2, {0, 463, 607, 762}},
-  {"cudaFreeMipmappedArray", 3, {0, 464, 608, 763}},
-  {"cudaMalloc", 4, {0, 446, 590, 744}},
-  {"cudaMalloc3D", 5, {0, 448, 592, 746}},
-  {"cudaMalloc3DArray", 6, {0, 461, 605, 760}},
-  {"cudaMallocArray", 7, {0, 460, 604, 759}},
-  {"cudaMallocMipmappedArray", 8, {0, 462, 606, 761}},
-  {"cudaMallocPitch", 9, {0, 447, 591, 745}},
+  {"cudaFree", 1, {0, 457, 601, 755}},
+  {"cudaFreeArray", 2, {0, 466, 610, 765}},
+  {"cudaFreeMipmappedArray", 3, {0, 467, 611, 766}},
+  {"cudaMalloc", 4, {0, 449, 593, 747}},
+  {"cudaMalloc3D", 5, {0, 451, 595, 749}},
+  {"cudaMalloc3DArray", 6, {0, 464, 608, 763}},
+  {"cudaMallocArray", 7, {0, 463, 607, 762}},
+  {"cudaMallocMipmappedArray", 8, {0, 465, 609, 764}},
+  {"cudaMallocPitch", 9, {0, 450, 594, 748}},
   {"cuArray3DCreate", 10, {31, 0, 0, 0}},
   {"cuArray3DCreate_v2", 11, {32, 0, 0, 0}},
   {"cuArrayCreate", 12, {29, 0, 0, 0}},
@@ -13265,13 +13340,13 @@ const hook_name hook_names[] = {
   {"cuMemFree_v2", 20, {11, 0, 0, 0}},
   {"cuMipmappedArrayCreate", 21, {33, 0, 0, 0}},
   {"cuMipmappedArrayDestroy", 22, {35, 0, 0, 0}},
-  {"cudaFreeHost", 23, {0, 473, 617, 772}},
-  {"cudaHostAlloc", 24, {0, 472, 616, 771}},
+  {"cudaFreeHost", 23, {0, 476, 620, 775}},
+  {"cudaHostAlloc", 24, {0, 475, 619, 774}},
   {"cudaHostGetDevicePointer", 25, {0, 0, 0, 0}},
   {"cudaHostGetFlags", 26, {0, 0, 0, 0}},
-  {"cudaHostRegister", 27, {0, 474, 618, 773}},
-  {"cudaHostUnregister", 28, {0, 475, 619, 774}},
-  {"cudaMallocHost", 29, {0, 471, 615, 770}},
+  {"cudaHostRegister", 27, {0, 477, 621, 776}},
+  {"cudaHostUnregister", 28, {0, 478, 622, 777}},
+  {"cudaMallocHost", 29, {0, 474, 618, 773}},
   {"cuMemAllocHost", 30, {53, 0, 0, 0}},
   {"cuMemAllocHost_v2", 31, {54, 0, 0, 0}},
   {"cuMemFreeHost", 32, {56, 0, 0, 0}},
@@ -13282,20 +13357,20 @@ const hook_name hook_names[] = {
   {"cuMemHostRegister", 37, {57, 0, 0, 0}},
   {"cuMemHostRegister_v2", 38, {58, 0, 0, 0}},
   {"cuMemHostUnregister", 39, {59, 0, 0, 0}},
-  {"cudaMallocManaged", 40, {0, 449, 593, 747}},
-  {"cudaMemAdvise", 41, {0, 478, 624, 777}},
+  {"cudaMallocManaged", 40, {0, 452, 596, 750}},
+  {"cudaMemAdvise", 41, {0, 481, 627, 780}},
   {"cudaMemDiscardAndPrefetchBatchAsync", 42, {0, 0, 0, 0}},
   {"cudaMemDiscardAndPrefetchBatchAsync_ptsz", 43, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync", 44, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync_ptsz", 45, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync", 46, {0, 476, 620, 775}},
-  {"cudaMemPrefetchAsync_ptsz", 47, {0, 477, 621, 776}},
+  {"cudaMemPrefetchAsync", 46, {0, 479, 623, 778}},
+  {"cudaMemPrefetchAsync_ptsz", 47, {0, 480, 624, 779}},
   {"cudaMemPrefetchBatchAsync", 48, {0, 0, 0, 0}},
   {"cudaMemPrefetchBatchAsync_ptsz", 49, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttribute", 50, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttributes", 51, {0, 0, 0, 0}},
-  {"cudaStreamAttachMemAsync", 52, {0, 479, 626, 778}},
-  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 480, 627, 779}},
+  {"cudaStreamAttachMemAsync", 52, {0, 482, 629, 781}},
+  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 483, 630, 782}},
   {"cuMemAdvise", 54, {64, 0, 0, 0}},
   {"cuMemAdvise_v2", 55, {65, 0, 0, 0}},
   {"cuMemAllocManaged", 56, {5, 0, 0, 0}},
@@ -13315,27 +13390,27 @@ const hook_name hook_names[] = {
   {"cuStreamAttachMemAsync_ptsz", 70, {67, 0, 0, 0}},
   {"cudaDeviceGetDefaultMemPool", 71, {0, 0, 0, 0}},
   {"cudaDeviceGetMemPool", 72, {0, 0, 0, 0}},
-  {"cudaDeviceSetMemPool", 73, {0, 459, 603, 757}},
-  {"cudaFreeAsync", 74, {0, 455, 599, 753}},
-  {"cudaFreeAsync_ptsz", 75, {0, 456, 600, 754}},
-  {"cudaMallocAsync", 76, {0, 450, 594, 748}},
-  {"cudaMallocAsync_ptsz", 77, {0, 451, 595, 749}},
-  {"cudaMallocFromPoolAsync", 78, {0, 452, 596, 750}},
-  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 453, 597, 751}},
+  {"cudaDeviceSetMemPool", 73, {0, 462, 606, 760}},
+  {"cudaFreeAsync", 74, {0, 458, 602, 756}},
+  {"cudaFreeAsync_ptsz", 75, {0, 459, 603, 757}},
+  {"cudaMallocAsync", 76, {0, 453, 597, 751}},
+  {"cudaMallocAsync_ptsz", 77, {0, 454, 598, 752}},
+  {"cudaMallocFromPoolAsync", 78, {0, 455, 599, 753}},
+  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 456, 600, 754}},
   {"cudaMemGetDefaultMemPool", 80, {0, 0, 0, 0}},
   {"cudaMemGetMemPool", 81, {0, 0, 0, 0}},
   {"cudaMemPoolCreate", 82, {0, 0, 0, 0}},
-  {"cudaMemPoolDestroy", 83, {0, 458, 602, 756}},
+  {"cudaMemPoolDestroy", 83, {0, 461, 605, 759}},
   {"cudaMemPoolExportPointer", 84, {0, 0, 0, 0}},
   {"cudaMemPoolExportToShareableHandle", 85, {0, 0, 0, 0}},
   {"cudaMemPoolGetAccess", 86, {0, 0, 0, 0}},
   {"cudaMemPoolGetAttribute", 87, {0, 0, 0, 0}},
   {"cudaMemPoolImportFromShareableHandle", 88, {0, 0, 0, 0}},
-  {"cudaMemPoolImportPointer", 89, {0, 467, 611, 766}},
+  {"cudaMemPoolImportPointer", 89, {0, 470, 614, 769}},
   {"cudaMemPoolSetAccess", 90, {0, 0, 0, 0}},
   {"cudaMemPoolSetAttribute", 91, {0, 0, 0, 0}},
-  {"cudaMemPoolTrimTo", 92, {0, 457, 601, 755}},
-  {"cudaMemSetMemPool", 93, {0, 0, 0, 758}},
+  {"cudaMemPoolTrimTo", 92, {0, 460, 604, 758}},
+  {"cudaMemSetMemPool", 93, {0, 0, 0, 761}},
   {"cuDeviceGetDefaultMemPool", 94, {0, 0, 0, 0}},
   {"cuDeviceGetMemPool", 95, {0, 0, 0, 0}},
   {"cuDeviceSetMemPool", 96, {16, 0, 0, 0}},
@@ -13366,7 +13441,7 @@ const hook_name hook_names[] = {
   {"cuMemGetAccess", 121, {0, 0, 0, 0}},
   {"cuMemGetAllocationGranularity", 122, {0, 0, 0, 0}},
   {"cuMemGetAllocationPropertiesFromHandle", 123, {0, 0, 0, 0}},
-  {"cuMemGetHandleForAddressRange", 124, {444, 0, 0, 0}},
+  {"cuMemGetHandleForAddressRange", 124, {447, 0, 0, 0}},
   {"cuMemImportFromShareableHandle", 125, {37, 0, 0, 0}},
   {"cuMemMap", 126, {40, 0, 0, 0}},
   {"cuMemMapArrayAsync", 127, {251, 0, 0, 0}},
@@ -13381,67 +13456,67 @@ const hook_name hook_names[] = {
   {"cuMulticastCreate", 136, {24, 0, 0, 0}},
   {"cuMulticastGetGranularity", 137, {0, 0, 0, 0}},
   {"cuMulticastUnbind", 138, {28, 0, 0, 0}},
-  {"cudaIpcCloseMemHandle", 139, {0, 466, 610, 765}},
+  {"cudaIpcCloseMemHandle", 139, {0, 469, 613, 768}},
   {"cudaIpcGetEventHandle", 140, {0, 0, 0, 0}},
   {"cudaIpcGetMemHandle", 141, {0, 0, 0, 0}},
   {"cudaIpcOpenEventHandle", 142, {0, 0, 0, 0}},
-  {"cudaIpcOpenMemHandle", 143, {0, 465, 609, 764}},
+  {"cudaIpcOpenMemHandle", 143, {0, 468, 612, 767}},
   {"cuIpcCloseMemHandle", 144, {48, 0, 0, 0}},
   {"cuIpcGetEventHandle", 145, {226, 0, 0, 0}},
-  {"cuIpcGetMemHandle", 146, {445, 0, 0, 0}},
+  {"cuIpcGetMemHandle", 146, {448, 0, 0, 0}},
   {"cuIpcOpenEventHandle", 147, {227, 0, 0, 0}},
   {"cuIpcOpenMemHandle", 148, {46, 0, 0, 0}},
   {"cuIpcOpenMemHandle_v2", 149, {47, 0, 0, 0}},
-  {"cudaMemcpy", 150, {0, 481, 628, 780}},
-  {"cudaMemcpy_ptds", 151, {0, 482, 629, 781}},
-  {"cudaMemcpy2D", 152, {0, 485, 632, 784}},
-  {"cudaMemcpy2D_ptds", 153, {0, 486, 633, 785}},
-  {"cudaMemcpy2DArrayToArray", 154, {0, 507, 654, 806}},
-  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 508, 655, 807}},
-  {"cudaMemcpy2DAsync", 156, {0, 487, 634, 786}},
-  {"cudaMemcpy2DAsync_ptsz", 157, {0, 488, 635, 787}},
-  {"cudaMemcpy2DFromArray", 158, {0, 503, 650, 802}},
-  {"cudaMemcpy2DFromArray_ptds", 159, {0, 504, 651, 803}},
-  {"cudaMemcpy2DFromArrayAsync", 160, {0, 505, 652, 804}},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 506, 653, 805}},
-  {"cudaMemcpy2DToArray", 162, {0, 499, 646, 798}},
-  {"cudaMemcpy2DToArray_ptds", 163, {0, 500, 647, 799}},
-  {"cudaMemcpy2DToArrayAsync", 164, {0, 501, 648, 800}},
-  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 502, 649, 801}},
-  {"cudaMemcpy3D", 166, {0, 517, 664, 816}},
-  {"cudaMemcpy3D_ptds", 167, {0, 518, 665, 817}},
-  {"cudaMemcpy3DAsync", 168, {0, 519, 666, 818}},
-  {"cudaMemcpy3DAsync_ptsz", 169, {0, 520, 667, 819}},
+  {"cudaMemcpy", 150, {0, 484, 631, 783}},
+  {"cudaMemcpy_ptds", 151, {0, 485, 632, 784}},
+  {"cudaMemcpy2D", 152, {0, 488, 635, 787}},
+  {"cudaMemcpy2D_ptds", 153, {0, 489, 636, 788}},
+  {"cudaMemcpy2DArrayToArray", 154, {0, 510, 657, 809}},
+  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 511, 658, 810}},
+  {"cudaMemcpy2DAsync", 156, {0, 490, 637, 789}},
+  {"cudaMemcpy2DAsync_ptsz", 157, {0, 491, 638, 790}},
+  {"cudaMemcpy2DFromArray", 158, {0, 506, 653, 805}},
+  {"cudaMemcpy2DFromArray_ptds", 159, {0, 507, 654, 806}},
+  {"cudaMemcpy2DFromArrayAsync", 160, {0, 508, 655, 807}},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 509, 656, 808}},
+  {"cudaMemcpy2DToArray", 162, {0, 502, 649, 801}},
+  {"cudaMemcpy2DToArray_ptds", 163, {0, 503, 650, 802}},
+  {"cudaMemcpy2DToArrayAsync", 164, {0, 504, 651, 803}},
+  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 505, 652, 804}},
+  {"cudaMemcpy3D", 166, {0, 520, 667, 819}},
+  {"cudaMemcpy3D_ptds", 167, {0, 521, 668, 820}},
+  {"cudaMemcpy3DAsync", 168, {0, 522, 669, 821}},
+  {"cudaMemcpy3DAsync_ptsz", 169, {0, 523, 670, 822}},
   {"cudaMemcpy3DBatchAsync", 170, {0, 0, 0, 0}},
   {"cudaMemcpy3DBatchAsync_ptsz", 171, {0, 0, 0, 0}},
-  {"cudaMemcpy3DPeer", 172, {0, 523, 670, 822}},
-  {"cudaMemcpy3DPeer_ptds", 173, {0, 524, 671, 823}},
-  {"cudaMemcpy3DPeerAsync", 174, {0, 525, 672, 824}},
-  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 526, 673, 825}},
-  {"cudaMemcpyArrayToArray", 176, {0, 497, 644, 796}},
-  {"cudaMemcpyArrayToArray_ptds", 177, {0, 498, 645, 797}},
-  {"cudaMemcpyAsync", 178, {0, 483, 630, 782}},
-  {"cudaMemcpyAsync_ptsz", 179, {0, 484, 631, 783}},
+  {"cudaMemcpy3DPeer", 172, {0, 526, 673, 825}},
+  {"cudaMemcpy3DPeer_ptds", 173, {0, 527, 674, 826}},
+  {"cudaMemcpy3DPeerAsync", 174, {0, 528, 675, 827}},
+  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 529, 676, 828}},
+  {"cudaMemcpyArrayToArray", 176, {0, 500, 647, 799}},
+  {"cudaMemcpyArrayToArray_ptds", 177, {0, 501, 648, 800}},
+  {"cudaMemcpyAsync", 178, {0, 486, 633, 785}},
+  {"cudaMemcpyAsync_ptsz", 179, {0, 487, 634, 786}},
   {"cudaMemcpyBatchAsync", 180, {0, 0, 0, 0}},
   {"cudaMemcpyBatchAsync_ptsz", 181, {0, 0, 0, 0}},
-  {"cudaMemcpyFromArray", 182, {0, 493, 640, 792}},
-  {"cudaMemcpyFromArray_ptds", 183, {0, 494, 641, 793}},
-  {"cudaMemcpyFromArrayAsync", 184, {0, 495, 642, 794}},
-  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 496, 643, 795}},
-  {"cudaMemcpyFromSymbol", 186, {0, 513, 660, 812}},
-  {"cudaMemcpyFromSymbol_ptds", 187, {0, 514, 661, 813}},
-  {"cudaMemcpyFromSymbolAsync", 188, {0, 515, 662, 814}},
-  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 516, 663, 815}},
-  {"cudaMemcpyPeer", 190, {0, 521, 668, 820}},
-  {"cudaMemcpyPeerAsync", 191, {0, 522, 669, 821}},
-  {"cudaMemcpyToArray", 192, {0, 489, 636, 788}},
-  {"cudaMemcpyToArray_ptds", 193, {0, 490, 637, 789}},
-  {"cudaMemcpyToArrayAsync", 194, {0, 491, 638, 790}},
-  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 492, 639, 791}},
-  {"cudaMemcpyToSymbol", 196, {0, 509, 656, 808}},
-  {"cudaMemcpyToSymbol_ptds", 197, {0, 510, 657, 809}},
-  {"cudaMemcpyToSymbolAsync", 198, {0, 511, 658, 810}},
-  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 512, 659, 811}},
+  {"cudaMemcpyFromArray", 182, {0, 496, 643, 795}},
+  {"cudaMemcpyFromArray_ptds", 183, {0, 497, 644, 796}},
+  {"cudaMemcpyFromArrayAsync", 184, {0, 498, 645, 797}},
+  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 499, 646, 798}},
+  {"cudaMemcpyFromSymbol", 186, {0, 516, 663, 815}},
+  {"cudaMemcpyFromSymbol_ptds", 187, {0, 517, 664, 816}},
+  {"cudaMemcpyFromSymbolAsync", 188, {0, 518, 665, 817}},
+  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 519, 666, 818}},
+  {"cudaMemcpyPeer", 190, {0, 524, 671, 823}},
+  {"cudaMemcpyPeerAsync", 191, {0, 525, 672, 824}},
+  {"cudaMemcpyToArray", 192, {0, 492, 639, 791}},
+  {"cudaMemcpyToArray_ptds", 193, {0, 493, 640, 792}},
+  {"cudaMemcpyToArrayAsync", 194, {0, 494, 641, 793}},
+  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 495, 642, 794}},
+  {"cudaMemcpyToSymbol", 196, {0, 512, 659, 811}},
+  {"cudaMemcpyToSymbol_ptds", 197, {0, 513, 660, 812}},
+  {"cudaMemcpyToSymbolAsync", 198, {0, 514, 661, 813}},
+  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 515, 662, 814}},
   {"cuMemBatchDecompressAsync", 200, {249, 0, 0, 0}},
   {"cuMemBatchDecompressAsync_ptsz", 201, {250, 0, 0, 0}},
   {"cuMemcpy", 202, {74, 0, 0, 0}},
@@ -13518,18 +13593,18 @@ const hook_name hook_names[] = {
   {"cuMemcpyPeer_ptds", 273, {133, 0, 0, 0}},
   {"cuMemcpyPeerAsync", 274, {134, 0, 0, 0}},
   {"cuMemcpyPeerAsync_ptsz", 275, {135, 0, 0, 0}},
-  {"cudaMemset", 276, {0, 527, 674, 826}},
-  {"cudaMemset_ptds", 277, {0, 528, 675, 827}},
-  {"cudaMemset2D", 278, {0, 531, 678, 830}},
-  {"cudaMemset2D_ptds", 279, {0, 532, 679, 831}},
-  {"cudaMemset2DAsync", 280, {0, 533, 680, 832}},
-  {"cudaMemset2DAsync_ptsz", 281, {0, 534, 681, 833}},
-  {"cudaMemset3D", 282, {0, 535, 682, 834}},
-  {"cudaMemset3D_ptds", 283, {0, 536, 683, 835}},
-  {"cudaMemset3DAsync", 284, {0, 537, 684, 836}},
-  {"cudaMemset3DAsync_ptsz", 285, {0, 538, 685, 837}},
-  {"cudaMemsetAsync", 286, {0, 529, 676, 828}},
-  {"cudaMemsetAsync_ptsz", 287, {0, 530, 677, 829}},
+  {"cudaMemset", 276, {0, 530, 677, 829}},
+  {"cudaMemset_ptds", 277, {0, 531, 678, 830}},
+  {"cudaMemset2D", 278, {0, 534, 681, 833}},
+  {"cudaMemset2D_ptds", 279, {0, 535, 682, 834}},
+  {"cudaMemset2DAsync", 280, {0, 536, 683, 835}},
+  {"cudaMemset2DAsync_ptsz", 281, {0, 537, 684, 836}},
+  {"cudaMemset3D", 282, {0, 538, 685, 837}},
+  {"cudaMemset3D_ptds", 283, {0, 539, 686, 838}},
+  {"cudaMemset3DAsync", 284, {0, 540, 687, 839}},
+  {"cudaMemset3DAsync_ptsz", 285, {0, 541, 688, 840}},
+  {"cudaMemsetAsync", 286, {0, 532, 679, 831}},
+  {"cudaMemsetAsync_ptsz", 287, {0, 533, 680, 832}},
   {"cuMemsetD16", 288, {143, 0, 0, 0}},
   {"cuMemsetD16_v2", 289, {144, 0, 0, 0}},
   {"cuMemsetD16_v2_ptds", 290, {145, 0, 0, 0}},
@@ -13567,26 +13642,26 @@ const hook_name hook_names[] = {
   {"cuDeviceTotalMem", 322, {0, 0, 0, 0}},
   {"cuDeviceTotalMem_v2", 323, {0, 0, 0, 0}},
   {"cuMemGetAddressRange", 324, {0, 0, 0, 0}},
-  {"cuMemGetAddressRange_v2", 325, {440, 0, 0, 0}},
+  {"cuMemGetAddressRange_v2", 325, {443, 0, 0, 0}},
   {"cuMemGetInfo", 326, {0, 0, 0, 0}},
-  {"cuMemGetInfo_v2", 327, {439, 0, 0, 0}},
-  {"cuPointerGetAttribute", 328, {441, 0, 0, 0}},
-  {"cuPointerGetAttributes", 329, {442, 0, 0, 0}},
-  {"cuPointerSetAttribute", 330, {443, 0, 0, 0}},
+  {"cuMemGetInfo_v2", 327, {442, 0, 0, 0}},
+  {"cuPointerGetAttribute", 328, {444, 0, 0, 0}},
+  {"cuPointerGetAttributes", 329, {445, 0, 0, 0}},
+  {"cuPointerSetAttribute", 330, {446, 0, 0, 0}},
   {"cudaDeviceFlushGPUDirectRDMAWrites", 331, {0, 0, 0, 0}},
-  {"cudaDeviceSynchronize", 332, {0, 539, 686, 838}},
-  {"cudaEventQuery", 333, {0, 548, 695, 846}},
-  {"cudaEventSynchronize", 334, {0, 547, 694, 845}},
-  {"cudaStreamQuery", 335, {0, 543, 690, 841}},
-  {"cudaStreamQuery_ptsz", 336, {0, 544, 691, 842}},
-  {"cudaStreamSynchronize", 337, {0, 541, 688, 839}},
-  {"cudaStreamSynchronize_ptsz", 338, {0, 542, 689, 840}},
-  {"cudaStreamWaitEvent", 339, {0, 545, 692, 843}},
-  {"cudaStreamWaitEvent_ptsz", 340, {0, 546, 693, 844}},
-  {"cuCtxRecordEvent", 341, {428, 0, 0, 0}},
+  {"cudaDeviceSynchronize", 332, {0, 542, 689, 841}},
+  {"cudaEventQuery", 333, {0, 551, 698, 849}},
+  {"cudaEventSynchronize", 334, {0, 550, 697, 848}},
+  {"cudaStreamQuery", 335, {0, 546, 693, 844}},
+  {"cudaStreamQuery_ptsz", 336, {0, 547, 694, 845}},
+  {"cudaStreamSynchronize", 337, {0, 544, 691, 842}},
+  {"cudaStreamSynchronize_ptsz", 338, {0, 545, 692, 843}},
+  {"cudaStreamWaitEvent", 339, {0, 548, 695, 846}},
+  {"cudaStreamWaitEvent_ptsz", 340, {0, 549, 696, 847}},
+  {"cuCtxRecordEvent", 341, {431, 0, 0, 0}},
   {"cuCtxSynchronize", 342, {170, 0, 0, 0}},
   {"cuCtxSynchronize_v2", 343, {171, 0, 0, 0}},
-  {"cuCtxWaitEvent", 344, {429, 0, 0, 0}},
+  {"cuCtxWaitEvent", 344, {432, 0, 0, 0}},
   {"cuEventQuery", 345, {179, 0, 0, 0}},
   {"cuEventSynchronize", 346, {178, 0, 0, 0}},
   {"cuFlushGPUDirectRDMAWrites", 347, {197, 0, 0, 0}},
@@ -13616,14 +13691,14 @@ const hook_name hook_names[] = {
   {"cuStreamWriteValue64_ptsz", 371, {193, 0, 0, 0}},
   {"cuStreamWriteValue64_v2", 372, {194, 0, 0, 0}},
   {"cuStreamWriteValue64_v2_ptsz", 373, {195, 0, 0, 0}},
-  {"cudaStreamAddCallback", 374, {0, 553, 700, 851}},
-  {"cudaStreamAddCallback_ptsz", 375, {0, 554, 701, 852}},
+  {"cudaStreamAddCallback", 374, {0, 556, 703, 854}},
+  {"cudaStreamAddCallback_ptsz", 375, {0, 557, 704, 855}},
   {"cudaStreamCopyAttributes", 376, {0, 0, 0, 0}},
   {"cudaStreamCopyAttributes_ptsz", 377, {0, 0, 0, 0}},
-  {"cudaStreamCreate", 378, {0, 549, 696, 847}},
-  {"cudaStreamCreateWithFlags", 379, {0, 550, 697, 848}},
-  {"cudaStreamCreateWithPriority", 380, {0, 551, 698, 849}},
-  {"cudaStreamDestroy", 381, {0, 552, 699, 850}},
+  {"cudaStreamCreate", 378, {0, 552, 699, 850}},
+  {"cudaStreamCreateWithFlags", 379, {0, 553, 700, 851}},
+  {"cudaStreamCreateWithPriority", 380, {0, 554, 701, 852}},
+  {"cudaStreamDestroy", 381, {0, 555, 702, 853}},
   {"cudaStreamGetAttribute", 382, {0, 0, 0, 0}},
   {"cudaStreamGetAttribute_ptsz", 383, {0, 0, 0, 0}},
   {"cudaStreamGetDevice", 384, {0, 0, 0, 0}},
@@ -13662,15 +13737,15 @@ const hook_name hook_names[] = {
   {"cuStreamGetPriority_ptsz", 417, {0, 0, 0, 0}},
   {"cuStreamSetAttribute", 418, {205, 0, 0, 0}},
   {"cuStreamSetAttribute_ptsz", 419, {206, 0, 0, 0}},
-  {"cudaEventCreate", 420, {0, 561, 708, 859}},
+  {"cudaEventCreate", 420, {0, 564, 711, 862}},
   {"cudaEventCreateFromEGLSync", 421, {0, 0, 0, 0}},
-  {"cudaEventCreateWithFlags", 422, {0, 562, 709, 860}},
-  {"cudaEventDestroy", 423, {0, 563, 710, 861}},
-  {"cudaEventElapsedTime", 424, {0, 568, 715, 866}},
-  {"cudaEventRecord", 425, {0, 564, 711, 862}},
-  {"cudaEventRecord_ptsz", 426, {0, 565, 712, 863}},
-  {"cudaEventRecordWithFlags", 427, {0, 566, 713, 864}},
-  {"cudaEventRecordWithFlags_ptsz", 428, {0, 567, 714, 865}},
+  {"cudaEventCreateWithFlags", 422, {0, 565, 712, 863}},
+  {"cudaEventDestroy", 423, {0, 566, 713, 864}},
+  {"cudaEventElapsedTime", 424, {0, 571, 718, 869}},
+  {"cudaEventRecord", 425, {0, 567, 714, 865}},
+  {"cudaEventRecord_ptsz", 426, {0, 568, 715, 866}},
+  {"cudaEventRecordWithFlags", 427, {0, 569, 716, 867}},
+  {"cudaEventRecordWithFlags_ptsz", 428, {0, 570, 717, 868}},
   {"cuEventCreate", 429, {217, 0, 0, 0}},
   {"cuEventDestroy", 430, {218, 0, 0, 0}},
   {"cuEventDestroy_v2", 431, {219, 0, 0, 0}},
@@ -13768,12 +13843,12 @@ const hook_name hook_names[] = {
   {"cudaGraphRetainUserObject", 523, {0, 0, 0, 0}},
   {"cudaGraphUpload", 524, {0, 0, 0, 0}},
   {"cudaGraphUpload_ptsz", 525, {0, 0, 0, 0}},
-  {"cudaStreamBeginCapture", 526, {0, 555, 702, 853}},
-  {"cudaStreamBeginCapture_ptsz", 527, {0, 556, 703, 854}},
-  {"cudaStreamBeginCaptureToGraph", 528, {0, 557, 704, 855}},
-  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 558, 705, 856}},
-  {"cudaStreamEndCapture", 530, {0, 559, 706, 857}},
-  {"cudaStreamEndCapture_ptsz", 531, {0, 560, 707, 858}},
+  {"cudaStreamBeginCapture", 526, {0, 558, 705, 856}},
+  {"cudaStreamBeginCapture_ptsz", 527, {0, 559, 706, 857}},
+  {"cudaStreamBeginCaptureToGraph", 528, {0, 560, 707, 858}},
+  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 561, 708, 859}},
+  {"cudaStreamEndCapture", 530, {0, 562, 709, 860}},
+  {"cudaStreamEndCapture_ptsz", 531, {0, 563, 710, 861}},
   {"cudaStreamGetCaptureInfo", 532, {0, 0, 0, 0}},
   {"cudaStreamGetCaptureInfo_ptsz", 533, {0, 0, 0, 0}},
   {"cudaStreamIsCapturing", 534, {0, 0, 0, 0}},
@@ -13903,29 +13978,29 @@ const hook_name hook_names[] = {
   {"cuUserObjectCreate", 658, {340, 0, 0, 0}},
   {"cuUserObjectRelease", 659, {342, 0, 0, 0}},
   {"cuUserObjectRetain", 660, {341, 0, 0, 0}},
-  {"__cudaGetKernel", 661, {0, 0, 728, 879}},
+  {"__cudaGetKernel", 661, {0, 0, 731, 882}},
   {"__cudaGetProcAddress", 662, {0, 0, 0, 0}},
   {"__cudaInitModule", 663, {0, 0, 0, 0}},
-  {"__cudaLaunchKernel", 664, {0, 0, 722, 873}},
-  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 723, 874}},
+  {"__cudaLaunchKernel", 664, {0, 0, 725, 876}},
+  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 726, 877}},
   {"__cudaPopCallConfiguration", 666, {0, 0, 0, 0}},
   {"__cudaPushCallConfiguration", 667, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinary", 668, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinaryEnd", 669, {0, 0, 0, 0}},
-  {"__cudaRegisterFunction", 670, {0, 577, 727, 878}},
+  {"__cudaRegisterFunction", 670, {0, 580, 730, 881}},
   {"__cudaRegisterHostVar", 671, {0, 0, 0, 0}},
   {"__cudaRegisterManagedVar", 672, {0, 0, 0, 0}},
   {"__cudaRegisterUnifiedTable", 673, {0, 0, 0, 0}},
   {"__cudaRegisterVar", 674, {0, 0, 0, 0}},
   {"__cudaUnregisterFatBinary", 675, {0, 0, 0, 0}},
-  {"cudaLaunchCooperativeKernel", 676, {0, 571, 718, 869}},
-  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 572, 719, 870}},
-  {"cudaLaunchHostFunc", 678, {0, 575, 724, 875}},
-  {"cudaLaunchHostFunc_ptsz", 679, {0, 576, 725, 876}},
-  {"cudaLaunchKernel", 680, {0, 569, 716, 867}},
-  {"cudaLaunchKernel_ptsz", 681, {0, 570, 717, 868}},
-  {"cudaLaunchKernelExC", 682, {0, 573, 720, 871}},
-  {"cudaLaunchKernelExC_ptsz", 683, {0, 574, 721, 872}},
+  {"cudaLaunchCooperativeKernel", 676, {0, 574, 721, 872}},
+  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 575, 722, 873}},
+  {"cudaLaunchHostFunc", 678, {0, 578, 727, 878}},
+  {"cudaLaunchHostFunc_ptsz", 679, {0, 579, 728, 879}},
+  {"cudaLaunchKernel", 680, {0, 572, 719, 870}},
+  {"cudaLaunchKernel_ptsz", 681, {0, 573, 720, 871}},
+  {"cudaLaunchKernelExC", 682, {0, 576, 723, 874}},
+  {"cudaLaunchKernelExC_ptsz", 683, {0, 577, 724, 875}},
   {"cuLaunch", 684, {236, 0, 0, 0}},
   {"cuLaunchCooperativeKernel", 685, {231, 0, 0, 0}},
   {"cuLaunchCooperativeKernel_ptsz", 686, {232, 0, 0, 0}},
@@ -13939,18 +14014,18 @@ const hook_name hook_names[] = {
   {"cuLaunchKernelEx", 694, {233, 0, 0, 0}},
   {"cuLaunchKernelEx_ptsz", 695, {234, 0, 0, 0}},
   {"cudaDeviceCanAccessPeer", 696, {0, 0, 0, 0}},
-  {"cudaDeviceDisablePeerAccess", 697, {0, 585, 737, 888}},
-  {"cudaDeviceEnablePeerAccess", 698, {0, 584, 736, 887}},
+  {"cudaDeviceDisablePeerAccess", 697, {0, 588, 740, 891}},
+  {"cudaDeviceEnablePeerAccess", 698, {0, 587, 739, 890}},
   {"cudaDeviceGetP2PAtomicCapabilities", 699, {0, 0, 0, 0}},
   {"cudaDeviceGetP2PAttribute", 700, {0, 0, 0, 0}},
-  {"cuCtxDisablePeerAccess", 701, {427, 0, 0, 0}},
-  {"cuCtxEnablePeerAccess", 702, {426, 0, 0, 0}},
+  {"cuCtxDisablePeerAccess", 701, {430, 0, 0, 0}},
+  {"cuCtxEnablePeerAccess", 702, {429, 0, 0, 0}},
   {"cuDeviceCanAccessPeer", 703, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAtomicCapabilities", 704, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAttribute", 705, {0, 0, 0, 0}},
-  {"cudaDestroyExternalMemory", 706, {0, 470, 614, 769}},
+  {"cudaDestroyExternalMemory", 706, {0, 473, 617, 772}},
   {"cudaDestroyExternalSemaphore", 707, {0, 0, 0, 0}},
-  {"cudaExternalMemoryGetMappedBuffer", 708, {0, 468, 612, 767}},
+  {"cudaExternalMemoryGetMappedBuffer", 708, {0, 471, 615, 770}},
   {"cudaExternalMemoryGetMappedMipmappedArray", 709, {0, 0, 0, 0}},
   {"cudaGraphicsEGLRegisterImage", 710, {0, 0, 0, 0}},
   {"cudaGraphicsGLRegisterBuffer", 711, {0, 0, 0, 0}},
@@ -13965,7 +14040,7 @@ const hook_name hook_names[] = {
   {"cudaGraphicsUnregisterResource", 720, {0, 0, 0, 0}},
   {"cudaGraphicsVDPAURegisterOutputSurface", 721, {0, 0, 0, 0}},
   {"cudaGraphicsVDPAURegisterVideoSurface", 722, {0, 0, 0, 0}},
-  {"cudaImportExternalMemory", 723, {0, 469, 613, 768}},
+  {"cudaImportExternalMemory", 723, {0, 472, 616, 771}},
   {"cudaImportExternalSemaphore", 724, {0, 0, 0, 0}},
   {"cudaSignalExternalSemaphoresAsync", 725, {0, 0, 0, 0}},
   {"cudaSignalExternalSemaphoresAsync_ptsz", 726, {0, 0, 0, 0}},
@@ -13992,22 +14067,22 @@ const hook_name hook_names[] = {
   {"cuSignalExternalSemaphoresAsync_ptsz", 747, {258, 0, 0, 0}},
   {"cuWaitExternalSemaphoresAsync", 748, {259, 0, 0, 0}},
   {"cuWaitExternalSemaphoresAsync_ptsz", 749, {260, 0, 0, 0}},
-  {"cudaCtxResetPersistingL2Cache", 750, {0, 583, 735, 886}},
-  {"cudaDeviceReset", 751, {0, 586, 738, 889}},
+  {"cudaCtxResetPersistingL2Cache", 750, {0, 586, 738, 889}},
+  {"cudaDeviceReset", 751, {0, 589, 741, 892}},
   {"cudaGetDevice", 752, {0, 0, 0, 0}},
-  {"cudaInitDevice", 753, {0, 582, 734, 885}},
-  {"cudaSetDevice", 754, {0, 579, 731, 882}},
-  {"cudaSetDeviceFlags", 755, {0, 580, 732, 883}},
-  {"cudaSetValidDevices", 756, {0, 581, 733, 884}},
-  {"cuCtxAttach", 757, {409, 0, 0, 0}},
-  {"cuCtxCreate", 758, {405, 0, 0, 0}},
-  {"cuCtxCreate_v2", 759, {406, 0, 0, 0}},
-  {"cuCtxCreate_v3", 760, {407, 0, 0, 0}},
-  {"cuCtxCreate_v4", 761, {408, 0, 0, 0}},
-  {"cuCtxDestroy", 762, {411, 0, 0, 0}},
-  {"cuCtxDestroy_v2", 763, {412, 0, 0, 0}},
-  {"cuCtxDetach", 764, {410, 0, 0, 0}},
-  {"cuCtxFromGreenCtx", 765, {423, 0, 0, 0}},
+  {"cudaInitDevice", 753, {0, 585, 737, 888}},
+  {"cudaSetDevice", 754, {0, 582, 734, 885}},
+  {"cudaSetDeviceFlags", 755, {0, 583, 735, 886}},
+  {"cudaSetValidDevices", 756, {0, 584, 736, 887}},
+  {"cuCtxAttach", 757, {412, 0, 0, 0}},
+  {"cuCtxCreate", 758, {408, 0, 0, 0}},
+  {"cuCtxCreate_v2", 759, {409, 0, 0, 0}},
+  {"cuCtxCreate_v3", 760, {410, 0, 0, 0}},
+  {"cuCtxCreate_v4", 761, {411, 0, 0, 0}},
+  {"cuCtxDestroy", 762, {414, 0, 0, 0}},
+  {"cuCtxDestroy_v2", 763, {415, 0, 0, 0}},
+  {"cuCtxDetach", 764, {413, 0, 0, 0}},
+  {"cuCtxFromGreenCtx", 765, {426, 0, 0, 0}},
   {"cuCtxGetApiVersion", 766, {0, 0, 0, 0}},
   {"cuCtxGetCacheConfig", 767, {0, 0, 0, 0}},
   {"cuCtxGetCurrent", 768, {0, 0, 0, 0}},
@@ -14020,39 +14095,39 @@ const hook_name hook_names[] = {
   {"cuCtxGetLimit", 775, {0, 0, 0, 0}},
   {"cuCtxGetSharedMemConfig", 776, {0, 0, 0, 0}},
   {"cuCtxGetStreamPriorityRange", 777, {0, 0, 0, 0}},
-  {"cuCtxPopCurrent", 778, {415, 0, 0, 0}},
-  {"cuCtxPopCurrent_v2", 779, {416, 0, 0, 0}},
-  {"cuCtxPushCurrent", 780, {413, 0, 0, 0}},
-  {"cuCtxPushCurrent_v2", 781, {414, 0, 0, 0}},
-  {"cuCtxResetPersistingL2Cache", 782, {422, 0, 0, 0}},
-  {"cuCtxSetCacheConfig", 783, {420, 0, 0, 0}},
-  {"cuCtxSetCurrent", 784, {417, 0, 0, 0}},
-  {"cuCtxSetFlags", 785, {418, 0, 0, 0}},
-  {"cuCtxSetLimit", 786, {419, 0, 0, 0}},
-  {"cuCtxSetSharedMemConfig", 787, {421, 0, 0, 0}},
+  {"cuCtxPopCurrent", 778, {418, 0, 0, 0}},
+  {"cuCtxPopCurrent_v2", 779, {419, 0, 0, 0}},
+  {"cuCtxPushCurrent", 780, {416, 0, 0, 0}},
+  {"cuCtxPushCurrent_v2", 781, {417, 0, 0, 0}},
+  {"cuCtxResetPersistingL2Cache", 782, {425, 0, 0, 0}},
+  {"cuCtxSetCacheConfig", 783, {423, 0, 0, 0}},
+  {"cuCtxSetCurrent", 784, {420, 0, 0, 0}},
+  {"cuCtxSetFlags", 785, {421, 0, 0, 0}},
+  {"cuCtxSetLimit", 786, {422, 0, 0, 0}},
+  {"cuCtxSetSharedMemConfig", 787, {424, 0, 0, 0}},
   {"cuDevicePrimaryCtxGetState", 788, {0, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease", 789, {431, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease_v2", 790, {432, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset", 791, {433, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset_v2", 792, {434, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRetain", 793, {430, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags", 794, {435, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags_v2", 795, {436, 0, 0, 0}},
-  {"cuGreenCtxCreate", 796, {424, 0, 0, 0}},
-  {"cuGreenCtxDestroy", 797, {425, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease", 789, {434, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease_v2", 790, {435, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset", 791, {436, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset_v2", 792, {437, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRetain", 793, {433, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags", 794, {438, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags_v2", 795, {439, 0, 0, 0}},
+  {"cuGreenCtxCreate", 796, {427, 0, 0, 0}},
+  {"cuGreenCtxDestroy", 797, {428, 0, 0, 0}},
   {"cuGreenCtxGetDevResource", 798, {0, 0, 0, 0}},
   {"cuGreenCtxGetId", 799, {0, 0, 0, 0}},
   {"cuGreenCtxRecordEvent", 800, {228, 0, 0, 0}},
   {"cuGreenCtxWaitEvent", 801, {196, 0, 0, 0}},
-  {"cuInit", 802, {404, 0, 0, 0}},
-  {"cudaGetDriverEntryPoint", 803, {0, 588, 740, 890}},
-  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 589, 741, 891}},
-  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 742, 892}},
-  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 743, 893}},
+  {"cuInit", 802, {407, 0, 0, 0}},
+  {"cudaGetDriverEntryPoint", 803, {0, 591, 743, 893}},
+  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 592, 744, 894}},
+  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 745, 895}},
+  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 746, 896}},
   {"cudaGetExportTable", 807, {0, 0, 0, 0}},
   {"cuGetExportTable", 808, {0, 0, 0, 0}},
-  {"cuGetProcAddress", 809, {437, 0, 0, 0}},
-  {"cuGetProcAddress_v2", 810, {438, 0, 0, 0}},
+  {"cuGetProcAddress", 809, {440, 0, 0, 0}},
+  {"cuGetProcAddress_v2", 810, {441, 0, 0, 0}},
   {"cudaArrayGetInfo", 811, {0, 0, 0, 0}},
   {"cudaArrayGetMemoryRequirements", 812, {0, 0, 0, 0}},
   {"cudaArrayGetPlane", 813, {0, 0, 0, 0}},
@@ -14124,7 +14199,7 @@ const hook_name hook_names[] = {
   {"cudaKernelSetAttributeForDevice", 879, {0, 0, 0, 0}},
   {"cudaLibraryEnumerateKernels", 880, {0, 0, 0, 0}},
   {"cudaLibraryGetGlobal", 881, {0, 0, 0, 0}},
-  {"cudaLibraryGetKernel", 882, {0, 0, 726, 877}},
+  {"cudaLibraryGetKernel", 882, {0, 0, 729, 880}},
   {"cudaLibraryGetKernelCount", 883, {0, 0, 0, 0}},
   {"cudaLibraryGetManaged", 884, {0, 0, 0, 0}},
   {"cudaLibraryGetUnifiedFunction", 885, {0, 0, 0, 0}},
@@ -14150,7 +14225,7 @@ const hook_name hook_names[] = {
   {"cuKernelSetAttribute", 905, {0, 0, 0, 0}},
   {"cuKernelSetCacheConfig", 906, {0, 0, 0, 0}},
   {"cuLibraryEnumerateKernels", 907, {351, 0, 0, 0}},
-  {"cuLibraryGetGlobal", 908, {0, 0, 0, 0}},
+  {"cuLibraryGetGlobal", 908, {392, 0, 0, 0}},
   {"cuLibraryGetKernel", 909, {350, 0, 0, 0}},
   {"cuLibraryGetKernelCount", 910, {0, 0, 0, 0}},
   {"cuLibraryGetManaged", 911, {0, 0, 0, 0}},
@@ -14159,19 +14234,19 @@ const hook_name hook_names[] = {
   {"cuLibraryLoadData", 914, {388, 0, 0, 0}},
   {"cuLibraryLoadFromFile", 915, {389, 0, 0, 0}},
   {"cuLibraryUnload", 916, {0, 0, 0, 0}},
-  {"cuLinkAddData", 917, {392, 0, 0, 0}},
-  {"cuLinkAddData_v2", 918, {393, 0, 0, 0}},
-  {"cuLinkAddFile", 919, {394, 0, 0, 0}},
-  {"cuLinkAddFile_v2", 920, {395, 0, 0, 0}},
-  {"cuLinkComplete", 921, {396, 0, 0, 0}},
-  {"cuLinkCreate", 922, {390, 0, 0, 0}},
-  {"cuLinkCreate_v2", 923, {391, 0, 0, 0}},
-  {"cuLinkDestroy", 924, {397, 0, 0, 0}},
+  {"cuLinkAddData", 917, {395, 0, 0, 0}},
+  {"cuLinkAddData_v2", 918, {396, 0, 0, 0}},
+  {"cuLinkAddFile", 919, {397, 0, 0, 0}},
+  {"cuLinkAddFile_v2", 920, {398, 0, 0, 0}},
+  {"cuLinkComplete", 921, {399, 0, 0, 0}},
+  {"cuLinkCreate", 922, {393, 0, 0, 0}},
+  {"cuLinkCreate_v2", 923, {394, 0, 0, 0}},
+  {"cuLinkDestroy", 924, {400, 0, 0, 0}},
   {"cuModuleEnumerateFunctions", 925, {0, 0, 0, 0}},
   {"cuModuleGetFunction", 926, {349, 0, 0, 0}},
   {"cuModuleGetFunctionCount", 927, {0, 0, 0, 0}},
-  {"cuModuleGetGlobal", 928, {0, 0, 0, 0}},
-  {"cuModuleGetGlobal_v2", 929, {0, 0, 0, 0}},
+  {"cuModuleGetGlobal", 928, {390, 0, 0, 0}},
+  {"cuModuleGetGlobal_v2", 929, {391, 0, 0, 0}},
   {"cuModuleGetLoadingMode", 930, {0, 0, 0, 0}},
   {"cuModuleGetSurfRef", 931, {0, 0, 0, 0}},
   {"cuModuleGetTexRef", 932, {0, 0, 0, 0}},
@@ -14220,8 +14295,8 @@ const hook_name hook_names[] = {
   {"cudaGetDeviceProperties", 975, {0, 0, 0, 0}},
   {"cudaGetErrorName", 976, {0, 0, 0, 0}},
   {"cudaGetErrorString", 977, {0, 0, 0, 0}},
-  {"cudaGetFuncBySymbol", 978, {0, 578, 730, 881}},
-  {"cudaGetKernel", 979, {0, 0, 729, 880}},
+  {"cudaGetFuncBySymbol", 978, {0, 581, 733, 884}},
+  {"cudaGetKernel", 979, {0, 0, 732, 883}},
   {"cudaGetLastError", 980, {0, 0, 0, 0}},
   {"cudaLogsCurrent", 981, {0, 0, 0, 0}},
   {"cudaLogsDumpToFile", 982, {0, 0, 0, 0}},
@@ -14239,12 +14314,12 @@ const hook_name hook_names[] = {
   {"cudaRuntimeGetVersion", 994, {0, 0, 0, 0}},
   {"cudaVDPAUGetDevice", 995, {0, 0, 0, 0}},
   {"cudaVDPAUSetVDPAUDevice", 996, {0, 0, 0, 0}},
-  {"cuCheckpointProcessCheckpoint", 997, {399, 0, 0, 0}},
+  {"cuCheckpointProcessCheckpoint", 997, {402, 0, 0, 0}},
   {"cuCheckpointProcessGetRestoreThreadId", 998, {0, 0, 0, 0}},
   {"cuCheckpointProcessGetState", 999, {0, 0, 0, 0}},
-  {"cuCheckpointProcessLock", 1000, {398, 0, 0, 0}},
-  {"cuCheckpointProcessRestore", 1001, {400, 0, 0, 0}},
-  {"cuCheckpointProcessUnlock", 1002, {401, 0, 0, 0}},
+  {"cuCheckpointProcessLock", 1000, {401, 0, 0, 0}},
+  {"cuCheckpointProcessRestore", 1001, {403, 0, 0, 0}},
+  {"cuCheckpointProcessUnlock", 1002, {404, 0, 0, 0}},
   {"cuCoredumpGetAttribute", 1003, {0, 0, 0, 0}},
   {"cuCoredumpGetAttributeGlobal", 1004, {0, 0, 0, 0}},
   {"cuCoredumpSetAttribute", 1005, {0, 0, 0, 0}},
@@ -14299,11 +14374,11 @@ const hook_name hook_names[] = {
   {"cuTexObjectDestroy", 1054, {0, 0, 0, 0}},
   {"cuTexRefCreate", 1055, {0, 0, 0, 0}},
   {"cuTexRefDestroy", 1056, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 622, 0}},
-  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 623, 0}},
-  {"cudaMemAdvise_v2", 1059, {0, 0, 625, 0}},
-  {"cudaThreadSynchronize", 1060, {0, 540, 687, 0}},
-  {"cudaThreadExit", 1061, {0, 587, 739, 0}},
+  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 625, 0}},
+  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 626, 0}},
+  {"cudaMemAdvise_v2", 1059, {0, 0, 628, 0}},
+  {"cudaThreadSynchronize", 1060, {0, 543, 690, 0}},
+  {"cudaThreadExit", 1061, {0, 590, 742, 0}},
   {"cuEGLStreamConsumerAcquireFrame", 1062, {377, 0, 0, 0}},
   {"cuEGLStreamConsumerConnect", 1063, {374, 0, 0, 0}},
   {"cuEGLStreamConsumerConnectWithFlags", 1064, {375, 0, 0, 0}},
@@ -14337,8 +14412,8 @@ const hook_name hook_names[] = {
   {"cuGraphicsVDPAURegisterOutputSurface", 1092, {357, 0, 0, 0}},
   {"cuGraphicsVDPAURegisterVideoSurface", 1093, {356, 0, 0, 0}},
   {"cuProfilerInitialize", 1094, {0, 0, 0, 0}},
-  {"cuProfilerStart", 1095, {402, 0, 0, 0}},
-  {"cuProfilerStop", 1096, {403, 0, 0, 0}},
+  {"cuProfilerStart", 1095, {405, 0, 0, 0}},
+  {"cuProfilerStop", 1096, {406, 0, 0, 0}},
   {"cuVDPAUCtxCreate", 1097, {360, 0, 0, 0}},
   {"cuVDPAUCtxCreate_v2", 1098, {361, 0, 0, 0}},
   {"cuVDPAUGetDevice", 1099, {0, 0, 0, 0}},
@@ -14628,27 +14703,27 @@ const hook_abi hook_abis[] = {
   {"cuArrayGetMemoryRequirements", 11060, 0, -1, 832},
   {"cuArrayGetPlane", 11020, 0, -1, 833},
   {"cuArrayGetSparseProperties", 11010, 0, -1, 834},
-  {"cuCheckpointProcessCheckpoint", 12080, 0, 398, 997},
+  {"cuCheckpointProcessCheckpoint", 12080, 0, 401, 997},
   {"cuCheckpointProcessGetRestoreThreadId", 12080, 0, -1, 998},
   {"cuCheckpointProcessGetState", 12080, 0, -1, 999},
-  {"cuCheckpointProcessLock", 12080, 0, 397, 1000},
-  {"cuCheckpointProcessRestore", 12080, 0, 399, 1001},
-  {"cuCheckpointProcessUnlock", 12080, 0, 400, 1002},
+  {"cuCheckpointProcessLock", 12080, 0, 400, 1000},
+  {"cuCheckpointProcessRestore", 12080, 0, 402, 1001},
+  {"cuCheckpointProcessUnlock", 12080, 0, 403, 1002},
   {"cuCoredumpGetAttribute", 12010, 0, -1, 1003},
   {"cuCoredumpGetAttributeGlobal", 12010, 0, -1, 1004},
   {"cuCoredumpSetAttribute", 12010, 0, -1, 1005},
   {"cuCoredumpSetAttributeGlobal", 12010, 0, -1, 1006},
-  {"cuCtxAttach", 2000, 0, 408, 757},
-  {"cuCtxCreate", 2000, 0, 404, 758},
-  {"cuCtxCreate", 3020, 0, 405, 759},
-  {"cuCtxCreate", 11040, 0, 406, 760},
-  {"cuCtxCreate", 12050, 0, 407, 761},
-  {"cuCtxDestroy", 2000, 0, 410, 762},
-  {"cuCtxDestroy", 4000, 0, 411, 763},
-  {"cuCtxDetach", 2000, 0, 409, 764},
-  {"cuCtxDisablePeerAccess", 4000, 0, 426, 701},
-  {"cuCtxEnablePeerAccess", 4000, 0, 425, 702},
-  {"cuCtxFromGreenCtx", 12040, 0, 422, 765},
+  {"cuCtxAttach", 2000, 0, 411, 757},
+  {"cuCtxCreate", 2000, 0, 407, 758},
+  {"cuCtxCreate", 3020, 0, 408, 759},
+  {"cuCtxCreate", 11040, 0, 409, 760},
+  {"cuCtxCreate", 12050, 0, 410, 761},
+  {"cuCtxDestroy", 2000, 0, 413, 762},
+  {"cuCtxDestroy", 4000, 0, 414, 763},
+  {"cuCtxDetach", 2000, 0, 412, 764},
+  {"cuCtxDisablePeerAccess", 4000, 0, 429, 701},
+  {"cuCtxEnablePeerAccess", 4000, 0, 428, 702},
+  {"cuCtxFromGreenCtx", 12040, 0, 425, 765},
   {"cuCtxGetApiVersion", 3020, 0, -1, 766},
   {"cuCtxGetCacheConfig", 3020, 0, -1, 767},
   {"cuCtxGetCurrent", 4000, 0, -1, 768},
@@ -14661,20 +14736,20 @@ const hook_abi hook_abis[] = {
   {"cuCtxGetLimit", 3010, 0, -1, 775},
   {"cuCtxGetSharedMemConfig", 4020, 0, -1, 776},
   {"cuCtxGetStreamPriorityRange", 5050, 0, -1, 777},
-  {"cuCtxPopCurrent", 2000, 0, 414, 778},
-  {"cuCtxPopCurrent", 4000, 0, 415, 779},
-  {"cuCtxPushCurrent", 2000, 0, 412, 780},
-  {"cuCtxPushCurrent", 4000, 0, 413, 781},
-  {"cuCtxRecordEvent", 12050, 0, 427, 341},
-  {"cuCtxResetPersistingL2Cache", 11000, 0, 421, 782},
-  {"cuCtxSetCacheConfig", 3020, 0, 419, 783},
-  {"cuCtxSetCurrent", 4000, 0, 416, 784},
-  {"cuCtxSetFlags", 12010, 0, 417, 785},
-  {"cuCtxSetLimit", 3010, 0, 418, 786},
-  {"cuCtxSetSharedMemConfig", 4020, 0, 420, 787},
+  {"cuCtxPopCurrent", 2000, 0, 417, 778},
+  {"cuCtxPopCurrent", 4000, 0, 418, 779},
+  {"cuCtxPushCurrent", 2000, 0, 415, 780},
+  {"cuCtxPushCurrent", 4000, 0, 416, 781},
+  {"cuCtxRecordEvent", 12050, 0, 430, 341},
+  {"cuCtxResetPersistingL2Cache", 11000, 0, 424, 782},
+  {"cuCtxSetCacheConfig", 3020, 0, 422, 783},
+  {"cuCtxSetCurrent", 4000, 0, 419, 784},
+  {"cuCtxSetFlags", 12010, 0, 420, 785},
+  {"cuCtxSetLimit", 3010, 0, 421, 786},
+  {"cuCtxSetSharedMemConfig", 4020, 0, 423, 787},
   {"cuCtxSynchronize", 2000, 0, 169, 342},
   {"cuCtxSynchronize", 13000, 0, 170, 343},
-  {"cuCtxWaitEvent", 12050, 0, 428, 344},
+  {"cuCtxWaitEvent", 12050, 0, 431, 344},
   {"cuDestroyExternalMemory", 10000, 0, 51, 729},
   {"cuDestroyExternalSemaphore", 10000, 0, 262, 730},
   {"cuDevResourceGenerateDesc", 12040, 0, -1, 1007},
@@ -14703,13 +14778,13 @@ const hook_abi hook_abis[] = {
   {"cuDeviceGetUuid", 11040, 0, -1, 1024},
   {"cuDeviceGraphMemTrim", 11040, 0, 346, 543},
   {"cuDevicePrimaryCtxGetState", 7000, 0, -1, 788},
-  {"cuDevicePrimaryCtxRelease", 7000, 0, 430, 789},
-  {"cuDevicePrimaryCtxRelease", 11000, 0, 431, 790},
-  {"cuDevicePrimaryCtxReset", 7000, 0, 432, 791},
-  {"cuDevicePrimaryCtxReset", 11000, 0, 433, 792},
-  {"cuDevicePrimaryCtxRetain", 7000, 0, 429, 793},
-  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 434, 794},
-  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 435, 795},
+  {"cuDevicePrimaryCtxRelease", 7000, 0, 433, 789},
+  {"cuDevicePrimaryCtxRelease", 11000, 0, 434, 790},
+  {"cuDevicePrimaryCtxReset", 7000, 0, 435, 791},
+  {"cuDevicePrimaryCtxReset", 11000, 0, 436, 792},
+  {"cuDevicePrimaryCtxRetain", 7000, 0, 432, 793},
+  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 437, 794},
+  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 438, 795},
   {"cuDeviceRegisterAsyncNotification", 12040, 0, -1, 1025},
   {"cuDeviceSetGraphMemAttribute", 11040, 0, 347, 544},
   {"cuDeviceSetMemPool", 11020, 0, 15, 96},
@@ -14771,8 +14846,8 @@ const hook_abi hook_abis[] = {
   {"cuGetErrorName", 6000, 0, -1, 1028},
   {"cuGetErrorString", 6000, 0, -1, 1029},
   {"cuGetExportTable", 3000, 0, -1, 808},
-  {"cuGetProcAddress", 11030, 0, 436, 809},
-  {"cuGetProcAddress", 12000, 0, 437, 810},
+  {"cuGetProcAddress", 11030, 0, 439, 809},
+  {"cuGetProcAddress", 12000, 0, 440, 810},
   {"cuGraphAddBatchMemOpNode", 11070, 0, 280, 545},
   {"cuGraphAddChildGraphNode", 10000, 0, 281, 546},
   {"cuGraphAddDependencies", 10000, 0, 319, 547},
@@ -14882,8 +14957,8 @@ const hook_abi hook_abis[] = {
   {"cuGraphicsUnregisterResource", 3000, 0, 273, 743},
   {"cuGraphicsVDPAURegisterOutputSurface", 3010, 0, 356, 1092},
   {"cuGraphicsVDPAURegisterVideoSurface", 3010, 0, 355, 1093},
-  {"cuGreenCtxCreate", 12040, 0, 423, 796},
-  {"cuGreenCtxDestroy", 12040, 0, 424, 797},
+  {"cuGreenCtxCreate", 12040, 0, 426, 796},
+  {"cuGreenCtxDestroy", 12040, 0, 427, 797},
   {"cuGreenCtxGetDevResource", 12040, 0, -1, 798},
   {"cuGreenCtxGetId", 12090, 0, -1, 799},
   {"cuGreenCtxRecordEvent", 12040, 0, 227, 800},
@@ -14891,10 +14966,10 @@ const hook_abi hook_abis[] = {
   {"cuGreenCtxWaitEvent", 12040, 0, 195, 801},
   {"cuImportExternalMemory", 10000, 0, 50, 744},
   {"cuImportExternalSemaphore", 10000, 0, 261, 745},
-  {"cuInit", 2000, 0, 403, 802},
+  {"cuInit", 2000, 0, 406, 802},
   {"cuIpcCloseMemHandle", 4010, 0, 47, 144},
   {"cuIpcGetEventHandle", 4010, 0, 225, 145},
-  {"cuIpcGetMemHandle", 4010, 0, 444, 146},
+  {"cuIpcGetMemHandle", 4010, 0, 447, 146},
   {"cuIpcOpenEventHandle", 4010, 0, 226, 147},
   {"cuIpcOpenMemHandle", 4010, 0, 45, 148},
   {"cuIpcOpenMemHandle", 11000, 0, 46, 149},
@@ -14918,7 +14993,7 @@ const hook_abi hook_abis[] = {
   {"cuLaunchKernelEx", 11060, 0, 232, 694},
   {"cuLaunchKernelEx", 11060, 1, 233, 695},
   {"cuLibraryEnumerateKernels", 12040, 0, 350, 907},
-  {"cuLibraryGetGlobal", 12000, 0, -1, 908},
+  {"cuLibraryGetGlobal", 12000, 0, 391, 908},
   {"cuLibraryGetKernel", 12000, 0, 349, 909},
   {"cuLibraryGetKernelCount", 12040, 0, -1, 910},
   {"cuLibraryGetManaged", 12000, 0, -1, 911},
@@ -14927,14 +15002,14 @@ const hook_abi hook_abis[] = {
   {"cuLibraryLoadData", 12000, 0, 387, 914},
   {"cuLibraryLoadFromFile", 12000, 0, 388, 915},
   {"cuLibraryUnload", 12000, 0, -1, 916},
-  {"cuLinkAddData", 5050, 0, 391, 917},
-  {"cuLinkAddData", 6050, 0, 392, 918},
-  {"cuLinkAddFile", 5050, 0, 393, 919},
-  {"cuLinkAddFile", 6050, 0, 394, 920},
-  {"cuLinkComplete", 5050, 0, 395, 921},
-  {"cuLinkCreate", 5050, 0, 389, 922},
-  {"cuLinkCreate", 6050, 0, 390, 923},
-  {"cuLinkDestroy", 5050, 0, 396, 924},
+  {"cuLinkAddData", 5050, 0, 394, 917},
+  {"cuLinkAddData", 6050, 0, 395, 918},
+  {"cuLinkAddFile", 5050, 0, 396, 919},
+  {"cuLinkAddFile", 6050, 0, 397, 920},
+  {"cuLinkComplete", 5050, 0, 398, 921},
+  {"cuLinkCreate", 5050, 0, 392, 922},
+  {"cuLinkCreate", 6050, 0, 393, 923},
+  {"cuLinkDestroy", 5050, 0, 399, 924},
   {"cuLogsCurrent", 12090, 0, -1, 1030},
   {"cuLogsDumpToFile", 12090, 0, -1, 1031},
   {"cuLogsDumpToMemory", 12090, 0, -1, 1032},
@@ -14970,13 +15045,13 @@ const hook_abi hook_abis[] = {
   {"cuMemFreeHost", 2000, 0, 55, 32},
   {"cuMemGetAccess", 10020, 0, -1, 121},
   {"cuMemGetAddressRange", 2000, 0, -1, 324},
-  {"cuMemGetAddressRange", 3020, 0, 439, 325},
+  {"cuMemGetAddressRange", 3020, 0, 442, 325},
   {"cuMemGetAllocationGranularity", 10020, 0, -1, 122},
   {"cuMemGetAllocationPropertiesFromHandle", 10020, 0, -1, 123},
   {"cuMemGetDefaultMemPool", 13000, 0, -1, 103},
-  {"cuMemGetHandleForAddressRange", 11070, 0, 443, 124},
+  {"cuMemGetHandleForAddressRange", 11070, 0, 446, 124},
   {"cuMemGetInfo", 2000, 0, -1, 326},
-  {"cuMemGetInfo", 3020, 0, 438, 327},
+  {"cuMemGetInfo", 3020, 0, 441, 327},
   {"cuMemGetMemPool", 13000, 0, -1, 104},
   {"cuMemHostAlloc", 2020, 0, 54, 33},
   {"cuMemHostGetDevicePointer", 2020, 0, -1, 34},
@@ -15125,8 +15200,8 @@ const hook_abi hook_abis[] = {
   {"cuModuleEnumerateFunctions", 12040, 0, -1, 925},
   {"cuModuleGetFunction", 2000, 0, 348, 926},
   {"cuModuleGetFunctionCount", 12040, 0, -1, 927},
-  {"cuModuleGetGlobal", 2000, 0, -1, 928},
-  {"cuModuleGetGlobal", 3020, 0, -1, 929},
+  {"cuModuleGetGlobal", 2000, 0, 389, 928},
+  {"cuModuleGetGlobal", 3020, 0, 390, 929},
   {"cuModuleGetLoadingMode", 11070, 0, -1, 930},
   {"cuModuleGetSurfRef", 3000, 0, -1, 931},
   {"cuModuleGetTexRef", 2000, 0, -1, 932},
@@ -15153,12 +15228,12 @@ const hook_abi hook_abis[] = {
   {"cuParamSetf", 2000, 0, -1, 1044},
   {"cuParamSeti", 2000, 0, -1, 1045},
   {"cuParamSetv", 2000, 0, -1, 1046},
-  {"cuPointerGetAttribute", 4000, 0, 440, 328},
-  {"cuPointerGetAttributes", 7000, 0, 441, 329},
-  {"cuPointerSetAttribute", 6000, 0, 442, 330},
+  {"cuPointerGetAttribute", 4000, 0, 443, 328},
+  {"cuPointerGetAttributes", 7000, 0, 444, 329},
+  {"cuPointerSetAttribute", 6000, 0, 445, 330},
   {"cuProfilerInitialize", 4000, 0, -1, 1094},
-  {"cuProfilerStart", 4000, 0, 401, 1095},
-  {"cuProfilerStop", 4000, 0, 402, 1096},
+  {"cuProfilerStart", 4000, 0, 404, 1095},
+  {"cuProfilerStop", 4000, 0, 405, 1096},
   {"cuSignalExternalSemaphoresAsync", 10000, 0, 256, 746},
   {"cuSignalExternalSemaphoresAsync", 10000, 1, 257, 747},
   {"cuStreamAddCallback", 5000, 0, 202, 395},

@@ -410,6 +410,9 @@ weir_status wr_schema_extend(const wr_db *db)
   bool pointers = wr_db_has_column(db, "graph_work", "pointer");
   if (!s && !pointers) s = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
   if (s || wr_db_has_column(db, "block_row", "work")) return s;
+  s = wr_db_exec(db, "INSERT OR IGNORE INTO block_end VALUES(5, 'freed_by_graph');"
+                     "INSERT OR IGNORE INTO cache_fact VALUES(10, 'graph_memory'), (11, 'taken')");
+  if (s) return s;
   s = wr_db_exec(db, "ALTER TABLE block_row ADD COLUMN work INTEGER;"
                      "DROP VIEW IF EXISTS main.block");
   if (s) return s;

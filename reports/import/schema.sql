@@ -56,7 +56,7 @@ CREATE TABLE cache_fact(id INTEGER PRIMARY KEY, name TEXT);
 INSERT INTO cache_fact VALUES
   (1, 'given_back'), (2, 'tainted'), (3, 'staging_measured'), (4, 'uninitialised_copy'),
   (5, 'engine_reserved'), (6, 'pool'), (7, 'pool_peak'), (8, 'pool_ended'),
-  (9, 'device_memory');
+  (9, 'device_memory'), (10, 'graph_memory'), (11, 'taken');
 CREATE TABLE block_end(id INTEGER PRIMARY KEY, name TEXT);
 INSERT INTO block_end VALUES
   (0, 'live'), (1, 'freed'), (2, 'reset'), (3, 'replaced'), (4, 'unknown'),
@@ -294,6 +294,20 @@ CREATE VIEW device_memory_sample(id, process, thread, time_ns, device, total_byt
   SELECT e.id, t.process, t.thread, e.start + e.duration, t.device, e.bytes, e.b
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE e.template < 0 AND t.kind = 13 AND t.copy = 9;
+
+CREATE VIEW graph_memory_sample(id, process, thread, time_ns, device, used_bytes,
+  reserved_bytes) AS
+  SELECT e.id, t.process, t.thread, e.start + e.duration, t.device, e.b, e.bytes
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE e.template < 0 AND t.kind = 13 AND t.copy = 10;
+
+CREATE VIEW memory_taken(id, process, thread, start_ns, duration_ns, taken_by, handle, device,
+  bytes, context, stack, caller, file, line) AS
+  SELECT e.id, t.process, t.thread, e.start, e.duration,
+         CASE e.b WHEN 1 THEN 'code' WHEN 2 THEN 'context' END, e.a, t.device, e.bytes, t.context,
+         t.stack, {place}
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE e.template < 0 AND t.kind = 13 AND t.copy = 11;
 
 CREATE VIEW range(id, process, thread, kind, domain, text, category, category_name, color, payload,
   parent, start_ns, end_ns) AS

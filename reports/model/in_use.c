@@ -8,7 +8,7 @@
 
 uint64_t wr_in_use_known(const wr_moment *m)
 {
-  return m->live + m->cached + m->pools + m->engine;
+  return m->live + m->cached + m->pools + m->engine + m->graphs + m->code + m->contexts;
 }
 
 int64_t wr_in_use_unexplained(const wr_in_use *u, const wr_moment *m)
@@ -61,6 +61,84 @@ static weir_status take_process_end(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+/* ---- what calls took ------------------------------------------------------------------------- */
+
+/* Of a process, what a reset gives back: of a device all, of a context its code and itself. */
+static void take_reset(wr_in_use_sums *s, sqlite3_stmt *q)
+{
+  int64_t process = sqlite3_column_int64(q, 1), handle = sqlite3_column_int64(q, 7);
+  bool whole = sqlite3_column_int64(q, 5) != 1;
+  for (size_t i = 0; i < s->take_count; i++) {
+    wr_take *x = &s->take[i];
+    if (x->process != process || x->until != INT64_MAX) continue;
+    bool of_context = x->by == WEIR_TAKEN_CONTEXT ? x->handle == handle
+                                                  : x->context == sqlite3_column_int64(q, 9);
+    if (whole ? x->device == sqlite3_column_int(q, 2) : of_context)
+      x->until = sqlite3_column_int64(q, 3);
+  }
+}
+
+/* Columns: kind, process, device, start, end, bytes, b, a, stack, context. */
+static weir_status take_taken(void *context, sqlite3_stmt *q)
+{
+  wr_in_use_sums *s = context;
+  if (sqlite3_column_int(q, 0) == WEIR_EV_RESET) {
+    take_reset(s, q);
+    return WEIR_OK;
+  }
+  if (!wr_grow(&s->take, &s->take_capacity, s->take_count + 1, sizeof(wr_take)))
+    return weir_fail(WEIR_ENOMEM, "adding up what is in use: out of host memory");
+  s->take[s->take_count++] = (wr_take){.process = sqlite3_column_int64(q, 1),
+                                       .device = sqlite3_column_int(q, 2),
+                                       .start = sqlite3_column_int64(q, 3),
+                                       .end = sqlite3_column_int64(q, 4),
+                                       .bytes = sqlite3_column_int64(q, 5),
+                                       .by = sqlite3_column_int(q, 6),
+                                       .handle = sqlite3_column_int64(q, 7),
+                                       .stack = sqlite3_column_int64(q, 8),
+                                       .context = sqlite3_column_int64(q, 9),
+                                       .until = INT64_MAX};
+  return WEIR_OK;
+}
+
+static int by_start(const void *left, const void *right)
+{
+  const wr_take *a = left, *b = right;
+  return (a->start > b->start) - (a->start < b->start);
+}
+
+static weir_status load_taken(wr_in_use_sums *s, const wr_db *db)
+{
+  weir_status status =
+      wr_db_each(db,
+                 "SELECT kind, process, device, start, \"end\", bytes, b, a, stack, context FROM"
+                 " rare_event WHERE (kind = 10 AND status = 0) OR (kind = 13 AND copy = 11 AND"
+                 " device IS NOT NULL) ORDER BY CASE kind WHEN 10 THEN start ELSE \"end\" END, id",
+                 take_taken, s);
+  if (s->take_count) qsort(s->take, s->take_count, sizeof(wr_take), by_start);
+  for (size_t i = 0; i < s->take_count; i++) {
+    wr_take *x = &s->take[i];
+    x->latest = i && x[-1].latest > x->end ? x[-1].latest : x->end;
+  }
+  return status;
+}
+
+/* A block of the device begins or ends: what was measured around it is not known. */
+static void mix_taken(wr_in_use_sums *s, int device, int64_t at)
+{
+  size_t low = 0, high = s->take_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (s->take[middle].start <= at)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (; low && s->take[low - 1].latest >= at; low--)
+    if (s->take[low - 1].device == device && s->take[low - 1].end >= at)
+      s->take[low - 1].mixed = true;
+}
+
 weir_status wr_in_use_open(wr_in_use_sums *s, wr_in_use *(*of)(void *context, int device),
                            void *context, const wr_db *db)
 {
@@ -71,6 +149,7 @@ weir_status wr_in_use_open(wr_in_use_sums *s, wr_in_use *(*of)(void *context, in
                                   take_sample, &p);
   for (int i = 0; i < 256; i++)
     if (s->device[i]) join_moments(s->device[i]);
+  if (!status && s->any) status = load_taken(s, db);
   if (status || !s->any) return status;
   return wr_db_each(db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL",
                     take_process_end, s);
@@ -95,18 +174,20 @@ static bool add_to_sum(wr_in_use_sums *s, const wr_in_use_block *b, int moment)
 }
 
 /* What a process has not freed goes with it. */
-static int64_t end_of(wr_in_use_sums *s, const wr_in_use_block *b)
+static int64_t end_within(wr_in_use_sums *s, int64_t process, int64_t until)
 {
-  const uint64_t *end = hash_map_get(&s->ends, (uint64_t)b->process);
+  const uint64_t *end = hash_map_get(&s->ends, (uint64_t)process);
   int64_t of_process = end ? (int64_t)(*end - 1) : INT64_MAX;
-  return b->end < of_process ? b->end : of_process;
+  return until < of_process ? until : of_process;
 }
 
 weir_status wr_in_use_add(wr_in_use_sums *s, const wr_in_use_block *b, const wr_db *db)
 {
   wr_in_use *u = b->device >= 0 && b->device < 256 ? s->device[b->device] : NULL;
   if (!u || !wr_mem_device_side(b->mem)) return WEIR_OK;
-  int64_t end = end_of(s, b);
+  int64_t end = end_within(s, b->process, b->end);
+  if (s->take_count) mix_taken(s, b->device, b->start);
+  if (s->take_count) mix_taken(s, b->device, b->end);
   for (size_t i = 0; i < u->moments; i++) {
     wr_moment *m = &u->moment[i];
     if (b->start > m->at || end <= m->at) continue;
@@ -143,21 +224,21 @@ static char *owner_of(sqlite3_stmt *q, int64_t stack)
   return name ? name : wr_text("(unknown)", 9, true);
 }
 
-static bool add_owner(wr_moment *m, char *module, uint64_t bytes)
+static bool add_owner(wr_owners *list, char *module, uint64_t bytes)
 {
-  for (size_t i = 0; module && i < m->owner_count; i++) {
-    if (strcmp(m->owners[i].module, module) != 0) continue;
-    m->owners[i].bytes += bytes;
+  for (size_t i = 0; module && i < list->count; i++) {
+    if (strcmp(list->owner[i].module, module) != 0) continue;
+    list->owner[i].bytes += bytes;
     free(module);
     return true;
   }
-  wr_owner *more = module ? reallocarray(m->owners, m->owner_count + 1, sizeof *more) : NULL;
+  wr_owner *more = module ? reallocarray(list->owner, list->count + 1, sizeof *more) : NULL;
   if (!more) {
     free(module);
     return false;
   }
-  m->owners = more;
-  m->owners[m->owner_count++] = (wr_owner){module, bytes};
+  list->owner = more;
+  list->owner[list->count++] = (wr_owner){module, bytes};
   return true;
 }
 
@@ -166,6 +247,43 @@ static int by_bytes(const void *left, const void *right)
   const wr_owner *a = left, *b = right;
   if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
   return strcmp(a->module, b->module);
+}
+
+/* More was given back than was seen taken: of that owner nothing is known. */
+static void sort_owners(wr_owners *list)
+{
+  size_t kept = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    if ((int64_t)list->owner[i].bytes > 0)
+      list->owner[kept++] = list->owner[i];
+    else
+      free(list->owner[i].module);
+  }
+  list->count = kept;
+  if (kept) qsort(list->owner, kept, sizeof *list->owner, by_bytes);
+}
+
+static bool is_taken_at(wr_in_use_sums *s, const wr_take *x, int64_t at)
+{
+  return !x->mixed && x->start <= at && end_within(s, x->process, x->until) > at;
+}
+
+static weir_status add_taken(wr_in_use_sums *s, sqlite3_stmt *q, int device, wr_moment *m)
+{
+  int64_t contexts = 0;
+  for (size_t i = 0; i < s->take_count; i++) {
+    const wr_take *x = &s->take[i];
+    if (x->device != device || !is_taken_at(s, x, m->at)) continue;
+    if (x->by == WEIR_TAKEN_CONTEXT)
+      contexts = (int64_t)((uint64_t)contexts + (uint64_t)x->bytes);
+    else if (!add_owner(&m->of_code, owner_of(q, x->stack), (uint64_t)x->bytes))
+      return weir_fail(WEIR_ENOMEM, "adding up what is in use: out of host memory");
+  }
+  m->contexts = contexts > 0 ? (uint64_t)contexts : 0;
+  sort_owners(&m->of_code);
+  for (size_t i = 0; i < m->of_code.count; i++)
+    m->code += m->of_code.owner[i].bytes;
+  return WEIR_OK;
 }
 
 static weir_status name_owners(wr_in_use_sums *s, const wr_db *db)
@@ -179,14 +297,14 @@ static weir_status name_owners(wr_in_use_sums *s, const wr_db *db)
   for (size_t i = 0; !status && i < s->count; i++) {
     const struct wr_in_use_sum *x = &s->sum[i];
     wr_moment *m = &s->device[x->device]->moment[x->moment];
-    if (!add_owner(m, owner_of(q, x->stack), x->bytes)) status = wr_db_out_of_memory(db);
+    if (!add_owner(&m->of_live, owner_of(q, x->stack), x->bytes)) status = wr_db_out_of_memory(db);
   }
-  sqlite3_finalize(q);
   for (int d = 0; d < 256; d++)
-    for (size_t i = 0; s->device[d] && i < s->device[d]->moments; i++) {
-      wr_moment *m = &s->device[d]->moment[i];
-      if (m->owner_count) qsort(m->owners, m->owner_count, sizeof *m->owners, by_bytes);
+    for (size_t i = 0; !status && s->device[d] && i < s->device[d]->moments; i++) {
+      sort_owners(&s->device[d]->moment[i].of_live);
+      status = add_taken(s, q, d, &s->device[d]->moment[i]);
     }
+  sqlite3_finalize(q);
   return status;
 }
 
@@ -222,15 +340,33 @@ static const char engine_blocks_sql[] =
     " JOIN process p ON p.id = b.process WHERE a.layer = 'weir' AND b.device = ?1 AND b.mem = 3"
     " AND b.start <= ?2 AND ifnull(b.\"end\" > ?2, ifnull(p.\"end\" > ?2, 1))";
 
-static weir_status add_reserved(wr_moment *m, int device, const wr_db *db)
+static const char graphs_sql[] =
+    "SELECT sum(bytes) FROM (SELECT e.bytes, max(e.id) FROM rare_event e"
+    " JOIN process p ON p.id = e.process WHERE e.kind = 13 AND e.copy = 10"
+    " AND e.device = ?1 AND e.\"end\" <= ?2 AND ifnull(p.\"end\" > ?2, 1) GROUP BY e.process)";
+static const char graph_blocks_sql[] =
+    "SELECT sum(b.bytes) FROM block_row r JOIN block b ON b.id = r.id JOIN process p"
+    " ON p.id = b.process WHERE r.work IS NOT NULL AND b.device = ?1 AND b.start <= ?2"
+    " AND ifnull(b.\"end\" > ?2, ifnull(p.\"end\" > ?2, 1))";
+
+/* Reserved, less what blocks take of it. */
+static weir_status add_idle(uint64_t *idle, const char *sql, const char *blocks_sql, int device,
+                            int64_t at, const wr_db *db)
 {
   uint64_t in_use = 0;
-  weir_status status = sum_at(db, pools_sql, device, m->at, &m->pools);
-  if (!status) status = sum_at(db, engine_sql, device, m->at, &m->engine);
-  if (status || !m->engine) return status;
-  status = sum_at(db, engine_blocks_sql, device, m->at, &in_use);
-  m->engine -= in_use < m->engine ? in_use : m->engine;
+  weir_status status = sum_at(db, sql, device, at, idle);
+  if (status || !*idle) return status;
+  status = sum_at(db, blocks_sql, device, at, &in_use);
+  *idle -= in_use < *idle ? in_use : *idle;
   return status;
+}
+
+static weir_status add_reserved(wr_moment *m, int device, const wr_db *db)
+{
+  weir_status status = sum_at(db, pools_sql, device, m->at, &m->pools);
+  if (!status) status = add_idle(&m->engine, engine_sql, engine_blocks_sql, device, m->at, db);
+  if (status || !wr_schema_graph_memory(db)) return status;
+  return add_idle(&m->graphs, graphs_sql, graph_blocks_sql, device, m->at, db);
 }
 
 weir_status wr_in_use_finish(wr_in_use_sums *s, const wr_db *db)
@@ -252,15 +388,22 @@ void wr_in_use_sums_free(wr_in_use_sums *s)
   hash_map_free(&s->ends);
   hash_map_free(&s->index);
   free(s->sum);
+  free(s->take);
   *s = (wr_in_use_sums){0};
+}
+
+static void free_owners(wr_owners *list)
+{
+  for (size_t i = 0; i < list->count; i++)
+    free(list->owner[i].module);
+  free(list->owner);
 }
 
 void wr_in_use_free(wr_in_use *u)
 {
   for (size_t i = 0; i < WR_MOMENTS; i++) {
-    for (size_t k = 0; k < u->moment[i].owner_count; k++)
-      free(u->moment[i].owners[k].module);
-    free(u->moment[i].owners);
+    free_owners(&u->moment[i].of_live);
+    free_owners(&u->moment[i].of_code);
   }
   *u = (wr_in_use){0};
 }

@@ -2,7 +2,9 @@
  *
  * The driver's word on a device (device_memory_sample) is held against all that the trace knows of:
  * live blocks, by the module that asked for each; Weir's caches; what pools and libweir have beyond
- * what is in use of theirs. What was in use beside all that when the device was first asked about
+ * what is in use of theirs, and so the driver for graphs; what calls that loaded code or made a
+ * context took (memory_taken), where no block of the device began or ended meanwhile, until a reset
+ * ends it. What was in use beside all that when the device was first asked about
  * is *before*: contexts, modules and other programs, which the driver does not tell apart. What is
  * in use later and belongs to none of these is *unexplained*: what the driver rounds up, contexts
  * and modules that came later, other programs. It may be negative: one of them has gone.
@@ -22,14 +24,21 @@ typedef struct wr_owner {
   uint64_t bytes;
 } wr_owner;
 
+typedef struct wr_owners {
+  wr_owner *owner; /* owned; the most first */
+  size_t count;
+} wr_owners;
+
 typedef struct wr_moment {
   int64_t at;             /* ns since the trace began */
   uint64_t used;          /* the driver's word */
   uint64_t live, managed; /* bytes of blocks; managed ones may be anywhere and are in no sum */
   uint64_t cached;        /* by Weir */
   uint64_t pools, engine; /* reserved for the driver's pools and libweir's, and not in use */
-  wr_owner *owners;       /* owned; of `live`, the most first */
-  size_t owner_count;
+  uint64_t graphs;        /* the same for graphs */
+  uint64_t code;          /* modules with their variables, those that were measured */
+  uint64_t contexts;      /* so measured */
+  wr_owners of_live, of_code;
 } wr_moment;
 
 enum { WR_MOMENTS = 3 };
@@ -40,6 +49,16 @@ typedef struct wr_in_use { /* of one device */
   wr_moment moment[WR_MOMENTS];
   size_t moments; /* fewer where they are one */
 } wr_in_use;
+
+/* What a call took of a device. */
+typedef struct wr_take {
+  int64_t process, stack, context, handle, bytes;
+  int64_t start, end; /* of the call */
+  int64_t latest;     /* greatest end of those up to here */
+  int64_t until;      /* a reset gave it back; INT64_MAX: none */
+  int device, by;     /* taken_by */
+  bool mixed;         /* a block began or ended meanwhile */
+} wr_take;
 
 /* What is summed up in the pass over the blocks. */
 typedef struct wr_in_use_sums {
@@ -52,6 +71,8 @@ typedef struct wr_in_use_sums {
     int device, moment;
   } * sum;
   size_t count, capacity;
+  wr_take *take; /* by start */
+  size_t take_count, take_capacity;
   bool any;
 } wr_in_use_sums;
 

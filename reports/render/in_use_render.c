@@ -27,31 +27,39 @@ static void number_row(wr_page *p, const char *what, const int64_t *n, size_t co
   }
 }
 
-static uint64_t owned_at(const wr_moment *m, const char *module)
+static const wr_owners *owners_at(const wr_moment *m, bool code)
 {
-  for (size_t i = 0; i < m->owner_count; i++)
-    if (strcmp(m->owners[i].module, module) == 0) return m->owners[i].bytes;
+  return code ? &m->of_code : &m->of_live;
+}
+
+static uint64_t owned_at(const wr_owners *list, const char *module)
+{
+  for (size_t i = 0; i < list->count; i++)
+    if (strcmp(list->owner[i].module, module) == 0) return list->owner[i].bytes;
   return 0;
 }
 
 /* The modules that had most when most was in use, then all others together. */
-static void owner_rows(wr_page *p, const wr_in_use *u)
+static void owner_rows(wr_page *p, const wr_in_use *u, bool code)
 {
   const wr_moment *most = &u->moment[0];
   int64_t rest[WR_MOMENTS], n[WR_MOMENTS];
   for (size_t i = 0; i < u->moments; i++) {
     if (u->moment[i].used > most->used) most = &u->moment[i];
-    rest[i] = (int64_t)u->moment[i].live;
+    rest[i] = (int64_t)(code ? u->moment[i].code : u->moment[i].live);
   }
-  for (size_t k = 0; k < most->owner_count && k < OWNERS; k++) {
-    const char *module = most->owners[k].module;
+  const wr_owners *list = owners_at(most, code);
+  for (size_t k = 0; k < list->count && k < OWNERS; k++) {
+    const char *module = list->owner[k].module;
+    char what[96];
+    (void)snprintf(what, sizeof what, "%s%s", code ? "code and variables of " : "", module);
     for (size_t i = 0; i < u->moments; i++) {
-      n[i] = (int64_t)owned_at(&u->moment[i], module);
+      n[i] = (int64_t)owned_at(owners_at(&u->moment[i], code), module);
       rest[i] -= n[i];
     }
-    number_row(p, module, n, u->moments);
+    number_row(p, what, n, u->moments);
   }
-  number_row(p, "other modules", rest, u->moments);
+  number_row(p, code ? "code and variables of others" : "other modules", rest, u->moments);
 }
 
 #define NUMBERS(p, u, what, expression)                                                            \
@@ -78,10 +86,13 @@ void wr_in_use_section(wr_page *p, int device, const wr_in_use *u)
   for (size_t i = 0; i < u->moments; i++)
     CELL(p, "%s", DURATION(u->moment[i].at > 0 ? (uint64_t)u->moment[i].at : 0));
   NUMBERS(p, u, "in use", at->used);
-  owner_rows(p, u);
+  owner_rows(p, u, false);
+  owner_rows(p, u, true);
+  NUMBERS(p, u, "contexts that were measured", at->contexts);
   NUMBERS(p, u, "Weir's caches", at->cached);
   NUMBERS(p, u, "idle in the driver's pools", at->pools);
   NUMBERS(p, u, "idle in libweir's allocator", at->engine);
+  NUMBERS(p, u, "idle in the driver's memory of graphs", at->graphs);
   NUMBERS(p, u, "there before: contexts, modules, other programs", at ? u->before : 0);
   NUMBERS(p, u, "unexplained", wr_in_use_unexplained(u, at));
   NUMBERS(p, u, "managed, wherever it is", at->managed);
@@ -95,13 +106,13 @@ static json_t *number(uint64_t n)
   return json_integer((json_int_t)n);
 }
 
-static json_t *owners_json(const wr_moment *m)
+static json_t *owners_json(const wr_owners *owners)
 {
   json_t *list = json_array();
-  for (size_t i = 0; i < m->owner_count; i++) {
+  for (size_t i = 0; i < owners->count; i++) {
     json_t *o = json_object();
-    json_object_set_new(o, "module", json_string(m->owners[i].module));
-    json_object_set_new(o, "bytes", number(m->owners[i].bytes));
+    json_object_set_new(o, "module", json_string(owners->owner[i].module));
+    json_object_set_new(o, "bytes", number(owners->owner[i].bytes));
     json_array_append_new(list, o);
   }
   return list;
@@ -117,10 +128,14 @@ json_t *wr_in_use_json(const wr_in_use *u)
     json_object_set_new(x, "at_ns", json_integer(m->at));
     json_object_set_new(x, "used_bytes", number(m->used));
     json_object_set_new(x, "live_bytes", number(m->live));
-    json_object_set_new(x, "owners", owners_json(m));
+    json_object_set_new(x, "owners", owners_json(&m->of_live));
+    json_object_set_new(x, "modules_bytes", number(m->code));
+    json_object_set_new(x, "modules", owners_json(&m->of_code));
+    json_object_set_new(x, "contexts_bytes", number(m->contexts));
     json_object_set_new(x, "cached_bytes", number(m->cached));
     json_object_set_new(x, "pools_idle_bytes", number(m->pools));
     json_object_set_new(x, "weir_idle_bytes", number(m->engine));
+    json_object_set_new(x, "graphs_idle_bytes", number(m->graphs));
     json_object_set_new(x, "unexplained_bytes", json_integer(wr_in_use_unexplained(u, m)));
     json_object_set_new(x, "managed_bytes", number(m->managed));
     json_array_append_new(list, x);

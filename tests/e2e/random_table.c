@@ -351,13 +351,17 @@ static void code(caller *c)
   CUmodule module = NULL;
   CUlibrary library = NULL;
   CUmipmappedArray levels = NULL;
+  CUdeviceptr variable = 0;
+  size_t bytes = 0;
   CALL(cuModuleLoadData, &module, victim_ptx);
+  ANY(cuModuleGetGlobal, &variable, &bytes, module, "none");
   CALL(cuModuleUnload, module);
   CALL(cuModuleLoadDataEx, &module, victim_ptx, 0, NULL, NULL);
   CALL(cuModuleUnload, module);
   ANY(cuModuleLoad, &module, "/nowhere");
   ANY(cuModuleLoadFatBinary, &module, NULL);
   CALL(cuLibraryLoadData, &library, victim_ptx, NULL, NULL, 0, NULL, NULL, 0);
+  ANY(cuLibraryGetGlobal, &variable, &bytes, library, "none");
   (void)cuLibraryUnload(library); /* not recorded */
   ANY(cuLibraryLoadFromFile, &library, "/nowhere", NULL, NULL, 0, NULL, NULL, 0);
   ANY(cuExternalMemoryGetMappedMipmappedArray, &levels, NULL, NULL);

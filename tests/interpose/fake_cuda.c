@@ -58,6 +58,8 @@ GIVES(cuArray3DCreate_v2)
 GIVES(cuStreamCreate)
 GIVES(cuEventCreate)
 GIVES(cuCtxCreate_v2)
+GIVES(cuModuleLoadData)
+GIVES(cuLibraryLoadFromFile)
 GIVES(cuDevicePrimaryCtxRetain)
 GIVES(cuModuleGetFunction)
 GIVES(cuLibraryGetKernel)
@@ -92,6 +94,15 @@ int cuMemGetInfo_v2(size_t *bytes, size_t *total)
 {
   if (bytes) *bytes = fake.free;
   if (total) *total = fake.total;
+  return 0;
+}
+
+EXPORT int cuDeviceGetGraphMemAttribute(int device, int attribute, uint64_t *value);
+int cuDeviceGetGraphMemAttribute(int device, int attribute, uint64_t *value)
+{
+  (void)device;
+  *value =
+      attribute == 2 ? fake.graphs_reserved : fake.graphs_reserved / 2; /* CUgraphMem_attribute */
   return 0;
 }
 

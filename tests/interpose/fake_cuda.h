@@ -14,6 +14,7 @@ typedef struct fake_state {
   uint64_t give;        /* what out-pointers get on success */
   size_t pitch;
   size_t free, total;                    /* what cuMemGetInfo answers; total 0: it is not told */
+  uint64_t graphs_reserved;              /* by graphs, half of it in use */
   size_t range;                          /* bytes of what is asked for by cuMemGetAddressRange */
   uint64_t context;                      /* current context */
   int device;                            /* and its device */

@@ -597,6 +597,94 @@ START_TEST(the_driver_is_asked_what_is_in_use_at_waits_where_memory_is_short_and
 }
 END_TEST
 
+static void take_100(void)
+{
+  rig_fake[0]->free -= 100;
+}
+
+/* The fact of that kind among what was recorded since; NULL: none. */
+static const trace_event *cache_fact_read(cache_fact fact)
+{
+  const rig_log *l = rig_read();
+  for (unsigned i = 0; i < l->events; i++)
+    if (l->event[i].kind == WEIR_EV_CACHE && l->event[i].copy == fact) return &l->event[i];
+  return NULL;
+}
+
+static void took(taken_by what, uint64_t handle, int64_t bytes)
+{
+  const trace_event *e = cache_fact_read(WEIR_CACHE_TAKEN);
+  ck_assert_ptr_nonnull(e);
+  ck_assert_uint_eq(e->a, handle);
+  ck_assert_uint_eq(e->b, what);
+  ck_assert_int_eq((int64_t)e->bytes, bytes);
+  ck_assert_uint_eq(e->device, 0);
+  ck_assert_uint_eq(e->mem, WEIR_MEM_DEVICE);
+}
+
+static void begin_with_free_memory(void)
+{
+  rig_fake[0]->total = 1 << 20;
+  rig_fake[0]->free = 100000;
+  D(cuCtxSynchronize)();
+  (void)rig_read();
+}
+
+START_TEST(what_loading_code_and_making_contexts_takes_of_the_device_is_recorded)
+{
+  CUmodule m = NULL;
+  CUlibrary l = NULL;
+  CUcontext x = NULL;
+  CUdeviceptr p = 0;
+  size_t bytes = 0;
+  begin_with_free_memory();
+  rig_fake[0]->give = 0x77;
+  rig_fake[0]->inside = take_100;
+  D(cuModuleLoadData)(&m, "image");
+  took(WEIR_TAKEN_CODE, 0x77, 100);
+  D(cuLibraryLoadFromFile)(&l, "file", NULL, NULL, 0, NULL, NULL, 0);
+  took(WEIR_TAKEN_CODE, 0x77, 100);
+  D(cuModuleGetGlobal_v2)(&p, &bytes, (CUmodule)P(9), "variable");
+  took(WEIR_TAKEN_CODE, 9, 100);
+  D(cuCtxCreate_v2)(&x, 0, 0);
+  took(WEIR_TAKEN_CONTEXT, 0x77, 100);
+  D(cuCtxCreate_v2)(&x, 0, 1); /* of another device than was asked about */
+  ck_assert_ptr_null(cache_fact_read(WEIR_CACHE_TAKEN));
+  rig_fake[0]->status = 1;
+  D(cuModuleLoadData)(&m, "image");
+  ck_assert_ptr_null(cache_fact_read(WEIR_CACHE_TAKEN));
+  rig_fake[0]->status = 0;
+  D(cuModuleUnload)((CUmodule)P(9));
+  took(WEIR_TAKEN_CODE, 9, 100);
+}
+END_TEST
+
+START_TEST(code_is_measured_in_no_capture_and_no_more_after_16_in_vain)
+{
+  CUmodule m = NULL;
+  begin_with_free_memory();
+  rig_fake[0]->inside = take_100;
+  D(cuStreamBeginCapture_v2)((CUstream)P(9), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  D(cuModuleLoadData)(&m, "image");
+  ck_assert_ptr_null(cache_fact_read(WEIR_CACHE_TAKEN));
+  D(cuStreamEndCapture)((CUstream)P(9), NULL);
+  D(cuModuleLoadData)(&m, "image");
+  ck_assert_ptr_nonnull(cache_fact_read(WEIR_CACHE_TAKEN));
+  rig_fake[0]->inside = NULL;
+  for (int i = 0; i < 15; i++)
+    D(cuModuleLoadData)(&m, "image");
+  rig_fake[0]->inside = take_100;
+  D(cuModuleLoadData)(&m, "image");
+  ck_assert_ptr_nonnull(cache_fact_read(WEIR_CACHE_TAKEN));
+  rig_fake[0]->inside = NULL;
+  for (int i = 0; i < 16; i++)
+    D(cuModuleLoadData)(&m, "image");
+  rig_fake[0]->inside = take_100;
+  D(cuModuleLoadData)(&m, "image");
+  ck_assert_ptr_null(cache_fact_read(WEIR_CACHE_TAKEN));
+}
+END_TEST
+
 START_TEST(registered_host_memory_is_pinned_until_it_is_unregistered)
 {
   char *host = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -1092,6 +1180,8 @@ END_TEST
   X(memory_of_another_process_counts_from_the_first_open_to_the_last_close)                        \
   X(external_memory_and_a_shared_pools_is_imported_until_it_is_freed)                              \
   X(the_driver_is_asked_what_is_in_use_at_waits_where_memory_is_short_and_in_no_capture)           \
+  X(what_loading_code_and_making_contexts_takes_of_the_device_is_recorded)                         \
+  X(code_is_measured_in_no_capture_and_no_more_after_16_in_vain)                                   \
   X(registered_host_memory_is_pinned_until_it_is_unregistered)                                     \
   X(arrays_are_counted_in_elements)                                                                \
   X(explicit_kinds_are_believed)                                                                   \

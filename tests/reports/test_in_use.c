@@ -44,6 +44,20 @@ static void level(uint64_t at, int fact, uint64_t pool, uint64_t reserved, uint6
                             .bytes = reserved});
 }
 
+static void taken(uint64_t at, uint64_t ns, uint32_t stack, int by, uint64_t handle, int64_t bytes)
+{
+  synth_event(0, at, ns,
+              (trace_event){.kind = WEIR_EV_CACHE,
+                            .copy = WEIR_CACHE_TAKEN,
+                            .stack = stack | 1u << 24,
+                            .mem = WEIR_MEM_DEVICE,
+                            .device = 0,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .a = handle,
+                            .b = (uint64_t)by,
+                            .bytes = (uint64_t)bytes});
+}
+
 static void open_with_stacks(void)
 {
   const uint64_t library[] = {0x3010, 0x2010, 0x1020}, program[] = {0x3010, 0x1020},
@@ -75,11 +89,18 @@ static void has(const json_t *o, const char *name, int64_t want)
                 name, (long long)got, (long long)want);
 }
 
-static void has_owner(const json_t *moment, size_t i, const char *module, int64_t bytes)
+static void has_of(const json_t *moment, const char *list, size_t i, const char *module,
+                   int64_t bytes)
 {
-  const json_t *o = json_array_get(json_object_get(moment, "owners"), i);
+  const json_t *o = json_array_get(json_object_get(moment, list), i);
+  ck_assert_ptr_nonnull(o);
   ck_assert_str_eq(json_string_value(json_object_get(o, "module")), module);
   has(o, "bytes", bytes);
+}
+
+static void has_owner(const json_t *moment, size_t i, const char *module, int64_t bytes)
+{
+  has_of(moment, "owners", i, module, bytes);
 }
 
 START_TEST(all_in_use_is_its_owners_what_is_idle_what_was_there_and_the_rest)
@@ -120,6 +141,63 @@ START_TEST(all_in_use_is_its_owners_what_is_idle_what_was_there_and_the_rest)
   has_owner(most, 2, "(unknown)", 3);
   has(last, "live_bytes", 53);
   has(last, "unexplained_bytes", -2);
+  json_decref(report);
+}
+END_TEST
+
+START_TEST(what_code_contexts_and_graphs_took_is_no_part_of_the_unexplained)
+{
+  open_with_stacks();
+  sample(100, 10000, 9900, 0);
+  taken(200, 10, OF_LIBRARY, WEIR_TAKEN_CODE, 0x71, 40);
+  taken(220, 10, OF_PROGRAM, WEIR_TAKEN_CODE, 0x72, 30);
+  taken(240, 10, OF_PROGRAM, WEIR_TAKEN_CODE, 0x72, -8); /* unloaded in part */
+  taken(260, 10, OF_PROGRAM, WEIR_TAKEN_CONTEXT, 0x73, 50);
+  level(280, WEIR_CACHE_GRAPHS, 0, 20, 0);
+  sample(300, 10000, 9900 - (40 + 22 + 50 + 20 + 3), 0);
+  synth_event(0, 400, 5,
+              (trace_event){.kind = WEIR_EV_RESET,
+                            .device = 0,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .a = 0x73,
+                            .bytes = 1}); /* that context only */
+  sample(500, 10000, 9900 - (40 + 22 + 20), 0);
+  synth_close();
+  json_t *report = report_of_spool(), *in_use = in_use_of(report);
+  const json_t *list = json_object_get(in_use, "moments");
+  ck_assert_uint_eq(json_array_size(list), 3);
+  const json_t *most = json_array_get(list, 1), *last = json_array_get(list, 2);
+  has(in_use, "before_bytes", 100);
+  has(most, "live_bytes", 0);
+  has(most, "modules_bytes", 62);
+  has_of(most, "modules", 0, "libnccl.so.2", 40);
+  has_of(most, "modules", 1, "program", 22);
+  has(most, "contexts_bytes", 50);
+  has(most, "graphs_idle_bytes", 20);
+  has(most, "unexplained_bytes", 3);
+  has(last, "modules_bytes", 62);
+  has(last, "contexts_bytes", 0);
+  has(last, "unexplained_bytes", 0);
+  json_decref(report);
+}
+END_TEST
+
+/* Another thread's block began while code was loaded: how much of it was the code is not known. */
+START_TEST(what_was_taken_while_blocks_came_and_went_stays_unexplained)
+{
+  open_with_stacks();
+  sample(100, 10000, 10000, 0);
+  taken(200, 100, OF_LIBRARY, WEIR_TAKEN_CODE, 0x71, 70);
+  alloc_of("cudaMalloc", OF_PROGRAM, 250, 0x10000, 40, WEIR_MEM_DEVICE);
+  taken(400, 10, OF_PROGRAM, WEIR_TAKEN_CODE, 0x72, 5);
+  sample(500, 10000, 10000 - 75, 0);
+  synth_close();
+  json_t *report = report_of_spool();
+  const json_t *last = json_array_get(json_object_get(in_use_of(report), "moments"), 1);
+  has(last, "live_bytes", 40);
+  has(last, "modules_bytes", 5);
+  has_of(last, "modules", 0, "program", 5);
+  has(last, "unexplained_bytes", 30);
   json_decref(report);
 }
 END_TEST
@@ -178,6 +256,8 @@ int main(void)
   tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, all_in_use_is_its_owners_what_is_idle_what_was_there_and_the_rest);
+  tcase_add_test(t, what_code_contexts_and_graphs_took_is_no_part_of_the_unexplained);
+  tcase_add_test(t, what_was_taken_while_blocks_came_and_went_stays_unexplained);
   tcase_add_test(t, moments_that_are_one_stand_once_and_damaged_samples_not_at_all);
   tcase_add_test(t, a_trace_without_samples_says_so);
   tcase_add_test(t, the_page_shows_who_has_what_is_in_use);
