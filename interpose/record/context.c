@@ -10,10 +10,11 @@
 enum { CONTEXTS = 254, OTHERS = 255 };
 
 /* Of a context that was met, by number - 1: its handle below, its device's ordinal in the eight
- * bits above, which no address has; 0: free. One word, so that nobody finds a context with the
- * device of another that had the number before. */
+ * bits above, which no address has, and below those whether the program made it; 0: free. One word,
+ * so that nobody finds a context with the device of another that had the number before. */
 typedef uint64_t known_context;
-#define HANDLE_BITS ((UINT64_C(1) << 56) - 1)
+#define OWN_BIT     (UINT64_C(1) << 55)
+#define HANDLE_BITS (OWN_BIT - 1)
 
 static _Atomic known_context contexts[CONTEXTS];
 static _Atomic uint32_t named[256]; /* by device: process epoch its NAME was written in */
@@ -106,12 +107,32 @@ void context_forget(uint64_t context)
   atomic_fetch_add(&context_age, 1);
 }
 
+void context_set_own(uint64_t context)
+{
+  for (int i = find_from(0, context); i >= 0; i = find_from(i + 1, context))
+    atomic_fetch_or_explicit(&contexts[i], OWN_BIT, memory_order_acq_rel);
+}
+
+/* The next place from `i` on of a context that goes with its device; -1: none. */
+static int find_primary_from(int i, unsigned device)
+{
+  for (; i < CONTEXTS; i++) {
+    known_context k = known_at(i);
+    if (k && k >> 56 == device && !(k & OWN_BIT)) return i;
+  }
+  return -1;
+}
+
+unsigned context_primary(unsigned device)
+{
+  int i = find_primary_from(0, device);
+  return i >= 0 && find_primary_from(i + 1, device) < 0 ? (unsigned)i + 1 : 0;
+}
+
 void context_forget_device(unsigned device)
 {
-  for (int i = 0; i < CONTEXTS; i++) {
-    known_context k = known_at(i);
-    if (k && k >> 56 == device) forget_at(i);
-  }
+  for (int i = find_primary_from(0, device); i >= 0; i = find_primary_from(i + 1, device))
+    forget_at(i);
   atomic_fetch_add(&context_age, 1);
 }
 

@@ -164,7 +164,14 @@ bool context_any(void);
 /* Work on more than one device has been seen. */
 bool context_many_devices(void);
 
-/* The context is gone; or all of the device's. */
+/* The program made the context itself: it is not the device's primary one. */
+void context_set_own(uint64_t context);
+
+/* Number of the device's primary context, as far as that is known: the only one met there that the
+ * program has not made. 0: none, or several. */
+unsigned context_primary(unsigned device);
+
+/* The context is gone; or all of the device's but the program's own. */
 void context_forget(uint64_t context);
 void context_forget_device(unsigned device);
 

@@ -458,6 +458,13 @@ void extract_code(hook_call *c, extract_word a, extract_word b, extract_word byt
   device_memory_measured(c, WEIR_TAKEN_CODE, a, WEIR_DEVICE_NONE);
 }
 
+/* One beside the primary context. */
+void extract_context_own(hook_call *c, extract_word context, extract_word device, extract_word b)
+{
+  extract_context_made(c, context, device, b);
+  context_set_own(context);
+}
+
 void extract_context_destroy(hook_call *c, extract_word context)
 {
   unsigned number = context_number(context), device = context_device(context);
@@ -473,15 +480,30 @@ void extract_context_destroy(hook_call *c, extract_word context)
   event_commit(c, &e);
 }
 
+/* What was allocated in the primary context, and in those that are not known. */
+static void drop_blocks_of_device(unsigned device, unsigned primary)
+{
+  if (!primary) {
+    pointer_blocks_drop(block_tag_make(0, 255, 0), block_tag_make(0, device, 0));
+    return;
+  }
+  const unsigned numbers[] = {0, primary, 255};
+  for (int i = 0; i < 3; i++)
+    pointer_blocks_drop(block_tag_make(0, 255, 255), block_tag_make(0, device, numbers[i]));
+}
+
+/* Contexts that the program made itself stay, and what is in them. */
 void extract_reset(hook_call *c, extract_word device)
 {
+  unsigned primary = context_primary((unsigned)device);
   if (c->status == 0) {
     driver_pools_device_gone((unsigned)device);
-    pointer_blocks_drop(block_tag_make(0, 255, 0), block_tag_make(0, (unsigned)device, 0));
+    drop_blocks_of_device((unsigned)device, primary);
     physical_mark_again((unsigned)device);
     context_forget_device((unsigned)device);
   }
   event_fields e = event_begin(c, WEIR_EV_RESET);
+  e.a = primary;
   e.device = device < WEIR_DEVICE_NONE ? (uint8_t)device : WEIR_DEVICE_NONE;
   event_commit(c, &e);
 }

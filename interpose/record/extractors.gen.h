@@ -57,6 +57,7 @@ void extract_named_like(hook_call *c, extract_word handle, extract_word like);
 void extract_named_list(hook_call *c, const CUkernel *kernels, extract_word count, extract_word owner);
 void extract_context(hook_call *c, extract_word a, extract_word device, extract_word b);
 void extract_context_made(hook_call *c, extract_word context, extract_word device, extract_word b);
+void extract_context_own(hook_call *c, extract_word context, extract_word device, extract_word b);
 void extract_context_destroy(hook_call *c, extract_word context);
 void extract_peer_access(hook_call *c, extract_word a, extract_word b);
 void extract_primary_release(hook_call *c, extract_word device);

@@ -67,7 +67,7 @@ EXTRACTORS = {
     'launch_multi': '!launches count',
     'named': 'handle !name owner', 'named_like': 'handle like',
     'named_list': '!kernels count owner',
-    'context': 'a=0 device=WEIR_DEVICE_NONE b=0', 'context_made': 'context device b=0',
+    'context': 'a=0 device=WEIR_DEVICE_NONE b=0', 'context_made': 'context device b=0', 'context_own': 'context device b=0',
     'context_destroy': 'context',
     'peer_access': 'a=0 b=0',
     'primary_release': 'device', 'reset': 'device', 'reset_current': '',
@@ -85,7 +85,8 @@ TYPES = {'out': 'const struct cudaPitchedPtr *', 'dsts': 'const CUdeviceptr *', 
 # What is called ahead of the real function, and with which roles, for the extractors of "x+".
 BEFORE = {'free': 'free', 'free_async': 'free', 'host_unregister': 'free', 'pool_destroy': 'pool_destroy',
           'reset_current': 'reset_current', 'vmm_release': 'vmm_release', 'ipc_close': 'ipc_close',
-          'graph_end': 'graph_end', 'code': 'code', 'context_made': 'context_made'}
+          'graph_end': 'graph_end', 'code': 'code', 'context_made': 'context_made',
+          'context_own': 'context_made'}
 BEFORE_ROLES = ('ptr', 'pool', 'handle', 'graph')
 # The same of what decodes a copy (copy_args.h: copy_args_NAME, for the extractor copy_NAME); a last argument
 # says whether the function is the synchronous form.
@@ -108,7 +109,7 @@ INFORMED = {
 
 # Extractors of what no program calls in its inner loop: their wrappers are WEIR_RARE (wrap.h).
 RARE = ('call', 'call_batch', 'code', 'decompress', 'graph', 'graph_add', 'graph_end', 'graph_instantiate', 'vmm_create', 'vmm_import', 'vmm_retain', 'vmm_release', 'vmm_map', 'vmm_unmap',
-        'context', 'context_made', 'context_destroy', 'named', 'named_like', 'named_list',
+        'context', 'context_made', 'context_own', 'context_destroy', 'named', 'named_like', 'named_list',
         'pool_trim', 'pool_set', 'pool_destroy', 'peer_access', 'primary_release', 'reset', 'reset_current')
 
 # Functions of libweir's own that tell what they did (core/trace/listener.h): in the trace, not wrapped.

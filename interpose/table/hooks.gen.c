@@ -6974,7 +6974,7 @@ static WEIR_RARE CUresult w_cuGLCtxCreate(CUcontext *pCtx, unsigned int Flags, C
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCtx, Flags, device))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_context_made(c, WEIR_OUT(pCtx), W(device), W(Flags));
+  extract_context_own(c, WEIR_OUT(pCtx), W(device), W(Flags));
   call_leave(c);
   return r;
 }
@@ -6993,7 +6993,7 @@ static WEIR_RARE CUresult w_cuGLCtxCreate_v2(CUcontext *pCtx, unsigned int Flags
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCtx, Flags, device))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_context_made(c, WEIR_OUT(pCtx), W(device), W(Flags));
+  extract_context_own(c, WEIR_OUT(pCtx), W(device), W(Flags));
   call_leave(c);
   return r;
 }
@@ -7012,7 +7012,7 @@ static WEIR_RARE CUresult w_cuVDPAUCtxCreate(CUcontext *pCtx, unsigned int flags
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCtx, flags, device, vdpDevice, vdpGetProcAddress))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_context_made(c, WEIR_OUT(pCtx), W(device), W(flags));
+  extract_context_own(c, WEIR_OUT(pCtx), W(device), W(flags));
   call_leave(c);
   return r;
 }
@@ -7031,7 +7031,7 @@ static WEIR_RARE CUresult w_cuVDPAUCtxCreate_v2(CUcontext *pCtx, unsigned int fl
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pCtx, flags, device, vdpDevice, vdpGetProcAddress))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_context_made(c, WEIR_OUT(pCtx), W(device), W(flags));
+  extract_context_own(c, WEIR_OUT(pCtx), W(device), W(flags));
   call_leave(c);
   return r;
 }
@@ -7921,7 +7921,7 @@ static WEIR_RARE CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUd
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pctx, flags, dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
+  extract_context_own(c, WEIR_OUT(pctx), W(dev), W(flags));
   call_leave(c);
   return r;
 }
@@ -7942,7 +7942,7 @@ static WEIR_RARE CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, 
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pctx, flags, dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
+  extract_context_own(c, WEIR_OUT(pctx), W(dev), W(flags));
   call_leave(c);
   return r;
 }
@@ -7963,7 +7963,7 @@ static WEIR_RARE CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam 
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pctx, paramsArray, numParams, flags, dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
+  extract_context_own(c, WEIR_OUT(pctx), W(dev), W(flags));
   call_leave(c);
   return r;
 }
@@ -7984,7 +7984,7 @@ static WEIR_RARE CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *c
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pctx, ctxCreateParams, flags, dev))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
+  extract_context_own(c, WEIR_OUT(pctx), W(dev), W(flags));
   call_leave(c);
   return r;
 }

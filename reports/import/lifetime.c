@@ -324,7 +324,17 @@ static bool outlives_contexts(const wr_memory_event *e)
   return e->mem == WEIR_MEM_PHYSICAL || (e->mem == WEIR_MEM_IMPORTED && !e->context);
 }
 
-/* A device (or, bytes 1, one context of it) is gone and all its blocks with it. */
+/* A reset takes the blocks of one context, or those of a device in its primary context; where it is
+ * not known which that is, or of what context a block is, those of the device. */
+static bool goes_with_reset(const pass *p, const wr_memory_event *block, const wr_memory_event *e)
+{
+  if (outlives_contexts(block)) return false;
+  if (e->bytes == 1) return e->context && block->context == e->context;
+  bool primary =
+      !e->pointer || !block->context || block->context == UINT8_MAX || block->context == e->pointer;
+  return primary && e->device != NO_DEVICE && home_of(p, block) == e->device;
+}
+
 static weir_status reset_device(pass *p, const wr_memory_event *e)
 {
   weir_status s = WEIR_OK;
@@ -332,10 +342,7 @@ static weir_status reset_device(pass *p, const wr_memory_event *e)
   for (size_t i = 0; !s && i < p->block_count; i++) {
     const live_block *b = &p->blocks[i];
     if (!b->born || b->died || b->alloc.process != e->process) continue;
-    if (outlives_contexts(&b->alloc)) continue;
-    bool gone = e->bytes == 1 ? e->context && b->alloc.context == e->context
-                              : home_of(p, &b->alloc) == e->device && e->device != NO_DEVICE;
-    if (gone) s = end_block(p, i, e, WR_BLOCK_RESET);
+    if (goes_with_reset(p, &b->alloc, e)) s = end_block(p, i, e, WR_BLOCK_RESET);
   }
   return s;
 }

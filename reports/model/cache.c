@@ -135,7 +135,9 @@ static void reset_context(pass *p, const fact *e)
   for (size_t i = 0; i < p->count; i++) {
     place *x = &p->places[i];
     if (x->process != e->process) continue;
-    if (e->bytes == 1 ? e->context && x->context == e->context : x->device == e->device)
+    bool primary =
+        !e->pointer || !x->context || x->context == UINT8_MAX || x->context == e->pointer;
+    if (e->bytes == 1 ? e->context && x->context == e->context : x->device == e->device && primary)
       clear_place(p, x);
   }
 }

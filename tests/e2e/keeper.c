@@ -464,13 +464,12 @@ static void *keep_blocks(void *data)
   return NULL;
 }
 
-/* What a reset ends: all but physical memory, which handles keep, and registrations. */
+/* What a reset ends: all but physical memory, which handles keep, and contexts of the program's own. */
 static void reset_devices(void)
 {
   for (int i = 0; i < SLOTS; i++) {
     block *b = &blocks[i];
-    if (b->context) drop_block(b); /* a context of the program's own is none that a reset ends */
-    if (!b->way || b->way->kind == PHYSICAL || b->way->kind == IMPORTED) continue;
+    if (!b->way || b->way->kind == PHYSICAL || b->way->kind == IMPORTED || b->context) continue;
     bool host = b->way->kind == PINNED || b->way->kind == REGISTERED;
     book(remove_bytes, b->way->kind, host ? HOST : b->device, b->bytes);
   }

@@ -1084,6 +1084,28 @@ START_TEST(a_reset_forgets_the_devices_blocks_and_a_destroyed_context_its_own)
 }
 END_TEST
 
+START_TEST(a_reset_leaves_a_context_that_the_program_made)
+{
+  CUcontext made;
+  device_block(DEVICE_A, 4096);
+  rig_fake[0]->give = CTX_B;
+  on_device(0, CTX_B);
+  D(cuCtxCreate_v2)(&made, 0, 0);
+  unsigned own = rig_one()->stack >> 24;
+  device_block(DEVICE_B, 4096);
+  on_device(0, 0xc0ffee00);
+  R(cudaDeviceReset)();
+  const trace_event *e = rig_one();
+  ck_assert_uint_ne(e->a, 0);
+  ck_assert_uint_ne(e->a, own);
+  ck_assert_uint_eq(pointer_tag(DEVICE_A), 0);
+  ck_assert_uint_ne(pointer_tag(DEVICE_B), 0);
+  on_device(0, CTX_B);
+  D(cuCtxSynchronize)();
+  ck_assert_uint_eq(rig_one()->stack >> 24, own);
+}
+END_TEST
+
 START_TEST(the_last_release_of_a_primary_context_is_a_reset)
 {
   device_block(DEVICE_A, 4096);
@@ -1199,6 +1221,7 @@ END_TEST
   X(devices_are_named_once_with_their_memory)                                                      \
   X(work_queued_into_a_capture_is_marked)                                                          \
   X(a_reset_forgets_the_devices_blocks_and_a_destroyed_context_its_own)                            \
+  X(a_reset_leaves_a_context_that_the_program_made)                                                \
   X(the_last_release_of_a_primary_context_is_a_reset)                                              \
   X(a_context_handle_that_comes_back_is_asked_for_its_device_again)                                \
   X(a_context_changed_unseen_is_noticed_within_a_few_events)                                       \

@@ -125,6 +125,25 @@ START_TEST(a_reset_ends_the_blocks_of_its_device_and_no_others)
 }
 END_TEST
 
+/* 1 is the primary context, 2 the program's own; what is of no known context goes too. */
+START_TEST(a_reset_spares_the_contexts_that_the_program_made)
+{
+  synth_open(synth_dir());
+  for (uint32_t c = 0; c <= 2; c++)
+    synth_event(0, 100 + c * 100, 5,
+                (trace_event){.kind = WEIR_EV_ALLOC,
+                              .a = 0x1000 * (c + 1),
+                              .bytes = 1 + c,
+                              .mem = WEIR_MEM_DEVICE,
+                              .stack = c << 24});
+  synth_event(0, 1000, 5, (trace_event){.kind = WEIR_EV_RESET, .a = 1, .stack = 1u << 24});
+  synth_close();
+  const char *t = import_synth_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=0"), 3);
+  ck_assert_int_eq(synth_number(t, "SELECT sum(bytes) FROM block WHERE how=2"), 3);
+}
+END_TEST
+
 START_TEST(the_end_of_one_context_spares_the_others)
 {
   synth_open(synth_dir());
@@ -675,6 +694,7 @@ int main(void)
   tcase_add_test(t, a_free_that_a_clock_shows_too_late_is_still_of_the_block_before);
   tcase_add_test(t, failed_and_captured_calls_change_nothing);
   tcase_add_test(t, a_reset_ends_the_blocks_of_its_device_and_no_others);
+  tcase_add_test(t, a_reset_spares_the_contexts_that_the_program_made);
   tcase_add_test(t, the_end_of_one_context_spares_the_others);
   tcase_add_test(t, pinned_memory_goes_with_its_contexts_device);
   tcase_add_test(t, host_memory_is_counted_apart);
