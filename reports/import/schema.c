@@ -337,25 +337,6 @@ static weir_status stand_in_for_absent(const wr_db *db)
   return s;
 }
 
-/* From the first of Nsight's enumerations on, all that schema.sql has is Nsight's. */
-weir_status wr_schema_nsys_views(const wr_db *db)
-{
-  weir_status absent_ones = stand_in_for_absent(db);
-  if (absent_ones) return absent_ones;
-  const char *at = strstr(wr_schema_sql, "\nCREATE TABLE ENUM_CUDA_MEMCPY_OPER"), *next;
-  char *sql = NULL;
-  size_t bytes = 0;
-  FILE *f = at ? open_memstream(&sql, &bytes) : NULL;
-  if (!f) return weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", db->path);
-  for (; (next = strstr(at, "\nCREATE ")); at = next + strlen("\nCREATE "))
-    (void)fprintf(f, "%.*s\nCREATE TEMP ", (int)(next - at), at);
-  (void)fputs(at, f);
-  weir_status s = fclose(f) ? weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", db->path)
-                            : wr_db_exec(db, sql);
-  free(sql);
-  return s;
-}
-
 /* The same text with `place` for each mark (new, NULL: out of memory). */
 static char *with_place(const char *sql, size_t bytes, const char *place)
 {
@@ -378,6 +359,38 @@ static weir_status create_with_place(const wr_db *db, const char *sql, size_t by
                        : weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", db->path);
   free(text);
   return s;
+}
+
+/* The views and tables of schema.sql from `at` to `end`, as temporary ones. */
+static weir_status create_temporary(const wr_db *db, const char *at, const char *end)
+{
+  static const char head[] = "\nCREATE ";
+  char *sql = NULL;
+  size_t bytes = 0;
+  FILE *f = at && end ? open_memstream(&sql, &bytes) : NULL;
+  if (!f) return weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", db->path);
+  for (const char *next; (next = strstr(at, head)) && next < end; at = next + strlen(head))
+    (void)fprintf(f, "%.*s%sTEMP ", (int)(next - at), at, head);
+  (void)fwrite(at, 1, (size_t)(end - at), f);
+  weir_status s = fclose(f) ? weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", db->path)
+                            : create_with_place(db, sql, bytes, NO_PLACE);
+  free(sql);
+  return s;
+}
+
+/* From the first of Nsight's enumerations on, all that schema.sql has is Nsight's. */
+weir_status wr_schema_nsys_views(const wr_db *db)
+{
+  weir_status s = stand_in_for_absent(db);
+  const char *at = strstr(wr_schema_sql, "\nCREATE TABLE ENUM_CUDA_MEMCPY_OPER");
+  return s ? s : create_temporary(db, at, wr_schema_sql + strlen(wr_schema_sql));
+}
+
+weir_status wr_schema_kind_views(const wr_db *db)
+{
+  weir_status s = stand_in_for_absent(db);
+  const char *at = strstr(wr_schema_sql, "\nCREATE VIEW call(");
+  return s ? s : create_temporary(db, at, strstr(wr_schema_sql, "\n-- ---- Nsight Systems' names"));
 }
 
 #define GRAPH_WORK                                                                                 \

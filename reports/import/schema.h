@@ -91,6 +91,10 @@ weir_status wr_schema_blocks(const wr_db *db);
 /* Nsight's names as temporary tables and views over the trace, all but StringIds. */
 weir_status wr_schema_nsys_views(const wr_db *db);
 
+/* The views by kind (copy, allocation, ...) as temporary ones over the trace; of places they know
+ * nothing. */
+weir_status wr_schema_kind_views(const wr_db *db);
+
 /* Function number `api` as a trace names it; "api #N" (in `buffer`) where the table lacks it. */
 const char *wr_api_name(uint32_t api, char buffer[24]);
 

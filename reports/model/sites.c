@@ -211,7 +211,7 @@ static bool fill_place(wr_site *s, const wr_frame *f)
   return s->function && s->module && (s->file || !f->file);
 }
 
-weir_status wr_site_words(wr_symbols *symbols, int64_t stack, char **out)
+weir_status wr_site_place(wr_symbols *symbols, int64_t stack, wr_frame_name *out)
 {
   const wr_frame *frames = NULL;
   size_t count = 0;
@@ -219,12 +219,27 @@ weir_status wr_site_words(wr_symbols *symbols, int64_t stack, char **out)
   weir_status s = stack ? wr_symbols_stack(symbols, stack, &frames, &count) : WEIR_OK;
   if (s) return s;
   bool good = fill_place(&site, count ? &frames[wr_site_at(frames, count)] : NULL);
-  *out = !good       ? NULL
-         : site.file ? wr_format("%s  %s:%d", site.function, base_name(site.file), site.line)
-                     : wr_format("%s", site.function);
-  free(site.function);
-  free(site.module);
-  free(site.file);
+  *out = (wr_frame_name){site.function, site.file, site.module, site.line, site.known};
+  if (!good) wr_frame_name_free(out);
+  return good ? WEIR_OK : weir_fail(WEIR_ENOMEM, "naming a call site: out of host memory");
+}
+
+void wr_frame_name_free(wr_frame_name *name)
+{
+  free(name->function);
+  free(name->module);
+  free(name->file);
+  *name = (wr_frame_name){0};
+}
+
+weir_status wr_site_words(wr_symbols *symbols, int64_t stack, char **out)
+{
+  wr_frame_name site;
+  weir_status s = wr_site_place(symbols, stack, &site);
+  if (s) return s;
+  *out = site.file ? wr_format("%s  %s:%d", site.function, base_name(site.file), site.line)
+                   : wr_format("%s", site.function);
+  wr_frame_name_free(&site);
   return *out ? WEIR_OK : weir_fail(WEIR_ENOMEM, "naming a call site: out of host memory");
 }
 

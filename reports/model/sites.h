@@ -62,6 +62,10 @@ size_t wr_site_at(const wr_frame *f, size_t count);
 const char *wr_direction_name(int copy);
 const char *wr_mem_name(int mem);
 
+/* The site of one stack (out's texts are new; "(no stack)" for 0). */
+weir_status wr_site_place(wr_symbols *symbols, int64_t stack, wr_frame_name *out);
+void wr_frame_name_free(wr_frame_name *name);
+
 /* The site of one stack in words: "function  file:line", or as much of it as is known; new. */
 weir_status wr_site_words(wr_symbols *symbols, int64_t stack, char **out);
 

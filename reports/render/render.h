@@ -7,6 +7,8 @@
 #include "reports/render/report.h"
 
 weir_status wr_render_json(FILE *out, const wr_model *m);
-weir_status wr_render_text(FILE *out, const wr_model *m, const report_settings *options);
+/* `findings` stand first; NULL: none were looked for. */
+weir_status wr_render_text(FILE *out, const wr_model *m, const wr_findings *findings,
+                           const report_settings *options);
 
 #endif

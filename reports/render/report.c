@@ -4,6 +4,7 @@
 #include "reports/render/render.h"
 
 #include "reports/render/cache_render.h"
+#include "reports/render/findings_render.h"
 
 #define TOP_TEXT 5
 #define TOP_JSON 20
@@ -13,14 +14,35 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
   int top = o->top > 0 ? o->top : o->format == WEIR_REPORT_JSON ? TOP_JSON : TOP_TEXT;
   wr_input in;
   wr_model m = {0};
+  wr_findings f = {0};
   weir_status s = wr_input_open(&in, trace);
   if (s) return s;
   in.db.symbols = o->symbols;
   s = wr_model_load(&m, &in.db, top);
+  if (!s && o->format == WEIR_REPORT_TEXT && m.total.events)
+    s = wr_findings_load(&f, &in.db, &o->findings);
   wr_input_close(&in);
-  if (s) return s;
-  s = o->format == WEIR_REPORT_JSON ? wr_render_json(out, &m) : wr_render_text(out, &m, o);
+  if (!s)
+    s = o->format == WEIR_REPORT_JSON ? wr_render_json(out, &m)
+                                      : wr_render_text(out, &m, m.total.events ? &f : NULL, o);
+  wr_findings_free(&f);
   wr_model_free(&m);
+  return s;
+}
+
+weir_status report_findings(FILE *out, const char *trace, const report_settings *o)
+{
+  wr_input in;
+  wr_findings f = {0};
+  weir_status s = wr_input_open(&in, trace);
+  if (s) return s;
+  in.db.symbols = o->symbols;
+  s = wr_findings_load(&f, &in.db, &o->findings);
+  wr_input_close(&in);
+  if (!s)
+    s = o->format == WEIR_REPORT_JSON ? wr_findings_render_json(out, &f, trace)
+                                      : wr_findings_render_text(out, &f, trace, o);
+  wr_findings_free(&f);
   return s;
 }
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "core/base/status.h"
+#include "reports/findings/findings.h"
 
 typedef enum report_format { WEIR_REPORT_TEXT, WEIR_REPORT_JSON } report_format;
 
@@ -15,6 +16,7 @@ typedef struct report_settings {
   int top;             /* call sites a list, 0: 5 in text, 20 in JSON */
   int depth;           /* levels of callers below a call site in text, 0: 2; -1: none */
   const char *symbols; /* absolute; folder in which symbols are looked for first, or NULL */
+  wr_findings_settings findings; /* of the findings, in text and by themselves */
 } report_settings;
 
 /* Writes the summary of `trace` (a trace, or a spool, which is imported to a temporary one first)
@@ -23,6 +25,10 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
 
 /* The same of what the caches of a rerouted run did. */
 weir_status report_cache(FILE *out, const char *trace, const report_settings *options);
+
+/* The findings alone: text, or JSON ("weir-findings/1", SCHEMA.md). Errors: as above, and those of
+ * wr_findings_load(). */
+weir_status report_findings(FILE *out, const char *trace, const report_settings *options);
 
 /* What two runs of a program are compared by. */
 typedef struct run_figures {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 #include "core/trace/spool.h"
+#include "reports/render/findings_render.h"
 #include "reports/render/cache_render.h"
 #include "reports/render/device_times_render.h"
 #include "reports/render/in_use_render.h"
@@ -549,7 +550,8 @@ static void print_coverage(wr_page *p)
     LINE(p, false, "… and %s more", COUNTED(m->note_count - NOTE_ROWS, "note"));
 }
 
-weir_status wr_render_text(FILE *out, const wr_model *m, const report_settings *options)
+weir_status wr_render_text(FILE *out, const wr_model *m, const wr_findings *findings,
+                           const report_settings *options)
 {
   wr_page *p = calloc(1, sizeof(*p));
   if (!p) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", m->path);
@@ -571,6 +573,7 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const report_settings *
     wr_ranges_section(p, &m->ranges);
     wr_tensors_section(p, &m->tensors);
   } else {
+    if (findings) wr_findings_section(p, findings, false);
     wr_ranges_section(p, &m->ranges);
     print_transfers(p);
     print_host_memory(p);

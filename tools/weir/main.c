@@ -20,10 +20,12 @@ static const cmd commands[] = {
      "could not start; 126: the program cannot be run; 127: there is no such program.",
      run_options, false, run_main},
     {"report",
-     "[summary|cache] [--format text|json] [--top N] [--depth N] [--width N] [--symbols DIR] FILE",
+     "[summary|findings|cache] [--format text|json] [--top N] [--depth N] [--width N]\n"
+     "[--symbols DIR] [--min-cost COST] [--rules DIR] FILE",
      "Print what a trace says about memory, transfers and waits",
      "FILE is a trace, or a spool that was left without a collector. 'summary' is the default;\n"
-     "'cache' says what the caches of a run with --mode=strict or relaxed did. On a terminal, "
+     "'findings' says what the run wastes, where, and what to do; "
+     "'cache' what the caches of a run with --mode=strict or relaxed did. On a terminal, "
      "names\n"
      "that are too long for a line are cut in the middle; in a file or a pipe nothing is.",
      report_options, false, report_main},

@@ -8,7 +8,7 @@
 #include "reports/render/report.h"
 #include "tools/weir/commands.h"
 
-enum { OPT_FORMAT, OPT_TOP, OPT_DEPTH, OPT_WIDTH, OPT_SYMBOLS };
+enum { OPT_FORMAT, OPT_TOP, OPT_DEPTH, OPT_WIDTH, OPT_SYMBOLS, OPT_MIN_COST, OPT_RULES };
 
 enum { NO_LIMIT = -1 }; /* of report_settings.width, until the terminal was asked */
 
@@ -22,8 +22,39 @@ const cmd_option report_options[] = {
     [OPT_SYMBOLS] = {"symbols", 0, CMD_ARG_REQUIRED, "DIR",
                      "look for programs, libraries and debug files in DIR first",
                      CMD_SETS(report_settings, symbols)},
+    [OPT_MIN_COST] = {"min-cost", 0, CMD_ARG_REQUIRED, "COST",
+                      "leave out findings below 2ms, 0.1% or 10MiB (default 1ms,0.5%,1MiB)", 0},
+    [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "DIR",
+                   "look for what the rules DIR/NAME.sql find, too",
+                   CMD_SETS(report_settings, findings.rules)},
     {0},
 };
+
+/* "2ms,0.1%,10MiB": what of these is said; what is not does not count. */
+static bool take_min_cost(wr_min_cost *out, const char *value)
+{
+  static const struct {
+    const char *unit;
+    double ns, share, bytes;
+  } units[] = {{"ns", 1, 0, 0},        {"us", 1e3, 0, 0},      {"ms", 1e6, 0, 0},
+               {"s", 1e9, 0, 0},       {"%", 0, 0.01, 0},      {"B", 0, 0, 1},
+               {"KiB", 0, 0, 1 << 10}, {"MiB", 0, 0, 1 << 20}, {"GiB", 0, 0, 1 << 30}};
+  *out = (wr_min_cost){-1, -1, -1};
+  for (bool more = true; more;) {
+    char *end;
+    double n = strtod(value, &end);
+    size_t unit = strcspn(end, ","), i = 0, count = sizeof units / sizeof *units;
+    while (i < count && (strlen(units[i].unit) != unit || strncmp(units[i].unit, end, unit) != 0))
+      i++;
+    if (end == value || i == count || !(n >= 0 && n < 1e9)) return false;
+    if (units[i].ns > 0) out->ns = (int64_t)(n * units[i].ns);
+    if (units[i].share > 0) out->share = n * units[i].share;
+    if (units[i].bytes > 0) out->bytes = (int64_t)(n * units[i].bytes);
+    more = end[unit] == ',';
+    value = end + unit + 1;
+  }
+  return true;
+}
 
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
@@ -32,6 +63,11 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   if (at == OPT_FORMAT) {
     bool json, good = cmd_take_format(c, value, &json);
     o->format = json ? WEIR_REPORT_JSON : WEIR_REPORT_TEXT;
+    return good;
+  }
+  if (at == OPT_MIN_COST) {
+    bool good = take_min_cost(&o->findings.min, value);
+    if (!good) cmd_usage(c, "--min-cost takes a cost as 2ms, 0.1%% or 10MiB, not '%s'", value);
     return good;
   }
   static const struct {
@@ -73,7 +109,7 @@ static void ask_terminal(report_settings *o)
 static const struct kind {
   const char *name;
   weir_status (*print)(FILE *out, const char *trace, const report_settings *options);
-} kinds[] = {{"summary", report_summary}, {"cache", report_cache}};
+} kinds[] = {{"summary", report_summary}, {"cache", report_cache}, {"findings", report_findings}};
 
 int report_main(const cmd *c, int argc, char **argv)
 {

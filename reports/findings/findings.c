@@ -1,0 +1,660 @@
+/* findings.c: see findings.h. A rule's rows are summed up by *group*: a place in the program and a
+ * certainty. Groups that cost too little to matter are put together, a rule's by certainty: many
+ * small places are one finding, if they matter at all. */
+#include "reports/findings/findings.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/map.h"
+#include "reports/base/util.h"
+#include "reports/findings/guard.h"
+#include "reports/findings/source.h"
+#include "reports/import/wait_log.h"
+#include "reports/model/sites.h"
+
+enum {
+  RULE_MS = 10000,
+  JUDGED_EVENTS = 1000000, /* of a trace that is not resolved, waits are judged up to here */
+  JUDGED_WORK = 400000,    /* operations of devices, and divided */
+  ROWS = 1 << 24,          /* of one rule, at most */
+  NO_DEVICE = -1,
+  SEVERAL_DEVICES = -2
+};
+
+/* What a row may have; README.md says what they mean. */
+enum column { EVENT, COST, SAVING, BYTES, COUNT, CERTAINTY, DEVICE, REMOVED, RELATED, COLUMNS };
+static const char *const column_names[COLUMNS] = {
+    "event", "cost_ns", "saving_ns", "bytes", "count", "certainty", "device", "removed", "related"};
+
+typedef struct place {
+  wr_frame_name name; /* owned */
+} place;
+
+typedef struct group {   /* what becomes a finding, or a part of one */
+  size_t place, related; /* SIZE_MAX: none */
+  wr_certainty certainty;
+  uint64_t cost, saving, bytes, count;
+  int device;
+  int64_t range; /* name of the one that has most of it, 0 none */
+  uint64_t range_cost;
+} group;
+
+typedef struct tally { /* cost of a group's rows in ranges of one name */
+  size_t group;
+  int64_t name;
+  uint64_t cost;
+} tally;
+
+typedef struct search {
+  wr_findings *f;
+  const wr_db *db;
+  const wr_findings_settings *settings;
+  wr_symbols *symbols;
+  wr_guard guard;
+  sqlite3_stmt *about; /* an event: stack, device, name of its range */
+  hash_map by_stack;   /* stack -> place */
+  hash_map by_place;   /* hash -> place */
+  hash_map saved;      /* event -> the most ns that a rule saves of it */
+  hash_map moved;      /* event -> the most bytes */
+  place *places;
+  size_t place_count, place_capacity;
+  uint64_t peak_bytes;
+  bool waits_known; /* wait_detail, wait_time, device_gap and device_idle are filled */
+  int64_t began;    /* CLOCK_REALTIME, ns */
+  /* of the rule that runs */
+  hash_map by_group, by_tally;
+  group *groups;
+  tally *tallies;
+  size_t group_count, group_capacity, tally_count, tally_capacity;
+  wr_removed removed;
+} search;
+
+static uint64_t capped_sum(uint64_t a, uint64_t b)
+{
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static weir_status no_memory(const search *x)
+{
+  return wr_db_out_of_memory(x->db);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static uint64_t hash_string(uint64_t hash, const char *text)
+{
+  for (; text && *text; text++)
+    hash = hash_mix(hash, (unsigned char)*text);
+  return hash_mix(hash, 0x100);
+}
+
+static weir_status place_of(search *x, int64_t stack, size_t *out)
+{
+  bool added;
+  const uint64_t *known = hash_map_get(&x->by_stack, (uint64_t)stack);
+  if (known) {
+    *out = (size_t)*known;
+    return WEIR_OK;
+  }
+  place p;
+  wr_guard_pause(&x->guard); /* files with symbols can be long */
+  weir_status s = wr_site_place(x->symbols, stack, &p.name);
+  wr_guard_go_on(&x->guard);
+  if (s) return s;
+  uint64_t key = hash_string(hash_string(7, p.name.function), p.name.file);
+  uint64_t *at = hash_map_place(&x->by_place, hash_mix(key, (uint64_t)p.name.line), &added);
+  if (at && added &&
+      !wr_grow(&x->places, &x->place_capacity, x->place_count + 1, sizeof(*x->places)))
+    at = NULL;
+  if (at && added)
+    x->places[ *at = x->place_count++] = p;
+  else
+    wr_frame_name_free(&p.name);
+  if (!at || hash_map_put(&x->by_stack, (uint64_t)stack, *at)) return no_memory(x);
+  *out = (size_t)*at;
+  return WEIR_OK;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+typedef struct row {
+  int64_t event, related, range_name;
+  uint64_t cost, saving, bytes, count;
+  wr_certainty certainty;
+  int device;
+  bool removed;
+  size_t place;
+} row;
+
+/* Of a rule's number, what can be: no rule and no trace makes a sum run over. */
+static uint64_t positive(sqlite3_stmt *q, int column, uint64_t otherwise)
+{
+  if (column < 0 || sqlite3_column_type(q, column) == SQLITE_NULL) return otherwise;
+  int64_t n = sqlite3_column_int64(q, column);
+  return n > 0 ? (uint64_t)n : 0;
+}
+
+static weir_status look_up(search *x, int64_t event, size_t *at, int *device, int64_t *range)
+{
+  int64_t stack = 0;
+  sqlite3_bind_int64(x->about, 1, event);
+  int code = sqlite3_step(x->about);
+  if (code == SQLITE_ROW) {
+    stack = sqlite3_column_int64(x->about, 0);
+    if (sqlite3_column_type(x->about, 1) != SQLITE_NULL)
+      *device = sqlite3_column_int(x->about, 1) & 255;
+    *range = sqlite3_column_int64(x->about, 2);
+  }
+  sqlite3_reset(x->about);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) return wr_db_fail(x->db, "reading");
+  return place_of(x, stack, at);
+}
+
+static weir_status read_row(search *x, const wr_rule *rule, sqlite3_stmt *q,
+                            const int columns[COLUMNS], row *r)
+{
+  *r = (row){.event = sqlite3_column_int64(q, columns[EVENT]),
+             .cost = positive(q, columns[COST], 0),
+             .bytes = positive(q, columns[BYTES], 0),
+             .count = positive(q, columns[COUNT], 1),
+             .certainty = rule->certainty,
+             .device = NO_DEVICE,
+             .removed = positive(q, columns[REMOVED], 0) != 0,
+             .related = (int64_t)positive(q, columns[RELATED], 0)};
+  if (r->cost > x->f->duration_ns) r->cost = x->f->duration_ns;
+  r->saving = positive(q, columns[SAVING], r->cost);
+  if (r->saving > x->f->duration_ns) r->saving = x->f->duration_ns;
+  if (columns[CERTAINTY] >= 0 && sqlite3_column_type(q, columns[CERTAINTY]) != SQLITE_NULL &&
+      !wr_certainty_read((const char *)sqlite3_column_text(q, columns[CERTAINTY]), &r->certainty))
+    r->certainty = WR_POSSIBLE;
+  weir_status s = look_up(x, r->event, &r->place, &r->device, &r->range_name);
+  if (columns[DEVICE] >= 0)
+    r->device = sqlite3_column_type(q, columns[DEVICE]) == SQLITE_NULL
+                    ? NO_DEVICE
+                    : sqlite3_column_int(q, columns[DEVICE]) & 255;
+  return s;
+}
+
+/* The most of what rules say of an operation counts. */
+static weir_status count_once(search *x, hash_map *map, int64_t event, uint64_t n, uint64_t *total)
+{
+  uint64_t *most = n ? hash_map_place(map, (uint64_t)event, NULL) : NULL;
+  if (!n) return WEIR_OK;
+  if (!most) return no_memory(x);
+  if (n > *most) *total = capped_sum(*total, n - *most), *most = n;
+  return WEIR_OK;
+}
+
+static weir_status tally_range(search *x, size_t at, const row *r)
+{
+  bool added;
+  if (!r->range_name) return WEIR_OK;
+  uint64_t key = hash_mix(hash_mix(11, at), (uint64_t)r->range_name);
+  uint64_t *slot = hash_map_place(&x->by_tally, key, &added);
+  if (!slot) return no_memory(x);
+  if (added) {
+    if (!wr_grow(&x->tallies, &x->tally_capacity, x->tally_count + 1, sizeof(*x->tallies)))
+      return no_memory(x);
+    *slot = x->tally_count++;
+    x->tallies[*slot] = (tally){.group = at, .name = r->range_name};
+  }
+  x->tallies[*slot].cost = capped_sum(x->tallies[*slot].cost, r->cost + r->count);
+  return WEIR_OK;
+}
+
+static weir_status group_of(search *x, const row *r, size_t *out)
+{
+  bool added;
+  uint64_t key = hash_mix(hash_mix(9, r->place), (uint64_t)r->certainty);
+  uint64_t *at = hash_map_place(&x->by_group, key, &added);
+  if (!at) return no_memory(x);
+  if (added) {
+    if (!wr_grow(&x->groups, &x->group_capacity, x->group_count + 1, sizeof(*x->groups)))
+      return no_memory(x);
+    *at = x->group_count++;
+    x->groups[*at] = (group){
+        .place = r->place, .related = SIZE_MAX, .certainty = r->certainty, .device = r->device};
+  }
+  *out = (size_t)*at;
+  return WEIR_OK;
+}
+
+static weir_status add_row(search *x, const wr_rule *rule, const row *r)
+{
+  size_t at = 0;
+  int ignored_device;
+  int64_t ignored_range;
+  if (r->removed) {
+    x->removed.count = capped_sum(x->removed.count, r->count);
+    x->removed.bytes = capped_sum(x->removed.bytes, r->bytes);
+    return WEIR_OK;
+  }
+  weir_status s = group_of(x, r, &at);
+  if (s) return s;
+  group *g = &x->groups[at];
+  g->cost = capped_sum(g->cost, r->cost), g->saving = capped_sum(g->saving, r->saving);
+  g->bytes = capped_sum(g->bytes, r->bytes), g->count = capped_sum(g->count, r->count);
+  if (g->device != r->device) g->device = SEVERAL_DEVICES;
+  if (r->related && g->related == SIZE_MAX)
+    s = look_up(x, r->related, &g->related, &ignored_device, &ignored_range);
+  if (!s) s = tally_range(x, at, r);
+  if (!s) s = count_once(x, &x->saved, r->event, r->saving, &x->f->saving_ns);
+  if (!s && !rule->holds) s = count_once(x, &x->moved, r->event, r->bytes, &x->f->moved_bytes);
+  return s;
+}
+
+/* ---- from groups to findings ----------------------------------------------------------------- */
+
+static bool matters(const search *x, const wr_rule *rule, uint64_t cost, uint64_t bytes)
+{
+  const wr_min_cost *m = &x->f->min;
+  if (m->ns >= 0 && cost >= (uint64_t)m->ns) return true;
+  if (m->share >= 0 && cost && (double)cost >= m->share * (double)x->f->duration_ns) return true;
+  if (!rule->holds) return false;
+  if (m->bytes >= 0 && bytes >= (uint64_t)m->bytes) return true;
+  return m->share >= 0 && bytes && (double)bytes >= m->share * (double)x->peak_bytes;
+}
+
+static int by_cost(const void *left, const void *right)
+{
+  const group *a = left, *b = right;
+  if (a->certainty != b->certainty) return a->certainty < b->certainty ? -1 : 1;
+  if (a->cost != b->cost) return a->cost < b->cost ? 1 : -1;
+  if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
+  return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static weir_status add_site(search *x, wr_finding *f, size_t at, uint64_t cost, uint64_t count)
+{
+  if (f->sites == WR_FINDING_SITES) {
+    f->more_sites++;
+    return WEIR_OK;
+  }
+  const wr_frame_name *n = &x->places[at].name;
+  wr_finding_site *s = &f->site[f->sites++];
+  *s = (wr_finding_site){.function = wr_format("%s", n->function),
+                         .file = n->file ? wr_format("%s", n->file) : NULL,
+                         .line = n->file ? n->line : 0,
+                         .source = wr_source_line(n->file, n->line, x->began),
+                         .cost_ns = cost,
+                         .count = count};
+  return s->function && (s->file || !n->file) ? WEIR_OK : no_memory(x);
+}
+
+/* The name of the range that has most of a group. */
+static weir_status name_range(search *x, int64_t name, char **out)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(x->db, "SELECT text FROM range_name WHERE id = ?", &q);
+  if (s) return s;
+  sqlite3_bind_int64(q, 1, name);
+  if (sqlite3_step(q) == SQLITE_ROW && !(*out = wr_db_text(q, 0))) s = no_memory(x);
+  sqlite3_finalize(q);
+  return s;
+}
+
+static wr_finding *new_finding(search *x, const wr_rule *rule, const group *g)
+{
+  wr_findings *f = x->f;
+  if (!wr_grow(&f->finding, &f->capacity, f->count + 1, sizeof(*f->finding))) return NULL;
+  wr_finding *out = &f->finding[f->count++];
+  *out = (wr_finding){.rule = rule,
+                      .certainty = g->certainty,
+                      .cost_ns = g->cost,
+                      .saving_ns = g->saving,
+                      .saving_bytes = g->bytes,
+                      .count = g->count,
+                      .device = g->device < 0 ? NO_DEVICE : g->device};
+  return out;
+}
+
+/* group[0..count) are one finding, of which `all` is the sum. */
+static weir_status make_finding(search *x, const wr_rule *rule, const group *g, size_t count,
+                                const group *all)
+{
+  wr_finding *f = new_finding(x, rule, all);
+  weir_status s = f ? WEIR_OK : no_memory(x);
+  for (size_t i = 0; !s && i < count; i++)
+    s = add_site(x, f, g[i].place, g[i].cost, g[i].count);
+  for (size_t i = 0; !s && i < count; i++)
+    if (g[i].related != SIZE_MAX && g[i].related != g[i].place)
+      s = add_site(x, f, g[i].related, 0, 0);
+  if (!s && all->range) s = name_range(x, all->range, &f->range);
+  return s;
+}
+
+static group sum_of(const group *g, size_t count)
+{
+  group all = g[0];
+  for (size_t i = 1; i < count; i++) {
+    all.cost = capped_sum(all.cost, g[i].cost), all.saving = capped_sum(all.saving, g[i].saving);
+    all.bytes = capped_sum(all.bytes, g[i].bytes), all.count = capped_sum(all.count, g[i].count);
+    if (all.device != g[i].device) all.device = SEVERAL_DEVICES;
+    if (all.range != g[i].range) all.range = 0;
+  }
+  return all;
+}
+
+/* Groups of one certainty; what does not matter is moved to the front, and put together. */
+static weir_status finish_certainty(search *x, const wr_rule *rule, group *g, size_t count)
+{
+  size_t small = 0;
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < count; i++) {
+    if (matters(x, rule, g[i].cost, g[i].bytes))
+      s = make_finding(x, rule, &g[i], 1, &g[i]);
+    else
+      g[small++] = g[i];
+  }
+  if (s || !small) return s;
+  group all = sum_of(g, small);
+  return matters(x, rule, all.cost, all.bytes) ? make_finding(x, rule, g, small, &all) : s;
+}
+
+static weir_status finish_groups(search *x, const wr_rule *rule)
+{
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; i < x->tally_count; i++) {
+    group *g = &x->groups[x->tallies[i].group];
+    if (x->tallies[i].cost > g->range_cost)
+      g->range_cost = x->tallies[i].cost, g->range = x->tallies[i].name;
+  }
+  if (x->group_count) qsort(x->groups, x->group_count, sizeof(*x->groups), by_cost);
+  for (size_t i = 0, next; !s && i < x->group_count; i = next) {
+    for (next = i + 1;
+         next < x->group_count && x->groups[next].certainty == x->groups[i].certainty;)
+      next++;
+    s = finish_certainty(x, rule, x->groups + i, next - i);
+  }
+  if (!s && x->removed.count) {
+    wr_findings *f = x->f;
+    x->removed.rule = rule;
+    if (!wr_grow(&f->removed, &f->removed_capacity, f->removed_count + 1, sizeof(*f->removed)))
+      return no_memory(x);
+    f->removed[f->removed_count++] = x->removed;
+  }
+  return s;
+}
+
+/* ---- one rule -------------------------------------------------------------------------------- */
+
+static weir_status not_judged(search *x, const wr_rule *rule, const char *why)
+{
+  wr_findings *f = x->f;
+  if (!wr_grow(&f->unjudged, &f->unjudged_capacity, f->unjudged_count + 1, sizeof(*f->unjudged)))
+    return no_memory(x);
+  char *text = wr_text(why, strlen(why), true);
+  if (!text) return no_memory(x);
+  f->unjudged[f->unjudged_count++] = (wr_unjudged_rule){rule, text};
+  return WEIR_OK;
+}
+
+static weir_status cannot_judge(search *x, const wr_rule *rule, const char *why)
+{
+  return rule->file ? weir_fail(WEIR_EINVAL, "%s: %s", rule->file, why) : not_judged(x, rule, why);
+}
+
+/* What SQLite says of a rule. */
+static weir_status rule_failed(search *x, const wr_rule *rule)
+{
+  int code = sqlite3_errcode(x->db->handle) & 0xff;
+  char why[160];
+  if (code == SQLITE_NOMEM) return no_memory(x);
+  if (x->settings->stop && *x->settings->stop)
+    return weir_fail(WEIR_EIO, "stopped: %s is as it was", x->db->path);
+  if (x->guard.late)
+    (void)snprintf(why, sizeof(why), "it takes more than %g s",
+                   (double)(x->settings->rule_ms ? x->settings->rule_ms : RULE_MS) / 1000);
+  else if (x->guard.refused[0])
+    (void)snprintf(why, sizeof(why), "a rule may not %s", x->guard.refused);
+  else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_IOERR)
+    return wr_db_fail(x->db, "reading");
+  else
+    (void)snprintf(why, sizeof(why), "%s", sqlite3_errmsg(x->db->handle));
+  return cannot_judge(x, rule, why);
+}
+
+/* *found: SQL of the rule, ready; NULL: it cannot judge this trace, which has been noted. */
+static weir_status prepare_rule(search *x, const wr_rule *rule, sqlite3_stmt **found)
+{
+  const char *rest = NULL;
+  sqlite3_stmt *q = NULL;
+  *found = NULL;
+  if (sqlite3_prepare_v2(x->db->handle, rule->sql, -1, &q, &rest)) return rule_failed(x, rule);
+  if (!q || rest[strspn(rest, " \n\r\t;")] || !sqlite3_stmt_readonly(q)) {
+    sqlite3_finalize(q);
+    return cannot_judge(x, rule, "it is not one SELECT");
+  }
+  for (int i = 1; i <= sqlite3_bind_parameter_count(q); i++) {
+    const char *name = sqlite3_bind_parameter_name(q, i);
+    bool known = name && !strcmp(name, ":duration_ns");
+    if (known) sqlite3_bind_int64(q, i, (sqlite3_int64)x->f->duration_ns);
+    for (int t = 0; name && t < rule->thresholds; t++) {
+      if (strcmp(name, rule->threshold[t].name) != 0) continue;
+      sqlite3_bind_int64(q, i, rule->threshold[t].value);
+      known = true;
+    }
+    if (known) continue;
+    weir_status s = cannot_judge(x, rule, "its SQL has a parameter that is no threshold");
+    sqlite3_finalize(q);
+    return s;
+  }
+  *found = q;
+  return WEIR_OK;
+}
+
+static bool find_columns(sqlite3_stmt *q, int columns[COLUMNS], char why[96])
+{
+  for (int c = 0; c < COLUMNS; c++)
+    columns[c] = -1;
+  for (int i = 0, c; i < sqlite3_column_count(q); i++) {
+    const char *name = sqlite3_column_name(q, i);
+    for (c = 0; c < COLUMNS && name && strcmp(name, column_names[c]) != 0; c++)
+      ;
+    (void)snprintf(why, 96, "column %.48s is none that a rule has", name ? name : "?");
+    if (c == COLUMNS || !name) return false;
+    columns[c] = i;
+  }
+  (void)snprintf(why, 96, "its SELECT has no column event");
+  return columns[EVENT] >= 0;
+}
+
+static weir_status take_rows(search *x, const wr_rule *rule, sqlite3_stmt *q)
+{
+  int columns[COLUMNS], code = SQLITE_DONE;
+  char why[96];
+  row r;
+  weir_status s = WEIR_OK;
+  if (!find_columns(q, columns, why)) return cannot_judge(x, rule, why);
+  for (size_t rows = 0; !s && (code = sqlite3_step(q)) == SQLITE_ROW; rows++) {
+    if (rows == ROWS) return cannot_judge(x, rule, "it finds more than 16,777,216 operations");
+    s = read_row(x, rule, q, columns, &r);
+    if (!s) s = add_row(x, rule, &r);
+  }
+  if (s) return s;
+  return code == SQLITE_DONE ? finish_groups(x, rule) : rule_failed(x, rule);
+}
+
+static void forget_groups(search *x)
+{
+  hash_map_free(&x->by_group);
+  hash_map_free(&x->by_tally);
+  x->group_count = x->tally_count = 0;
+  x->removed = (wr_removed){0};
+}
+
+/* The table that a rule needs and the trace has not, or none of it; NULL: all are there. */
+static const char *lacking(search *x, const wr_rule *rule, char name[64])
+{
+  for (const char *at = rule->needs ? rule->needs : ""; *at;) {
+    size_t n = strcspn(at, " ");
+    (void)snprintf(name, 64, "%.*s", (int)(n < 63 ? n : 63), at);
+    at += n + strspn(at + n, " ");
+    bool has = wr_db_has_table(x->db, name);
+    if (!has && !sqlite3_table_column_metadata(x->db->handle, "temp", name, NULL, NULL, NULL, NULL,
+                                               NULL, NULL))
+      has = true;
+    if (!has || (!x->waits_known && !strcmp(name, "wait_detail"))) return name;
+  }
+  return NULL;
+}
+
+static weir_status run_rule(search *x, const wr_rule *rule)
+{
+  char name[64], why[96];
+  sqlite3_stmt *q = NULL;
+  const char *table = lacking(x, rule, name);
+  if (table) {
+    (void)snprintf(why, sizeof(why), "the trace has no %s", table);
+    return not_judged(x, rule, why);
+  }
+  weir_status s = wr_guard_raise(&x->guard, x->db);
+  wr_guard_time(&x->guard, x->settings->rule_ms ? x->settings->rule_ms : RULE_MS);
+  if (!s) s = prepare_rule(x, rule, &q);
+  if (!s && q) s = take_rows(x, rule, q);
+  sqlite3_finalize(q);
+  wr_guard_lower(&x->guard);
+  forget_groups(x);
+  return s;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+/* `wait_detail` and what goes with it. Of a trace that is not resolved and too long for it the tables
+ * are there and empty. */
+static weir_status find_waits(search *x)
+{
+  int64_t events = 0, work = 0, made = 0;
+  weir_status s = wr_db_number(x->db, "SELECT max(id) FROM event_row", &events);
+  if (!s) s = wr_db_number(x->db, "SELECT max(rowid) FROM device_work", &work);
+  x->waits_known = wr_db_has_table(x->db, "wait_detail") && wr_db_has_table(x->db, "wait_time") &&
+                   wr_db_has_table(x->db, "device_gap") && wr_db_has_table(x->db, "device_idle");
+  if (s || x->waits_known) return s;
+  s = wr_db_number(x->db, "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'wait_detail'",
+                   &made);
+  x->waits_known = made || events <= JUDGED_EVENTS;
+  if (s || made) return s;
+  return x->waits_known ? wr_wait_write(x->db, true, work <= JUDGED_WORK)
+                        : wr_schema_waits(x->db, true);
+}
+
+static weir_status find_limits(search *x)
+{
+  int64_t n = 0;
+  weir_status s = wr_db_number(x->db, "SELECT value FROM meta WHERE key = 'duration_ns'", &n);
+  x->f->duration_ns = n > 0 ? (uint64_t)n : 1;
+  if (!s)
+    s = wr_db_number(x->db,
+                     "SELECT max(peak) FROM memory WHERE device IS NULL AND mem IS NULL"
+                     " AND NOT registered",
+                     &n);
+  x->peak_bytes = n > 0 ? (uint64_t)n : 0;
+  if (!s)
+    s = wr_db_number(x->db, "SELECT value FROM meta WHERE key = 'start_realtime_ns'", &x->began);
+  return s;
+}
+
+static weir_status prepare_search(search *x)
+{
+  bool ranges = wr_db_has_table(x->db, "event_range") && wr_db_has_table(x->db, "range_row");
+  weir_status s = wr_schema_kind_views(x->db);
+  if (!s) s = find_waits(x);
+  if (!s) s = find_limits(x);
+  if (!s) s = wr_symbols_open(&x->symbols, x->db);
+  return s ? s
+           : wr_db_prepare(x->db,
+                           ranges ? "SELECT t.stack, ifnull(t.device, t.src_device),"
+                                    " (SELECT r.name FROM event_range n CROSS JOIN range_row r"
+                                    " ON r.id = n.range WHERE n.event = e.id)"
+                                    " FROM event_row e CROSS JOIN template t ON t.id = e.template"
+                                    " WHERE e.id = ?"
+                                  : "SELECT t.stack, ifnull(t.device, t.src_device), NULL"
+                                    " FROM event_row e CROSS JOIN template t ON t.id = e.template"
+                                    " WHERE e.id = ?",
+                           &x->about);
+}
+
+static void search_close(search *x)
+{
+  sqlite3_finalize(x->about);
+  wr_symbols_close(x->symbols);
+  for (size_t i = 0; i < x->place_count; i++)
+    wr_frame_name_free(&x->places[i].name);
+  free(x->places);
+  free(x->groups);
+  free(x->tallies);
+  hash_map_free(&x->by_stack);
+  hash_map_free(&x->by_place);
+  hash_map_free(&x->saved);
+  hash_map_free(&x->moved);
+}
+
+/* How much a finding matters: its part of the run's time, or of the most memory, by severity. */
+static double weight(const wr_findings *all, const wr_finding *f)
+{
+  static const double by_severity[] = {[WR_HIGH] = 4, [WR_MEDIUM] = 2, [WR_LOW] = 1};
+  double time = ((double)f->saving_ns + (double)f->cost_ns / 8) / (double)all->duration_ns;
+  double memory = f->rule->holds ? (double)f->saving_bytes * 1e-12 : 0;
+  return (time + memory) * by_severity[f->rule->severity];
+}
+
+static int by_weight(const void *left, const void *right, void *all)
+{
+  const wr_finding *a = left, *b = right;
+  double x = weight(all, a), y = weight(all, b);
+  if (x < y || x > y) return x < y ? 1 : -1;
+  if (a->rule != b->rule) return a->rule < b->rule ? -1 : 1;
+  return a->saving_bytes < b->saving_bytes ? 1 : a->saving_bytes > b->saving_bytes ? -1 : 0;
+}
+
+static weir_status judge_trace(search *x)
+{
+  weir_status s = prepare_search(x);
+  for (size_t i = 0; !s && i < x->f->rules.count; i++)
+    s = run_rule(x, &x->f->rules.rule[i]);
+  search_close(x);
+  if (!s && x->f->count)
+    qsort_r(x->f->finding, x->f->count, sizeof(*x->f->finding), by_weight, x->f);
+  return s;
+}
+
+weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_settings *settings)
+{
+  int64_t finished = 0;
+  bool least = settings->min.ns || settings->min.bytes || settings->min.share != 0;
+  *f = (wr_findings){.min = least ? settings->min : WR_MIN_COST};
+  weir_status s = wr_rules_load(&f->rules, settings->rules);
+  if (!s) s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
+  if (!s && db->schema < 2)
+    f->unavailable = "the trace is of an older Weir";
+  else if (!s && finished != 1)
+    f->unavailable = "the trace is not complete";
+  search x = {.f = f, .db = db, .settings = settings, .guard = {.stop = settings->stop}};
+  if (!s && !f->unavailable) s = judge_trace(&x);
+  if (s) wr_findings_free(f);
+  return s;
+}
+
+static void finding_free(wr_finding *f)
+{
+  for (size_t i = 0; i < f->sites; i++) {
+    free(f->site[i].function);
+    free(f->site[i].file);
+    free(f->site[i].source);
+  }
+  free(f->range);
+}
+
+void wr_findings_free(wr_findings *f)
+{
+  for (size_t i = 0; i < f->count; i++)
+    finding_free(&f->finding[i]);
+  for (size_t i = 0; i < f->unjudged_count; i++)
+    free(f->unjudged[i].why);
+  free(f->finding);
+  free(f->removed);
+  free(f->unjudged);
+  wr_rules_free(&f->rules);
+  *f = (wr_findings){0};
+}

@@ -1,0 +1,79 @@
+/* findings.h: what a run wastes, where, and what to do: rules (rule.h) over a trace.
+ *
+ * A rule's SELECT gives one row an *avoidable operation*; those of one rule, one place in the program
+ * and one certainty are one finding. Findings overlap: an operation that two rules found can be
+ * avoided once, so what all of them save together is the union of the operations, each with the
+ * most that any rule says it saves.
+ *
+ * Words: cost: what the operations take of a thread's time; saving: what the run gains without them,
+ * which for a wait is at most what the host could have done meanwhile. */
+#ifndef WEIR_REPORTS_FINDINGS_H
+#define WEIR_REPORTS_FINDINGS_H
+
+#include "reports/findings/rule.h"
+#include "reports/import/schema.h"
+
+typedef struct wr_min_cost { /* below all of these a finding is left out; all 0: WR_MIN_COST */
+  int64_t ns;                /* of time; negative: does not count */
+  double share;              /* of the run's time, of the most device memory; negative */
+  int64_t bytes;             /* of memory held; negative */
+} wr_min_cost;
+
+#define WR_MIN_COST ((wr_min_cost){.ns = 1000000, .share = 0.005, .bytes = 1 << 20})
+
+typedef struct wr_findings_settings {
+  const char *rules; /* folder of the user's own, or NULL */
+  wr_min_cost min;
+  int64_t rule_ms;          /* most time a rule may take; 0: 10 s */
+  const volatile int *stop; /* nonzero: end now; or NULL */
+} wr_findings_settings;
+
+enum { WR_FINDING_SITES = 8 };
+
+typedef struct wr_finding_site {
+  char *function, *file; /* owned; file NULL: not known */
+  int line;
+  char *source;            /* owned: the line itself, NULL: not at hand */
+  uint64_t cost_ns, count; /* 0: not where the operations are, but what they go with */
+} wr_finding_site;
+
+typedef struct wr_finding {
+  const wr_rule *rule; /* of the same wr_findings */
+  wr_certainty certainty;
+  uint64_t cost_ns, saving_ns, saving_bytes, count;
+  wr_finding_site site[WR_FINDING_SITES]; /* the first is where; several: small ones together */
+  size_t sites, more_sites;               /* those there are; those left out */
+  char *range;                            /* owned: the NVTX range that has most of it, NULL none */
+  int device;                             /* ordinal; -1: several, or none */
+} wr_finding;
+
+typedef struct wr_removed { /* what Weir's caches did away with in this run */
+  const wr_rule *rule;
+  uint64_t count, bytes;
+} wr_removed;
+
+typedef struct wr_unjudged_rule {
+  const wr_rule *rule;
+  char *why; /* owned */
+} wr_unjudged_rule;
+
+typedef struct wr_findings {
+  wr_rules rules;
+  wr_finding *finding; /* owned; the one that matters most first */
+  size_t count, capacity;
+  wr_removed *removed; /* owned */
+  size_t removed_count, removed_capacity;
+  wr_unjudged_rule *unjudged; /* owned */
+  size_t unjudged_count, unjudged_capacity;
+  uint64_t saving_ns, moved_bytes; /* of all findings together */
+  uint64_t duration_ns;            /* of the run */
+  const char *unavailable;         /* why nothing was judged, or NULL */
+  wr_min_cost min;
+} wr_findings;
+
+/* Judges an open trace. Rules of Weir's that cannot judge it are named in `unjudged`; the user's fail.
+ * Errors: those of wr_rules_load(); EINVAL ("NAME.sql: no such column: x"), EIO, ECORRUPT, ENOMEM. */
+weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_settings *settings);
+void wr_findings_free(wr_findings *f);
+
+#endif

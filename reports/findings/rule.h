@@ -1,0 +1,59 @@
+/* rule.h: a rule as it is written: one file, a header of "-- key: value" lines, then one SELECT.
+ *
+ *   -- number: 5                        its number; 0, and any at all, for rules of a user's own
+ *   -- id: pageable-async               its name: letters, digits and '-'
+ *   -- title: Asynchronous copies that wait, for pageable memory
+ *   -- severity: high                   high, medium or low
+ *   -- certainty: likely                certain, likely or possible, unless a row says otherwise
+ *   -- threshold: min_bytes 65536 bytes a number by name, with its unit: :min_bytes in the SQL
+ *   -- holds: bytes                     its bytes are memory held; else they are bytes moved or set
+ *   -- needs: wait_detail               tables without which it cannot judge
+ *   -- fix: Allocate the host buffer with cudaMallocHost().
+ *
+ * A line that begins "--   " goes on with the value above it. README.md says what the rows mean. */
+#ifndef WEIR_REPORTS_RULE_H
+#define WEIR_REPORTS_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/base/status.h"
+
+typedef enum wr_certainty { WR_CERTAIN, WR_LIKELY, WR_POSSIBLE } wr_certainty;
+typedef enum wr_severity { WR_HIGH, WR_MEDIUM, WR_LOW } wr_severity;
+
+enum { WR_RULE_THRESHOLDS = 8, WR_RULE_BYTES = 1 << 16 /* of a file, at most */ };
+
+typedef struct wr_threshold {
+  char *name; /* ":min_bytes" */
+  int64_t value;
+} wr_threshold;
+
+typedef struct wr_rule { /* all texts are owned */
+  char *file;            /* the user's, or NULL: one of Weir's */
+  char *id, *title, *fix, *needs, *sql;
+  int number;
+  wr_severity severity;
+  wr_certainty certainty;
+  bool holds; /* its bytes are memory held */
+  wr_threshold threshold[WR_RULE_THRESHOLDS];
+  int thresholds;
+} wr_rule;
+
+typedef struct wr_rules {
+  wr_rule *rule; /* owned, by number */
+  size_t count, capacity;
+} wr_rules;
+
+/* Weir's rules, and with them those of each file DIR/NAME.sql (`folder` NULL: none), of which one
+ * that has the id of another takes its place. Errors: ENOENT, EIO, EINVAL ("... has no line
+ * '-- id: ...'"), ENOMEM. */
+weir_status wr_rules_load(wr_rules *out, const char *folder);
+void wr_rules_free(wr_rules *rules);
+
+const char *wr_certainty_name(wr_certainty c);
+const char *wr_severity_name(wr_severity s);
+/* False: it is none. */
+bool wr_certainty_read(const char *name, wr_certainty *out);
+
+#endif

@@ -1,0 +1,213 @@
+/* findings_render.c: see findings_render.h. JSON's shape is in SCHEMA.md ("Findings"). */
+#include "reports/render/findings_render.h"
+#include <stdlib.h>
+#include <string.h>
+#include "reports/base/util.h"
+
+enum { SUMMARY_FINDINGS = 5, UNJUDGED_ROWS = 4 };
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static const char *base_name(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* "saves up to 12.3 ms (4.1 % of the run) of 14.0 ms, 2.00 MiB moved, 400 times, device 0" */
+static char *costs(const wr_findings *all, const wr_finding *f)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *to = open_memstream(&text, &bytes);
+  if (!to) return NULL;
+  if (f->saving_ns)
+    (void)fprintf(to, "saves up to %s (%s of the run)", DURATION(f->saving_ns),
+                  wr_percent(f->saving_ns, all->duration_ns).text);
+  if (f->cost_ns > f->saving_ns)
+    (void)fprintf(to, f->saving_ns ? " of %s" : "%s in it; what that would save is not known",
+                  DURATION(f->cost_ns));
+  if (f->saving_bytes)
+    (void)fprintf(to, "%s%s %s", f->cost_ns || f->saving_ns ? ", " : "", BYTES(f->saving_bytes),
+                  f->rule->holds ? "held" : "moved");
+  (void)fprintf(to, ", %s", COUNTED(f->count, "time"));
+  if (f->device >= 0) (void)fprintf(to, ", device %d", f->device);
+  if (f->range && *f->range) (void)fprintf(to, ", range %s", f->range);
+  return fclose(to) ? NULL : text;
+}
+
+static void print_site(wr_page *p, const wr_finding *f, const wr_finding_site *s)
+{
+  if (!s->count)
+    LINE(p, false, s->file ? "  with %s  %s:%d" : "  with %s", s->function,
+         s->file ? base_name(s->file) : "", s->line);
+  else if (f->sites - 1 && f->site[1].count)
+    LINE(p, false, s->file ? "  %s, %s  %s  %s:%d" : "  %s, %s  %s", DURATION(s->cost_ns),
+         COUNTED(s->count, "time"), s->function, s->file ? base_name(s->file) : "", s->line);
+  else
+    LINE(p, false, s->file ? "  %s  %s:%d" : "  %s", s->function, s->file ? base_name(s->file) : "",
+         s->line);
+  if (!s->source) return;
+  wr_page_paint(p, "\033[2m");
+  LINE(p, false, "    %d | %s", s->line, s->source);
+  wr_page_paint(p, "\033[0m");
+}
+
+static void print_finding(wr_page *p, const wr_findings *all, size_t i)
+{
+  const wr_finding *f = &all->finding[i];
+  char *text = costs(all, f);
+  if (!text) p->failed = true;
+  wr_page_paint(p, "\033[1m");
+  LINE(p, false, "%zu. %s", i + 1, f->rule->title);
+  wr_page_paint(p, "\033[0m");
+  LINE(p, false, "  %s: %s", wr_certainty_name(f->certainty), text ? text : "");
+  free(text);
+  for (size_t at = 0; at < f->sites; at++)
+    print_site(p, f, &f->site[at]);
+  if (f->more_sites) LINE(p, false, "  … and %s more", COUNTED(f->more_sites, "place"));
+  LINE(p, false, "  %s", f->rule->fix);
+}
+
+/* "1 ms or 0.5 % of the run" */
+static void print_none(wr_page *p, const wr_findings *f)
+{
+  const wr_min_cost *m = &f->min;
+  char share[32] = "";
+  if (m->share >= 0) (void)snprintf(share, sizeof(share), "%g %% of the run", m->share * 100);
+  if (m->ns > 0)
+    LINE(p, false, "Nothing was found that costs %s%s%s.", DURATION((uint64_t)m->ns),
+         *share ? " or " : "", share);
+  else
+    LINE(p, false, "Nothing was found%s%s.", *share ? " that costs " : "", share);
+}
+
+static void print_removed(wr_page *p, const wr_findings *f)
+{
+  for (size_t i = 0; i < f->removed_count; i++) {
+    const wr_removed *r = &f->removed[i];
+    LINE(p, false,
+         r->bytes ? "Removed by Weir in this run: %s (%s), %s, %s"
+                  : "Removed by Weir in this run: %s (%s), %s",
+         r->rule->title, r->rule->id, COUNTED(r->count, "time"), BYTES(r->bytes));
+  }
+}
+
+static void print_unjudged(wr_page *p, const wr_findings *f)
+{
+  for (size_t i = 0; i < f->unjudged_count && i < UNJUDGED_ROWS; i++)
+    LINE(p, false, "Not looked for: %s: %s", f->unjudged[i].rule->id, f->unjudged[i].why);
+  if (f->unjudged_count > UNJUDGED_ROWS)
+    LINE(p, false, "… nor %s more", COUNTED(f->unjudged_count - UNJUDGED_ROWS, "rule"));
+}
+
+void wr_findings_section(wr_page *p, const wr_findings *f, bool whole)
+{
+  char *aside = NULL;
+  if (f->saving_ns && f->count)
+    aside = wr_format("together up to %s to be saved, %s of the run", DURATION(f->saving_ns),
+                      wr_percent(f->saving_ns, f->duration_ns).text);
+  wr_page_heading(p, "Findings", aside);
+  free(aside);
+  if (f->unavailable) {
+    LINE(p, false, "None were looked for: %s.", f->unavailable);
+    return;
+  }
+  size_t most = p->top_asked ? (size_t)p->top : whole ? SIZE_MAX : SUMMARY_FINDINGS;
+  for (size_t i = 0; i < f->count && i < most; i++)
+    print_finding(p, f, i);
+  if (f->count > most)
+    LINE(p, false, "… and %s more: weir report findings", COUNTED(f->count - most, "finding"));
+  if (!f->count) print_none(p, f);
+  print_removed(p, f);
+  if (whole) print_unjudged(p, f);
+}
+
+weir_status wr_findings_render_text(FILE *out, const wr_findings *f, const char *path,
+                                    const report_settings *options)
+{
+  wr_page *p = calloc(1, sizeof(*p));
+  if (!p) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", path);
+  *p = (wr_page){.out = out,
+                 .width = options->width > 0 && options->width < 40 ? 40 : options->width,
+                 .top = options->top,
+                 .top_asked = options->top > 0,
+                 .color = options->color != 0};
+  wr_page_paint(p, "\033[1m");
+  wr_put_fit(out, path, p->width > 0 ? (size_t)p->width : SIZE_MAX);
+  wr_page_paint(p, "\033[0m");
+  (void)fputc('\n', out);
+  wr_findings_section(p, f, true);
+  bool whole = wr_page_done(p);
+  free(p);
+  if (!whole) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", path);
+  if (ferror(out) || fflush(out))
+    return weir_fail(WEIR_EIO, "the report on %s cannot be written", path);
+  return WEIR_OK;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static json_t *number(uint64_t n)
+{
+  return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
+}
+
+static json_t *text_or_null(const char *text)
+{
+  return text ? json_string(text) : json_null();
+}
+
+static json_t *sites_json(const wr_finding *f)
+{
+  json_t *list = json_array();
+  for (size_t i = 0; i < f->sites; i++) {
+    json_t *site = json_object();
+    json_object_set_new(site, "function", json_string(f->site[i].function));
+    json_object_set_new(site, "file", text_or_null(f->site[i].file));
+    json_object_set_new(site, "line", json_integer(f->site[i].line));
+    json_array_append_new(list, site);
+  }
+  return list;
+}
+
+static json_t *finding_json(const wr_finding *f)
+{
+  json_t *o = json_object();
+  json_object_set_new(o, "rule", json_integer(f->rule->number));
+  json_object_set_new(o, "id", json_string(f->rule->id));
+  json_object_set_new(o, "title", json_string(f->rule->title));
+  json_object_set_new(o, "certainty", json_string(wr_certainty_name(f->certainty)));
+  json_object_set_new(o, "saving_ns", number(f->saving_ns));
+  json_object_set_new(o, "saving_bytes", number(f->saving_bytes));
+  json_object_set_new(o, "count", number(f->count));
+  json_object_set_new(o, "sites", sites_json(f));
+  json_object_set_new(o, "range", text_or_null(f->range));
+  json_object_set_new(o, "device", f->device >= 0 ? json_integer(f->device) : json_null());
+  if (!json_object_set_new(o, "fix", json_string(f->rule->fix))) return o;
+  json_decref(o);
+  return NULL;
+}
+
+json_t *wr_findings_json(const wr_findings *f)
+{
+  json_t *o = json_object(), *list = json_array();
+  int failed = json_object_set_new(o, "schema", json_string("weir-findings/1"));
+  for (size_t i = 0; !failed && i < f->count; i++)
+    failed = json_array_append_new(list, finding_json(&f->finding[i]));
+  if (json_object_set_new(o, "findings", list)) failed = -1;
+  if (!failed) return o;
+  json_decref(o);
+  return NULL;
+}
+
+weir_status wr_findings_render_json(FILE *out, const wr_findings *f, const char *path)
+{
+  json_t *o = wr_findings_json(f);
+  if (!o) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", path);
+  int written = json_dumpf(o, out, JSON_INDENT(2));
+  json_decref(o);
+  if (written || fputc('\n', out) == EOF || fflush(out))
+    return weir_fail(WEIR_EIO, "the report on %s cannot be written", path);
+  return WEIR_OK;
+}

@@ -1,0 +1,109 @@
+/* test_findings.c: each rule of Weir's finds the waste of a program that commits it, in the line where
+ * it is, and not in one that looks like it. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/tools/command.h"
+
+enum { IDS = 64 };
+
+static char ids[IDS][64];
+static int id_count;
+
+static void list_ids(void)
+{
+  char line[64];
+  FILE *f = popen(built("tests/findings/waster list"), "r");
+  while (f && id_count < IDS && fgets(line, sizeof line, f))
+    (void)snprintf(ids[id_count++], 64, "%.*s", (int)strcspn(line, "\n"), line);
+  if (f) (void)pclose(f);
+}
+
+/* The findings of a run of waster (new). */
+static json_t *findings_of(const char *id, const char *twin)
+{
+  json_error_t e;
+  sh_status(
+      0, "$WEIR run --force -o t.db --mode=observe --sim=2 -- $BUILD/tests/findings/waster %s %s",
+      id, twin);
+  const char *text = sh_status(0, "$WEIR report findings --format json --min-cost 0ns t.db")->out;
+  json_t *o = json_loads(text, 0, &e);
+  ck_assert_msg(o != NULL, "%s: %s", e.text, text);
+  ck_assert_str_eq(json_string_value(json_object_get(o, "schema")), "weir-findings/1");
+  return o;
+}
+
+static const json_t *finding(const json_t *all, const char *id)
+{
+  const json_t *list = json_object_get(all, "findings"), *f;
+  size_t i;
+  json_array_foreach(list, i,
+                     f) if (!strcmp(json_string_value(json_object_get(f, "id")), id)) return f;
+  return NULL;
+}
+
+/* Whether line `n` of a file says "WASTE ID". */
+static bool says_waste(const char *file, long n, const char *id)
+{
+  char line[512] = "", mark[96], path[1024];
+  (void)snprintf(path, sizeof path, "%s/%s", *file == '/' ? "" : getenv("WEIR_SOURCE"), file);
+  FILE *f = fopen(path, "r");
+  (void)snprintf(mark, sizeof mark, "WASTE %s ", id);
+  while (f && n-- > 0 && fgets(line, sizeof line, f))
+    ;
+  if (f) (void)fclose(f);
+  return n < 0 && strstr(line, mark);
+}
+
+START_TEST(a_waste_is_found_where_it_is)
+{
+  const char *id = ids[_i];
+  json_t *all = findings_of(id, "");
+  const json_t *f = finding(all, id);
+  ck_assert_msg(f != NULL, "%s is not found", id);
+  const json_t *site = json_array_get(json_object_get(f, "sites"), 0);
+  const char *file = json_string_value(json_object_get(site, "file"));
+  long line = (long)json_integer_value(json_object_get(site, "line"));
+  ck_assert_msg(file && says_waste(file, line, id), "%s is found in %s:%ld", id, file ? file : "?",
+                line);
+  json_decref(all);
+}
+END_TEST
+
+START_TEST(what_looks_like_a_waste_is_not_found)
+{
+  json_t *all = findings_of(ids[_i], "twin");
+  ck_assert_msg(!finding(all, ids[_i]), "%s is found in its twin", ids[_i]);
+  json_decref(all);
+}
+END_TEST
+
+START_TEST(every_rule_has_a_victim)
+{
+  const char *rules =
+      sh_status(0, "sed -n 's/^-- id: //p' $WEIR_SOURCE/reports/findings/rules/*.sql")->out;
+  int count = 0;
+  for (const char *at = rules; *at; at += strcspn(at, "\n") + 1, count++) {
+    bool has = false;
+    for (int i = 0; i < id_count; i++)
+      has |= strlen(ids[i]) == strcspn(at, "\n") && !strncmp(at, ids[i], strlen(ids[i]));
+    ck_assert_msg(has, "rule %.*s has none", (int)strcspn(at, "\n"), at);
+  }
+  ck_assert_int_eq(count, id_count);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("findings");
+  TCase *t = tcase_create("rules");
+  tcase_set_timeout(t, 120);
+  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  list_ids();
+  tcase_add_loop_test(t, a_waste_is_found_where_it_is, 0, id_count);
+  tcase_add_loop_test(t, what_looks_like_a_waste_is_not_found, 0, id_count);
+  tcase_add_test(t, every_rule_has_a_victim);
+  suite_add_tcase(s, t);
+  return run_suite(s);
+}
