@@ -41,8 +41,9 @@ enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
   X(GRAPH_LAUNCH, 3, "graph_launch", false)                                                        \
   X(WAIT_DETAIL, 9, "wait_detail", false)                                                          \
   X(WAIT_TIME, 5, "wait_time", false)                                                              \
-  X(DEVICE_GAP, 10, "device_gap", true)                                                            \
-  X(DEVICE_IDLE, 4, "device_idle", false)
+  X(DEVICE_GAP, 11, "device_gap", true)                                                            \
+  X(DEVICE_IDLE, 4, "device_idle", false)                                                          \
+  X(QUEUE_FULL, 3, "queue_full", false)
 
 typedef enum wr_table {
 #define WR_TABLE_ENUM(id, columns, name, numbered) WR_TABLE_##id,

@@ -23,7 +23,10 @@ typedef struct label {
 #define MOST_EVENTS (INT64_C(1) << 28) /* that have a bit: 32 MiB */
 #define TIMED       "kind <> 5 AND device BETWEEN 0 AND 254 AND " WR_DEVICE_TIME
 #define NO_DEVICE   255
-enum { LOG_BYTES = 32 << 20 };
+enum {
+  LOG_BYTES = 32 << 20,
+  QUEUE_ROOM = 1000 /* a stream takes some 1,024 launches ahead; then the next one waits */
+};
 
 static weir_status out_of_memory(const wr_db *db)
 {
@@ -127,7 +130,7 @@ unsigned wr_device_log_how(const wr_device_log *l, int64_t id, const trace_event
 }
 
 void wr_device_log_call(wr_device_log *l, int64_t id, int64_t start, int64_t end,
-                        const trace_event *e)
+                        const trace_event *e, bool queues)
 {
   if (!l->any || e->flags & WEIR_EVF_BATCH || end <= start) return;
   bool sync =
@@ -137,7 +140,9 @@ void wr_device_log_call(wr_device_log *l, int64_t id, int64_t start, int64_t end
                                    .time = start,
                                    .end = end,
                                    .api = e->api,
-                                   .kind = waits ? WR_MOMENT_WAITING_CALL : WR_MOMENT_CALL});
+                                   .kind = waits    ? WR_MOMENT_WAITING_CALL
+                                           : queues ? WR_MOMENT_QUEUEING_CALL
+                                                    : WR_MOMENT_CALL});
 }
 
 void wr_device_log_work(wr_device_log *l, const wr_queues *m, const wr_queue_call *c,
@@ -266,7 +271,7 @@ weir_status wr_device_log_sweep(wr_device_log *l, const wr_sweep_taker *taker)
   sqlite3_finalize(j.work);
   wr_run_drop(&l->labels);
   if (!s && l->moments.incomplete) s = weir_fail(WEIR_EIO, "%s: no room beside it", l->db->path);
-  wr_sweep *sweep = s ? NULL : wr_sweep_open(taker, api_total);
+  wr_sweep *sweep = s ? NULL : wr_sweep_open(taker, api_total, QUEUE_ROOM);
   if (!s && !sweep) s = out_of_memory(l->db);
   if (!s) s = wr_run_each(&l->moments, take_moment, sweep);
   if (!s) s = wr_sweep_finish(sweep);

@@ -27,9 +27,9 @@ void wr_device_log_close(wr_device_log *l);
 /* Of a call that is work: WR_HOW_TIMED, WR_HOW_HOST_ONLY or 0; `host`: a function of the host's. */
 unsigned wr_device_log_how(const wr_device_log *l, int64_t id, const trace_event *e, bool host);
 
-/* A call of the host's. */
+/* A call of the host's; `queues`: it puts work into a queue. */
 void wr_device_log_call(wr_device_log *l, int64_t id, int64_t start, int64_t end,
-                        const trace_event *e);
+                        const trace_event *e, bool queues);
 
 /* What the model of queues says: of a wait, of work, of what is complete. */
 void wr_device_log_wait(wr_device_log *l, const wr_queues *m, const wr_wait_verdict *v);

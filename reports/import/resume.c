@@ -162,6 +162,7 @@ weir_status wr_resume_write(trace_importer *im)
                                      "DROP TABLE IF EXISTS wait_detail;"
                                      "DROP TABLE IF EXISTS wait_time;"
                                      "DROP TABLE IF EXISTS device_gap;"
+                                     "DROP TABLE IF EXISTS queue_full;"
                                      "DROP TABLE IF EXISTS device_idle;"
                                      "DROP TABLE IF EXISTS idle_cause;"
                                      "DELETE FROM module WHERE base IS NULL;");

@@ -460,21 +460,24 @@ weir_status wr_schema_create(const wr_db *db)
   "CREATE " t of                                                                                   \
   "device_gap(id INTEGER PRIMARY KEY, device INTEGER, start INTEGER, \"end\" INTEGER,"             \
   " unknown_ns INTEGER, queued_ns INTEGER, host_waiting_ns INTEGER, host_elsewhere_ns INTEGER,"    \
-  " no_call_ns INTEGER, api INTEGER, work INTEGER);"                                               \
+  " no_call_ns INTEGER, api INTEGER, work INTEGER, queue_full_ns INTEGER);"                        \
   "CREATE " t of "device_idle(device INTEGER, cause INTEGER, api INTEGER, ns INTEGER);"            \
+  "CREATE " t of "queue_full(device INTEGER, api INTEGER, ns INTEGER);"                            \
   "CREATE " t of "idle_cause(id INTEGER PRIMARY KEY, name TEXT);"
 
 #define CAUSE_ROW(id, value, name) "(" #value ",'" name "'),"
 
 weir_status wr_schema_waits(const wr_db *db, bool temporary)
 {
-  weir_status s = wr_db_exec(
-      db, temporary ? WAIT_TABLES("TEMP TABLE ", "")
-                    : WAIT_TABLES("TABLE IF NOT EXISTS ", "main.") "DELETE FROM main.wait_detail;"
-                                                                   "DELETE FROM main.wait_time;"
-                                                                   "DELETE FROM main.device_gap;"
-                                                                   "DELETE FROM main.device_idle;"
-                                                                   "DELETE FROM main.idle_cause;");
+  static const char drop[] = "DROP TABLE IF EXISTS main.wait_detail;"
+                             "DROP TABLE IF EXISTS main.wait_time;"
+                             "DROP TABLE IF EXISTS main.device_gap;"
+                             "DROP TABLE IF EXISTS main.device_idle;"
+                             "DROP TABLE IF EXISTS main.queue_full;"
+                             "DROP TABLE IF EXISTS main.idle_cause;";
+  weir_status s = temporary ? WEIR_OK : wr_db_exec(db, drop);
+  if (!s)
+    s = wr_db_exec(db, temporary ? WAIT_TABLES("TEMP TABLE ", "") : WAIT_TABLES("TABLE ", "main."));
   static const char causes[] = "INSERT INTO idle_cause VALUES " WR_IDLE_MAP(
       CAUSE_ROW) "(NULL,NULL);"
                  "DELETE FROM idle_cause WHERE name IS NULL;";

@@ -69,8 +69,8 @@ weir_status wr_schema_graph_launches(const wr_db *db);
   "start BETWEEN -2305843009213693952 AND 2305843009213693952"                                     \
   " AND \"end\" BETWEEN start AND 2305843009213693952"
 
-/* Empties the tables wait_detail, wait_time, device_gap and device_idle, or makes them in a trace
- * that has none; or makes temporary ones. */
+/* Makes wait_detail, wait_time, device_gap, device_idle, queue_full and idle_cause, empty, in place of
+ * those that are there; or temporary ones. */
 weir_status wr_schema_waits(const wr_db *db, bool temporary);
 
 /* Tables, views, and the rows that every trace has (kinds, functions). */

@@ -300,6 +300,14 @@ static int64_t end_of_polls(const stored_call *x)
   return polls && last > x->end ? last : x->end;
 }
 
+/* It puts work into a queue. */
+static bool queues_work(const wait_walk *w, const trace_event *e)
+{
+  uint8_t role = w->roles[e->api < api_total ? e->api : 0];
+  bool copies = e->kind == WEIR_EV_COPY || e->kind == WEIR_EV_MEMSET;
+  return copies || e->kind == WEIR_EV_LAUNCH || role == ROLE_SURE_WORK || role == ROLE_HOST_WORK;
+}
+
 /* template, id, start, duration, a, b, bytes */
 static weir_status take_event_row(void *context, sqlite3_stmt *q)
 {
@@ -314,7 +322,7 @@ static weir_status take_event_row(void *context, sqlite3_stmt *q)
   x.event.a = (uint64_t)sqlite3_column_int64(q, 4);
   x.event.b = (uint64_t)sqlite3_column_int64(q, 5);
   x.event.bytes = (uint64_t)sqlite3_column_int64(q, 6);
-  wr_device_log_call(&w->device, x.id, start, end_of_polls(&x), &x.event);
+  wr_device_log_call(&w->device, x.id, start, end_of_polls(&x), &x.event, queues_work(w, &x.event));
   keep_call(w, &x);
   return WEIR_OK;
 }
@@ -488,10 +496,11 @@ static weir_status write_gap(void *context, const wr_gap *g)
   row->v[0] = g->device;
   row->v[1] = g->start;
   row->v[2] = g->end;
-  for (int i = 0; i < WR_IDLE_CAUSES; i++)
+  for (int i = 0; i < WR_IDLE_FULL; i++)
     row->v[3 + i] = (int64_t)g->ns[i];
   set_or_null(row, 8, g->api != 0, g->api);
   row->v[9] = g->work;
+  row->v[10] = (int64_t)g->ns[WR_IDLE_FULL];
   return WEIR_OK;
 }
 
@@ -507,10 +516,21 @@ static weir_status write_idle(void *context, const wr_idle_sum *x)
   return WEIR_OK;
 }
 
+static weir_status write_full(void *context, const wr_full_sum *x)
+{
+  wr_row *row;
+  weir_status s = new_row(context, WR_TABLE_QUEUE_FULL, &row);
+  if (s) return s;
+  row->v[0] = x->device;
+  row->v[1] = x->api;
+  row->v[2] = (int64_t)x->ns;
+  return WEIR_OK;
+}
+
 weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide)
 {
   wr_batch batch = {0};
-  const wr_sweep_taker taker = {write_wait_time, write_gap, write_idle, &batch};
+  const wr_sweep_taker taker = {write_wait_time, write_gap, write_idle, write_full, &batch};
   weir_status s = wr_schema_waits(db, temporary);
   if (!s) s = wr_batch_open(&batch, db);
   if (!s) s = wr_wait_each(db, temporary, write_verdict, &batch, divide ? &taker : NULL);

@@ -14,8 +14,8 @@
 weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict, void *context,
                          const wr_sweep_taker *taker);
 
-/* Fills `wait_detail`, `wait_time`, `device_gap` and `device_idle` of such a trace, in the caller's
- * transaction; made where there is none. `temporary`: tables of this connection's, and nothing is
+/* Makes `wait_detail`, `wait_time`, `device_gap`, `device_idle` and `queue_full` of such a trace, in
+ * the caller's transaction, in place of those that are there. `temporary`: tables of this connection's, and nothing is
  * written beside the trace. Not `divide`: `wait_detail` alone, whatever device times there are. */
 weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide);
 

@@ -54,6 +54,8 @@ typedef struct wr_device_time {
   uint64_t busy_ns, copy_ns, kernel_ns, overlap_ns; /* any; copies; kernels; both at once */
   wr_idle_part *idle;                               /* owned; the largest first */
   size_t idle_count, idle_capacity;
+  uint64_t full_ns;         /* that calls waited for room in its queues, or seem to have */
+  char *full_function;      /* owned; in which the most, or NULL */
   wr_idle_gap gap[WR_GAPS]; /* the longest first */
   size_t gap_count;
 } wr_device_time;

@@ -46,6 +46,18 @@ static weir_status take_part(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+/* device, name of the function, ns; the largest first */
+static weir_status take_full(void *context, sqlite3_stmt *q)
+{
+  const idle_load *l = context;
+  wr_device_time *d = device_of(l->t, sqlite3_column_int(q, 0));
+  uint64_t ns = positive(sqlite3_column_int64(q, 2));
+  if (!d || !ns) return WEIR_OK;
+  d->full_ns += ns;
+  if (d->full_function || read_function(q, 1, &d->full_function)) return WEIR_OK;
+  return wr_db_out_of_memory(l->db);
+}
+
 /* device, start, end, ns of each cause, name of the function; of a device the longest first */
 static weir_status take_gap(void *context, sqlite3_stmt *q)
 {
@@ -70,11 +82,16 @@ weir_status wr_idle_load(wr_device_times *t, const wr_db *db)
                              "SELECT i.device, i.cause, a.name, i.ns FROM device_idle i"
                              " LEFT JOIN api a ON a.id = i.api ORDER BY i.ns DESC, i.cause, i.api",
                              take_part, &l);
+  if (!s)
+    s = wr_db_each(db,
+                   "SELECT f.device, a.name, f.ns FROM queue_full f LEFT JOIN api a ON a.id = f.api"
+                   " ORDER BY f.ns DESC, f.api",
+                   take_full, &l);
   for (size_t i = 0; !s && i < t->count; i++) {
     char sql[400];
     (void)snprintf(sql, sizeof(sql),
                    "SELECT g.device, g.start, g.\"end\", g.unknown_ns, g.queued_ns,"
-                   " g.host_waiting_ns, g.host_elsewhere_ns, g.no_call_ns, a.name"
+                   " g.host_waiting_ns, g.host_elsewhere_ns, g.no_call_ns, g.queue_full_ns, a.name"
                    " FROM device_gap g LEFT JOIN api a ON a.id = g.api WHERE g.device = %d"
                    " AND g.\"end\" > g.start ORDER BY g.\"end\" - g.start DESC, g.id LIMIT %d",
                    t->device[i].device, WR_GAPS);
@@ -90,6 +107,8 @@ void wr_idle_free(wr_device_time *d)
   for (size_t i = 0; i < d->gap_count; i++)
     free(d->gap[i].function);
   free(d->idle);
+  free(d->full_function);
+  d->full_function = NULL;
   d->idle = NULL;
   d->idle_count = d->idle_capacity = d->gap_count = 0;
 }

@@ -136,7 +136,9 @@ static weir_status find_details(const wait_load *l)
   if (t->why) return WEIR_OK;
   s = count_work(l, &work);
   if (resolved) {
-    divided = work && wr_db_has_table(l->db, "wait_time") && wr_db_has_table(l->db, "device_idle");
+    divided = work && wr_db_has_table(l->db, "wait_time") &&
+              wr_db_has_table(l->db, "device_idle") && wr_db_has_table(l->db, "queue_full") &&
+              wr_db_has_column(l->db, "device_gap", "queue_full_ns");
     if (!divided) t->why_undivided = WR_UNJUDGED_RESOLVED;
   } else if (!s) {
     divided = work && work <= JUDGED_WORK;

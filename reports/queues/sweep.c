@@ -15,7 +15,9 @@ enum { DEVICES = 256, NO_DEVICE = 255, STACK_LEAST = 1024 };
 
 typedef struct queue_state {
   uint64_t untimed, past; /* its last untimed operation; what is complete or has begun */
+  uint32_t queued;        /* operations called for that have not begun */
   uint8_t device;
+  uint8_t full_device; /* when it is full */
   bool unsure;
 } queue_state;
 
@@ -39,6 +41,7 @@ typedef struct open_wait {
 typedef struct host_call {
   int64_t end;
   uint32_t api;
+  bool queues; /* it puts work into a queue */
 } host_call;
 
 typedef struct call_stack {
@@ -51,6 +54,8 @@ typedef struct device_state {
   uint32_t busy;     /* operations in the heap */
   uint32_t queued;   /* operations called for */
   uint32_t unsure;   /* queues */
+  uint32_t full;     /* queues */
+  uint64_t *in_full; /* owned; ns by function, or NULL: none was full yet */
   int64_t untracked; /* until when one is under way that is not in the heap */
   int64_t idle_from; /* since when it is idle */
   wr_gap gap;        /* the parts, while it is idle */
@@ -64,6 +69,8 @@ typedef struct device_state {
 struct wr_sweep {
   const wr_sweep_taker *taker;
   uint32_t apis;
+  uint32_t room;        /* operations of which a queue is full */
+  uint32_t full_queues; /* of all devices */
   int64_t now;
   bool begun;
   wr_sweep_moment *works; /* a heap by end; [WR_SWEEP_WORKS] */
@@ -82,6 +89,7 @@ struct wr_sweep {
   int64_t untracked;      /* the last end of all untracked operations */
   struct {                /* of operations that are queued: their starts, a heap */
     int64_t start;
+    uint32_t queue; /* or WR_NO_QUEUE */
     uint8_t device;
   } * queued;
   size_t queued_count, queued_capacity;
@@ -106,7 +114,8 @@ static bool push_call(call_stack *k, int64_t now, const wr_sweep_moment *m, uint
     k->compact_at = 2 * kept > STACK_LEAST ? 2 * kept : STACK_LEAST;
   }
   if (!wr_grow(&k->call, &k->capacity, k->count + 1, sizeof(host_call))) return false;
-  k->call[k->count++] = (host_call){m->end, m->api < apis ? m->api : 0};
+  k->call[k->count++] =
+      (host_call){m->end, m->api < apis ? m->api : 0, m->kind == WR_MOMENT_QUEUEING_CALL};
   return true;
 }
 
@@ -147,7 +156,11 @@ static void add_host_time(wr_sweep *s, device_state *d, int64_t to)
     const host_call *waiting = latest_call(&s->waiting, &waits, at);
     const host_call *call = waiting ? waiting : latest_call(&s->calls, &calls, at);
     int64_t until = call && call->end < to ? call->end : to;
-    wr_idle_cause cause = waiting ? WR_IDLE_WAITING : call ? WR_IDLE_ELSEWHERE : WR_IDLE_NO_CALL;
+    bool full = call && call->queues && s->full_queues;
+    wr_idle_cause cause = waiting ? WR_IDLE_WAITING
+                          : full  ? WR_IDLE_FULL
+                          : call  ? WR_IDLE_ELSEWHERE
+                                  : WR_IDLE_NO_CALL;
     add_idle(s, d, cause, call ? call->api : 0, (uint64_t)until - (uint64_t)at);
     at = until;
   }
@@ -162,6 +175,19 @@ static void pass_idle(wr_sweep *s, device_state *d, int64_t to)
     add_idle(s, d, WR_IDLE_QUEUED, 0, ns);
   else
     add_host_time(s, d, to);
+}
+
+/* From now to `to`, while a queue of the device's is full. */
+static void add_full_time(wr_sweep *s, device_state *d, int64_t to)
+{
+  size_t calls = s->calls.count;
+  for (int64_t at = s->now; at < to;) {
+    const host_call *call = latest_call(&s->calls, &calls, at);
+    if (!call) return;
+    int64_t until = call->end < to ? call->end : to;
+    if (call->queues) d->in_full[call->api] += (uint64_t)until - (uint64_t)at;
+    at = until;
+  }
 }
 
 /* The device begins with work: what it was idle before is a gap. */
@@ -339,15 +365,37 @@ static void end_works(wr_sweep *s)
   }
 }
 
-/* Of queued operations only their starts and devices are kept, as a heap. */
+static queue_state *queue_of(wr_sweep *s, uint32_t queue);
+
+/* One more, or one less, of the queue's operations is queued. The device is the operation's. False:
+ * out of memory. */
+static bool count_queued(wr_sweep *s, uint32_t queue, uint8_t device, uint32_t by)
+{
+  if (queue == WR_NO_QUEUE) return true;
+  queue_state *q = queue_of(s, queue);
+  if (!q) return false;
+  bool was_full = q->queued >= s->room;
+  q->queued += by;
+  if (was_full == (q->queued >= s->room)) return true;
+  if (!was_full) q->full_device = device;
+  device_state *d = &s->devices[q->full_device];
+  d->full += by;
+  s->full_queues += by;
+  if (!d->in_full) d->in_full = calloc(s->apis, sizeof(uint64_t));
+  return d->in_full != NULL;
+}
+
+/* Of queued operations only their starts, queues and devices are kept, as a heap. */
 static bool push_queued(wr_sweep *s, const wr_sweep_moment *m)
 {
+  if (!count_queued(s, m->queue, m->device, 1)) return false;
   if (!wr_grow(&s->queued, &s->queued_capacity, s->queued_count + 1, sizeof(*s->queued)))
     return false;
   size_t at = s->queued_count++;
   for (; at && s->queued[(at - 1) / 2].start > m->end; at = (at - 1) / 2)
     s->queued[at] = s->queued[(at - 1) / 2];
   s->queued[at].start = m->end;
+  s->queued[at].queue = m->queue;
   s->queued[at].device = m->device;
   s->devices[m->device].queued++;
   return true;
@@ -357,7 +405,9 @@ static void pop_queued(wr_sweep *s)
 {
   size_t count = --s->queued_count;
   s->devices[s->queued[0].device].queued--;
+  (void)count_queued(s, s->queued[0].queue, s->queued[0].device, UINT32_MAX);
   int64_t start = s->queued[count].start;
+  uint32_t queue = s->queued[count].queue;
   uint8_t device = s->queued[count].device;
   size_t at = 0;
   for (size_t next; (next = 2 * at + 1) < count; at = next) {
@@ -366,6 +416,7 @@ static void pop_queued(wr_sweep *s)
     s->queued[at] = s->queued[next];
   }
   s->queued[at].start = start;
+  s->queued[at].queue = queue;
   s->queued[at].device = device;
 }
 
@@ -408,6 +459,8 @@ static weir_status pass_time(wr_sweep *s, int64_t to)
       pass_wait(s, &s->waits[i], at);
     for (size_t i = 0; at > s->now && i < s->seen_count; i++)
       if (idle(s, &s->devices[s->seen[i]])) pass_idle(s, &s->devices[s->seen[i]], at);
+    for (int i = 0; s->full_queues && i < DEVICES; i++)
+      if (s->devices[i].full) add_full_time(s, &s->devices[i], at);
     bool untracked = s->untracked > s->now;
     s->now = at;
     end_works(s);
@@ -541,6 +594,7 @@ weir_status wr_sweep_take(wr_sweep *s, const wr_sweep_moment *m)
   if (status) return status;
   switch ((wr_sweep_moment_kind)m->kind) {
   case WR_MOMENT_CALL:
+  case WR_MOMENT_QUEUEING_CALL:
     return push_call(&s->calls, s->now, m, s->apis) ? WEIR_OK : out_of_memory();
   case WR_MOMENT_WAITING_CALL:
     return push_call(&s->waiting, s->now, m, s->apis) ? WEIR_OK : out_of_memory();
@@ -573,9 +627,21 @@ static weir_status say_device(const wr_sweep *s, int device)
   weir_status status = say_sum(s, device, WR_IDLE_UNKNOWN, 0, d->all[WR_IDLE_UNKNOWN]);
   if (!status) status = say_sum(s, device, WR_IDLE_QUEUED, 0, d->all[WR_IDLE_QUEUED]);
   if (!status) status = say_sum(s, device, WR_IDLE_NO_CALL, 0, d->all[WR_IDLE_NO_CALL]);
+  if (!status) status = say_sum(s, device, WR_IDLE_FULL, 0, d->all[WR_IDLE_FULL]);
   for (uint32_t i = 0; !status && i < 2 * s->apis; i++)
     status = say_sum(s, device, i < s->apis ? WR_IDLE_WAITING : WR_IDLE_ELSEWHERE, api_of(s, i),
                      d->in_all[i]);
+  return status;
+}
+
+static weir_status say_full(const wr_sweep *s, int device)
+{
+  const uint64_t *in_full = s->devices[device].in_full;
+  weir_status status = WEIR_OK;
+  for (uint32_t i = 0; in_full && !status && i < s->apis; i++) {
+    wr_full_sum sum = {device, i, in_full[i]};
+    if (in_full[i]) status = s->taker->full(s->taker->context, &sum);
+  }
   return status;
 }
 
@@ -591,16 +657,19 @@ weir_status wr_sweep_finish(wr_sweep *s)
   }
   for (int i = 0; !status && i < DEVICES; i++)
     if (s->devices[i].seen) status = say_device(s, i);
+  for (int i = 0; !status && i < DEVICES; i++)
+    status = say_full(s, i);
   return status;
 }
 
-wr_sweep *wr_sweep_open(const wr_sweep_taker *taker, uint32_t apis)
+wr_sweep *wr_sweep_open(const wr_sweep_taker *taker, uint32_t apis, uint32_t room)
 {
   wr_sweep *s = calloc(1, sizeof(*s));
   if (!s) return NULL;
   s->works = calloc(WR_SWEEP_WORKS, sizeof(*s->works));
   s->taker = taker;
   s->apis = apis ? apis : 1;
+  s->room = room;
   s->now = s->untracked = s->refused = INT64_MIN;
   s->waiting.compact_at = s->calls.compact_at = STACK_LEAST;
   for (int i = 0; i < DEVICES; i++)
@@ -617,6 +686,7 @@ void wr_sweep_close(wr_sweep *s)
     free(s->devices[i].in_gap);
     free(s->devices[i].in_all);
     free(s->devices[i].touched);
+    free(s->devices[i].in_full);
   }
   for (size_t i = 0; i < WR_SWEEP_WAITS; i++)
     free(s->waits[i].points);

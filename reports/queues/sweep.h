@@ -18,9 +18,10 @@
 #include "core/base/status.h"
 
 typedef enum wr_sweep_moment_kind {
-  WR_MOMENT_CALL,         /* [time, end): the host is in a call of `api` */
-  WR_MOMENT_WAITING_CALL, /* and waits there */
-  WR_MOMENT_WAIT,         /* wait `id`, [time, end): for `queue` up to `number`; one a queue */
+  WR_MOMENT_CALL,          /* [time, end): the host is in a call of `api` */
+  WR_MOMENT_WAITING_CALL,  /* and waits there */
+  WR_MOMENT_QUEUEING_CALL, /* and puts work into a queue */
+  WR_MOMENT_WAIT,          /* wait `id`, [time, end): for `queue` up to `number`; one a queue */
   WR_MOMENT_WORK,    /* [time, end): a device does operation `number`; `id`: row of device_work */
   WR_MOMENT_QUEUED,  /* [time, end): the operation is called for, and has not begun */
   WR_MOMENT_UNTIMED, /* operation `number` is called for, and has no device times */
@@ -53,7 +54,8 @@ typedef struct wr_wait_time {
   X(QUEUED, 1, "queued")            /* work was called for and had not begun */                    \
   X(WAITING, 2, "host_waiting")     /* a thread waited, in a function */                           \
   X(ELSEWHERE, 3, "host_elsewhere") /* a thread was in another function */                         \
-  X(NO_CALL, 4, "no_call")          /* no thread was in any */
+  X(NO_CALL, 4, "no_call")          /* no thread was in any */                                     \
+  X(FULL, 5, "queue_full")          /* ahead of ELSEWHERE: it put work into one, and one was full */
 
 typedef enum wr_idle_cause {
 #define WR_IDLE_ENUM(id, value, name) WR_IDLE_##id = value,
@@ -78,10 +80,20 @@ typedef struct wr_idle_sum {
   uint64_t ns;
 } wr_idle_sum;
 
+/* Time in which a device had a queue that was full, and a thread was in a function that puts work
+ * into one. A queue is *full* that has many operations which have not begun: such calls wait for
+ * room in it. */
+typedef struct wr_full_sum {
+  int device;
+  uint32_t api;
+  uint64_t ns;
+} wr_full_sum;
+
 typedef struct wr_sweep_taker {
   weir_status (*wait)(void *context, const wr_wait_time *wait);
   weir_status (*gap)(void *context, const wr_gap *gap);
   weir_status (*idle)(void *context, const wr_idle_sum *sum); /* at the end, by device */
+  weir_status (*full)(void *context, const wr_full_sum *sum); /* at the end, by device */
   void *context;
 } wr_sweep_taker;
 
@@ -92,8 +104,9 @@ enum {
 
 typedef struct wr_sweep wr_sweep;
 
-/* New; `apis`: functions there are. NULL: out of memory. */
-wr_sweep *wr_sweep_open(const wr_sweep_taker *taker, uint32_t apis);
+/* New; `apis`: functions there are; `room`: operations of which a queue is full. NULL: out of
+ * memory. */
+wr_sweep *wr_sweep_open(const wr_sweep_taker *taker, uint32_t apis, uint32_t room);
 void wr_sweep_close(wr_sweep *s);
 
 /* Takes the next moment, in order of time. Errors: ENOMEM, those of the taker. */

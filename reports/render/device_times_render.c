@@ -21,6 +21,8 @@ static const char *cause_words(wr_idle_cause cause)
     return "the host was elsewhere";
   case WR_IDLE_NO_CALL:
     return "no CUDA call";
+  case WR_IDLE_FULL:
+    return "a launch queue was full";
   default:
     return "not known";
   }
@@ -88,7 +90,7 @@ static void print_longest_gap(wr_page *p, const wr_device_time *d)
 {
   if (!d->gap_count) return;
   const wr_idle_gap *g = &d->gap[0];
-  uint64_t host = g->ns[WR_IDLE_WAITING] + g->ns[WR_IDLE_ELSEWHERE];
+  uint64_t host = g->ns[WR_IDLE_WAITING] + g->ns[WR_IDLE_ELSEWHERE] + g->ns[WR_IDLE_FULL];
   wr_idle_cause most = WR_IDLE_UNKNOWN;
   if (g->ns[WR_IDLE_QUEUED] > g->ns[most]) most = WR_IDLE_QUEUED;
   if (g->ns[WR_IDLE_NO_CALL] > g->ns[most]) most = WR_IDLE_NO_CALL;
@@ -115,6 +117,18 @@ static void print_causes(wr_page *p, const wr_device_times *t)
   wr_page_end(p);
   for (size_t i = 0; i < t->count; i++)
     print_longest_gap(p, &t->device[i]);
+}
+
+static void print_full_queues(wr_page *p, const wr_device_times *t)
+{
+  for (size_t i = 0; i < t->count; i++) {
+    const wr_device_time *d = &t->device[i];
+    if (!d->full_ns) continue;
+    LINE(p, false,
+         "GPU %d had a full launch queue for %s of host time in calls that queue work%s%s",
+         d->device, DURATION(d->full_ns), d->full_function ? ", the most in " : "",
+         d->full_function ? d->full_function : "");
+  }
 }
 
 /* What device times there are not. */
@@ -152,6 +166,7 @@ void wr_device_times_section(wr_page *p)
   for (size_t i = 0; i < t->count; i++)
     print_device(p, &t->device[i]);
   print_unseen_work(p, t);
+  print_full_queues(p, t);
   print_causes(p, t);
 }
 
@@ -229,6 +244,8 @@ json_t *wr_device_times_json(const wr_model *m)
     put_number(o, "kernel_ns", d->kernel_ns);
     put_number(o, "overlap_ns", d->overlap_ns);
     json_object_set_new(o, "work", works_json(d));
+    json_object_set_new(o, "queue_full_ns",
+                        m->waits.divided ? json_integer((json_int_t)d->full_ns) : json_null());
     json_object_set_new(o, "idle", m->waits.divided ? idle_json(d) : json_null());
     json_object_set_new(o, "longest_idle", m->waits.divided ? gaps_json(d) : json_null());
     json_array_append_new(a, o);

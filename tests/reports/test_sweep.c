@@ -5,7 +5,16 @@
 #include <string.h>
 #include "reports/queues/sweep.h"
 
-enum { LENGTH = 300, MOST = 24, QUEUES = 4, DEVICES = 2, APIS = 5, NUMBERS = 6, RUNS = 2500 };
+enum {
+  LENGTH = 300,
+  MOST = 24,
+  QUEUES = 4,
+  DEVICES = 2,
+  APIS = 5,
+  NUMBERS = 6,
+  ROOM = 2,
+  RUNS = 2500
+};
 
 static uint64_t rng;
 
@@ -37,6 +46,8 @@ static void add_span(history *h, wr_sweep_moment_kind kind)
   m->queue = (uint32_t)below(QUEUES);
   m->number = 1 + (uint64_t)below(NUMBERS);
   m->api = (uint16_t)below(APIS);
+  if (kind == WR_MOMENT_QUEUED) m->device = (uint8_t)(m->queue % DEVICES);
+  if (kind == WR_MOMENT_QUEUED && !below(8)) m->queue = WR_NO_QUEUE;
   if (kind == WR_MOMENT_WORK && !below(5)) m->queue = WR_NO_QUEUE;
   if (kind == WR_MOMENT_WAIT && !below(5)) m->queue = WR_NO_QUEUE;
   if (kind == WR_MOMENT_UNTIMED || kind == WR_MOMENT_DONE) m->end = 0;
@@ -51,11 +62,12 @@ static int by_time(const void *left, const void *right)
 
 static void make_history(history *h)
 {
-  static const uint8_t kinds[] = {WR_MOMENT_CALL, WR_MOMENT_WAITING_CALL, WR_MOMENT_WORK,
-                                  WR_MOMENT_WORK, WR_MOMENT_QUEUED};
+  static const uint8_t kinds[] = {WR_MOMENT_CALL,  WR_MOMENT_QUEUEING_CALL, WR_MOMENT_WAITING_CALL,
+                                  WR_MOMENT_WORK,  WR_MOMENT_WORK,          WR_MOMENT_QUEUED,
+                                  WR_MOMENT_QUEUED};
   h->count = 0;
   for (int i = below(MOST); i > 0; i--)
-    add_span(h, (wr_sweep_moment_kind)kinds[below(5)]);
+    add_span(h, (wr_sweep_moment_kind)kinds[below(7)]);
   for (int i = below(8); i > 0; i--) {
     add_span(h, WR_MOMENT_WAIT);
     wr_sweep_moment first = h->m[h->count - 1];
@@ -157,33 +169,64 @@ static uint64_t *part_of(const history *h, wr_wait_time *t, int64_t at)
   return unsure_device(h, devices, at) ? &t->unknown : &t->idle;
 }
 
-static const wr_sweep_moment *latest(const history *h, int kind, int64_t at)
+static const wr_sweep_moment *latest(const history *h, int kind, int also, int64_t at)
 {
   const wr_sweep_moment *last = NULL;
   for (size_t i = 0; i < h->count; i++)
-    if (is_under_way(&h->m[i], kind, at)) last = &h->m[i];
+    if (is_under_way(&h->m[i], kind, at) || is_under_way(&h->m[i], also, at)) last = &h->m[i];
   return last;
+}
+
+/* A queue of the device's has as many operations that have not begun as there is room for. */
+static bool has_full_queue(const history *h, uint32_t device, int64_t at)
+{
+  for (uint32_t q = device; q < QUEUES; q += DEVICES) {
+    int queued = 0;
+    for (size_t i = 0; i < h->count; i++)
+      queued += is_under_way(&h->m[i], WR_MOMENT_QUEUED, at) && h->m[i].queue == q;
+    if (queued >= ROOM) return true;
+  }
+  return false;
 }
 
 typedef struct idle_sums {
   uint64_t ns[DEVICES][WR_IDLE_CAUSES][APIS];
+  uint64_t full[DEVICES][APIS];
   uint64_t gaps[DEVICES];
 } idle_sums;
 
 static void count_idle_ns(const history *h, int device, int64_t at, idle_sums *sums)
 {
   bool devices[DEVICES] = {device == 0, device == 1}, queued = false;
-  const wr_sweep_moment *waiting = latest(h, WR_MOMENT_WAITING_CALL, at),
-                        *call = latest(h, WR_MOMENT_CALL, at);
+  const wr_sweep_moment *waiting = latest(h, WR_MOMENT_WAITING_CALL, WR_MOMENT_WAITING_CALL, at),
+                        *call = latest(h, WR_MOMENT_CALL, WR_MOMENT_QUEUEING_CALL, at);
+  bool full = call && call->kind == WR_MOMENT_QUEUEING_CALL &&
+              (has_full_queue(h, 0, at) || has_full_queue(h, 1, at));
   for (size_t i = 0; i < h->count; i++)
     queued |= is_under_way(&h->m[i], WR_MOMENT_QUEUED, at) && h->m[i].device == device;
   wr_idle_cause cause = unsure_device(h, devices, at) ? WR_IDLE_UNKNOWN
                         : queued                      ? WR_IDLE_QUEUED
                         : waiting                     ? WR_IDLE_WAITING
+                        : full                        ? WR_IDLE_FULL
                         : call                        ? WR_IDLE_ELSEWHERE
                                                       : WR_IDLE_NO_CALL;
   int api = cause == WR_IDLE_WAITING ? waiting->api : cause == WR_IDLE_ELSEWHERE ? call->api : 0;
   sums->ns[device][cause][api]++;
+}
+
+/* Up to the last moment, or the end of the last wait: behind them nothing is looked at. */
+static void count_full(const history *h, int device, idle_sums *sums)
+{
+  int64_t last = 0;
+  for (size_t i = 0; i < h->count; i++) {
+    int64_t time = h->m[i].kind == WR_MOMENT_WAIT ? h->m[i].end : h->m[i].time;
+    if (time > last) last = time;
+  }
+  for (int64_t at = 0; at < last; at++) {
+    const wr_sweep_moment *call = latest(h, WR_MOMENT_CALL, WR_MOMENT_QUEUEING_CALL, at);
+    if (call && call->kind == WR_MOMENT_QUEUEING_CALL && has_full_queue(h, (uint32_t)device, at))
+      sums->full[device][call->api]++;
+  }
 }
 
 static void count_idle(const history *h, int device, idle_sums *sums)
@@ -241,10 +284,17 @@ static weir_status take_idle(void *context, const wr_idle_sum *x)
   return WEIR_OK;
 }
 
+static weir_status take_full(void *context, const wr_full_sum *x)
+{
+  seen *s = context;
+  s->idle.full[x->device][x->api] += x->ns;
+  return WEIR_OK;
+}
+
 static void run_sweep(const wr_sweep_moment *m, size_t count, seen *s)
 {
-  const wr_sweep_taker taker = {take_wait, take_gap, take_idle, s};
-  wr_sweep *sweep = wr_sweep_open(&taker, APIS);
+  const wr_sweep_taker taker = {take_wait, take_gap, take_idle, take_full, s};
+  wr_sweep *sweep = wr_sweep_open(&taker, APIS, ROOM);
   ck_assert_ptr_nonnull(sweep);
   for (size_t i = 0; i < count; i++)
     ck_assert_int_eq(wr_sweep_take(sweep, &m[i]), WEIR_OK);
@@ -276,6 +326,9 @@ static void compare_idle(const history *h, const seen *s, int run)
   memset(&want, 0, sizeof(want));
   for (int device = 0; device < DEVICES; device++) {
     count_idle(h, device, &want);
+    count_full(h, device, &want);
+    for (int api = 0; api < APIS; api++)
+      ck_assert_uint_eq(s->idle.full[device][api], want.full[device][api]);
     ck_assert_uint_eq(s->idle.gaps[device], want.gaps[device]);
     for (int cause = 0; cause < WR_IDLE_CAUSES; cause++) {
       uint64_t all = 0;
@@ -294,7 +347,7 @@ START_TEST(random_histories_divide_as_they_do_ns_by_ns)
 {
   static history h;
   static seen s;
-  uint64_t parts[4] = {0}, waits = 0;
+  uint64_t parts[4] = {0}, waits = 0, full[2] = {0};
   for (int run = 0; run < RUNS; run++) {
     rng = (uint64_t)run * UINT64_C(0x9e3779b97f4a7c15) + 1;
     memset(&s, 0, sizeof(s));
@@ -304,12 +357,15 @@ START_TEST(random_histories_divide_as_they_do_ns_by_ns)
     compare_waits(&h, &s, run);
     compare_idle(&h, &s, run);
     waits += s.wait_count;
+    full[0] += s.idle.ns[0][WR_IDLE_FULL][0], full[1] += s.idle.full[0][1];
     for (size_t i = 0; i < s.wait_count; i++) {
       parts[0] += s.waits[i].working, parts[1] += s.waits[i].other;
       parts[2] += s.waits[i].idle, parts[3] += s.waits[i].unknown;
     }
   }
   ck_assert_uint_gt(waits, RUNS);
+  ck_assert_uint_gt(full[0], 50);
+  ck_assert_uint_gt(full[1], 50);
   for (int i = 0; i < 4; i++)
     ck_assert_uint_gt(parts[i], 1000);
 }

@@ -394,7 +394,7 @@ START_TEST(gaps_are_whole_and_name_a_function)
   ck_assert_int_eq(synth_number(trace,
                                 "SELECT count(*) FROM device_gap WHERE unknown_ns + queued_ns"
                                 " + host_waiting_ns + host_elsewhere_ns + no_call_ns"
-                                " <> \"end\" - start"),
+                                " + queue_full_ns <> \"end\" - start"),
                    0);
   ck_assert_int_eq(synth_number(trace, "SELECT count(*) FROM device_gap g JOIN device_work w"
                                        " ON w.id = g.work AND w.start = g.\"end\""),
@@ -415,6 +415,49 @@ START_TEST(idle_time_with_work_without_times_is_unknown)
   ck_assert_int_eq(idle_ns("queued", ""), 95);
   ck_assert_int_eq(idle_ns("host_elsewhere", "cudaLaunchKernel"), 5);
   ck_assert_int_eq(idle_ns("no_call", ""), 500);
+}
+END_TEST
+
+/* Device 0 is busy from 100 to 90000 with the first of 1002 kernels, device 1 idle from 200 to 80000.
+ * Each launch takes 5 ns; while there are 1000 that have not begun the stream is full. */
+START_TEST(launches_into_a_full_queue_are_a_cause)
+{
+  begin_program(ALL);
+  begin_streams();
+  uint32_t other = correlate(0, 5);
+  record_call(0, 5, 1, "cudaLaunchKernel",
+              (trace_event){.kind = WEIR_EV_LAUNCH, .stream = B, .device = 1});
+  add_work(other, 1, 100, 200, 0);
+  launch(0, 10, A, 100, 90000);
+  for (uint64_t i = 0; i < 1001; i++)
+    launch(0, 1000 + 10 * i, A, 90000 + 10 * i, 90005 + 10 * i);
+  uint32_t last = correlate(0, 20000);
+  record_call(0, 20000, 300, "cudaMemcpyAsync",
+              (trace_event){.kind = WEIR_EV_COPY, .copy = WEIR_COPY_DTOD, .bytes = 8, .stream = A});
+  add_work(last, 0, 200000, 200001, 0);
+  record_call(0, 30000, 400, "cudaMalloc", (trace_event){.kind = WEIR_EV_CALL});
+  other = correlate(0, 79000);
+  record_call(0, 79000, 5, "cudaLaunchKernel",
+              (trace_event){.kind = WEIR_EV_LAUNCH, .stream = B, .device = 1});
+  add_work(other, 1, 80000, 80010, 0);
+  finish();
+  /* the last launch but 0, the copy; then device 1's */
+  ck_assert_int_eq(synth_number(trace, "SELECT sum(ns) FROM queue_full WHERE device = 0"),
+                   5 + 300 + 5);
+  ck_assert_int_eq(synth_number(trace, "SELECT count(*) FROM queue_full WHERE device <> 0"), 0);
+  ck_assert_int_eq(synth_number(trace, "SELECT queue_full_ns FROM device_gap WHERE device = 1"),
+                   5 + 300 + 5);
+  ck_assert_int_eq(synth_number(trace,
+                                "SELECT ns FROM device_idle i JOIN idle_cause c ON c.id = i.cause"
+                                " WHERE device = 1 AND name = 'queue_full'"),
+                   5 + 300 + 5);
+  ck_assert_int_eq(synth_number(trace, "SELECT ns FROM device_idle i JOIN api a ON a.id = i.api"
+                                       " WHERE device = 1 AND name = 'cudaMalloc'"),
+                   400);
+  char *text = synth_text(trace, 100);
+  ck_assert_ptr_nonnull(strstr(text, "GPU 0 had a full launch queue for 310 ns of host time"));
+  ck_assert_ptr_nonnull(strstr(text, "a launch queue was full"));
+  free(text);
 }
 END_TEST
 
@@ -467,6 +510,10 @@ static const char *const hostile_results[] = {
     "UPDATE wait_detail SET pending = 'x', narrower = x'00', covered_by = -1",
     "UPDATE api SET name = NULL",
     "UPDATE api SET name = x'ff00fe'",
+    "UPDATE device_gap SET queue_full_ns = 9223372036854775807, host_elsewhere_ns = queue_full_ns",
+    "INSERT INTO queue_full VALUES(0, 1, 9223372036854775807), (0, 'x', -1), (-1, 1, 5)",
+    "ALTER TABLE device_gap DROP COLUMN queue_full_ns",
+    "DROP TABLE queue_full",
     "DROP TABLE device_idle",
     "DROP TABLE wait_time",
     "DELETE FROM device_gap; DELETE FROM wait_time; DELETE FROM idle_cause",
@@ -494,7 +541,7 @@ START_TEST(hostile_rows_give_no_sum_that_cannot_be)
   static const char bad_gap[] =
       "SELECT count(*) FROM device_gap WHERE unknown_ns < 0 OR queued_ns < 0"
       " OR host_waiting_ns < 0 OR host_elsewhere_ns < 0 OR no_call_ns < 0 OR unknown_ns + queued_ns"
-      " + host_waiting_ns + host_elsewhere_ns + no_call_ns <> \"end\" - start";
+      " + host_waiting_ns + host_elsewhere_ns + no_call_ns + queue_full_ns <> \"end\" - start";
   idle_program();
   finish();
   change(hostile[_i]);
@@ -701,6 +748,7 @@ int main(void)
   tcase_add_test(t, a_report_says_what_of_it_is_not_known);
   tcase_add_test(t, a_report_of_very_many_operations_says_that_it_leaves_them_out);
   tcase_add_test(t, a_report_says_where_waits_for_a_device_were_wider_than_needed);
+  tcase_add_test(t, launches_into_a_full_queue_are_a_cause);
   tcase_add_loop_test(t, hostile_rows_give_no_sum_that_cannot_be, 0,
                       (int)(sizeof(hostile) / sizeof(hostile[0])));
   tcase_add_loop_test(t, hostile_results_make_no_report_fail, 0,
