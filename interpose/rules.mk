@@ -9,7 +9,11 @@ $(foreach s,$(ACTIVITY_SRC),$(eval EXTRA_$(s) := $(if $(CUPTI_HEADER),-isystem $
 NVTX_HEADER := $(wildcard $(CUDA_HOME)/include/nvtx3/nvToolsExt.h)
 NVTX_SRC    := $(if $(NVTX_HEADER),$(filter-out %/absent.c,$(wildcard interpose/nvtx/*.c)),interpose/nvtx/absent.c)
 
-INTERPOSE_SRC := $(sort $(filter-out interpose/activity/% interpose/nvtx/%,$(wildcard interpose/*/*.c)) $(ACTIVITY_SRC) $(NVTX_SRC)) $(wildcard interpose/*/*.S)
+# Hashes of what copies carry, where the machine has libxxhash's header; all of it is in there.
+XXHASH      := $(shell printf '\043include <xxhash.h>\n' | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 && echo yes)
+CONTENT_SRC := $(if $(XXHASH),$(filter-out %/absent.c,$(wildcard interpose/content/*.c)),interpose/content/absent.c)
+
+INTERPOSE_SRC := $(sort $(filter-out interpose/activity/% interpose/content/% interpose/nvtx/%,$(wildcard interpose/*/*.c)) $(ACTIVITY_SRC) $(CONTENT_SRC) $(NVTX_SRC)) $(wildcard interpose/*/*.S)
 PRELOAD       := $(LIB)/libweir-preload.so
 PRELOAD_OBJS  := $(call objs,$(INTERPOSE_SRC)) $(CORE_TRACE_WRITER_OBJS) $(call objs,core/base/bias.c)
 

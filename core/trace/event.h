@@ -46,6 +46,9 @@
   X(DEVICE_FACT, 40, "device_fact", 1) /* a: device_fact; b: a count; payload: text */             \
   X(RANGE_NAME, 41, "range_name", 1)   /* a: number in the thread; payload range_name, texts */    \
   X(GRAPH, 42, "graph", 1) /* a: executable graph; copy: graph_fact; payload graph_node_info */    \
+  X(COPY_HASH, 43, "copy_hash",                                                                    \
+    1) /* a: number or 0; b: start of its event; copy: hash_outcome;  \
+                                      mem 1: all bytes are equal; payload copy_hash_info */                            \
   X(PYTHON_FRAME, 48, "python_frame", 1) /* a: number; payload python_frame_info, texts */
 
 typedef enum event_kind {
@@ -317,6 +320,35 @@ typedef struct device_operation {
 } device_operation;
 
 _Static_assert(sizeof(device_operation) == 64, "an operation is one slot");
+
+/* What became of the hash of a copy: identifier, value, name in traces. Append only. */
+#define WEIR_HASH_OUTCOME_MAP(X)                                                                   \
+  X(HASHED, 1, "hashed")                                                                           \
+  X(PENDING, 2, "pending")         /* of its end there will be another record, by its number */    \
+  X(TOO_LONG, 3, "too_long")       /* longer than was asked for */                                 \
+  X(UNREADABLE, 4, "unreadable")   /* the memory could not be read */                              \
+  X(SHAPE, 5, "shape")             /* of three dimensions */                                       \
+  X(UNORDERED, 6, "unordered")     /* work that may write the memory was under way */              \
+  X(UNSEEN, 7, "end_unseen")       /* the program may know its end by a way that is not watched */ \
+  X(OVERWRITTEN, 8, "overwritten") /* written again before its end was seen */                     \
+  X(GONE, 9, "memory_gone")        /* freed before its end was seen */                             \
+  X(TOO_MANY, 10, "too_many")      /* more copies were under way than are kept */
+
+typedef enum hash_outcome {
+#define WEIR_HASH_OUTCOME_ENUM(id, value, name) WEIR_HASH_##id = value,
+  WEIR_HASH_OUTCOME_MAP(WEIR_HASH_OUTCOME_ENUM)
+#undef WEIR_HASH_OUTCOME_ENUM
+} hash_outcome;
+
+/* Payload of a COPY_HASH. A record with `b` is ahead of the copy's event, in the same thread; one
+ * without is of the copy that was PENDING with the same number, and may be any thread's. The hash is
+ * XXH3's of 128 bits, of the copy's bytes in the host's memory. */
+typedef struct copy_hash_info {
+  uint64_t hash[2];  /* low, high */
+  uint64_t bytes;    /* hashed */
+  uint64_t ticks;    /* host time that it took */
+  uint64_t dst, src; /* as in the event */
+} copy_hash_info;
 
 /* What became of the observation of devices: identifier, value, name in traces. Append only. */
 #define WEIR_DEVICE_FACT_MAP(X)                                                                    \

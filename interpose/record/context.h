@@ -45,6 +45,8 @@
   X(cuEventQuery, PFN_cuEventQuery_v2000)                                                          \
   X(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000)                                           \
   X(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020)                                                      \
+  X(cuStreamQuery, PFN_cuStreamQuery_v2000)                                                        \
+  X(cuStreamGetFlags, PFN_cuStreamGetFlags_v5050)                                                  \
   X(cuStreamWaitEvent, PFN_cuStreamWaitEvent_v3020)                                                \
   X(cuMemcpyPeer, PFN_cuMemcpyPeer_v4000)                                                          \
   X(cuMemcpyPeer_ptds, PFN_cuMemcpyPeer_v7000_ptds)                                                \

@@ -5,8 +5,13 @@
 
 _Atomic uint32_t called_epochs[WEIR_SPOOL_MAX_APIS];
 
-void coverage_first_call(uint16_t api, uint32_t epoch)
+event_watcher *_Atomic event_watched_by;
+
+void event_first_call(const hook_call *c, const event_fields *e, const struct copy_args *copy)
 {
-  atomic_store_explicit(&called_epochs[api], epoch, memory_order_relaxed);
-  coverage_add(api, WEIR_COVER_CALLED);
+  event_watcher *watcher = atomic_load_explicit(&event_watched_by, memory_order_acquire);
+  if (!watcher)
+    atomic_store_explicit(&called_epochs[c->api], c->thread->epoch, memory_order_relaxed);
+  coverage_add(c->api, WEIR_COVER_CALLED);
+  if (watcher) watcher(c, e, copy);
 }

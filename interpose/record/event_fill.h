@@ -16,8 +16,17 @@ typedef struct event_fields {
   unsigned kind, flags, device, src_device, copy, mem, context;
 } event_fields;
 
-/* First time a function's event is recorded in a process image (its epoch): the coverage. */
-void coverage_first_call(uint16_t api, uint32_t epoch);
+/* Is shown every event ahead of its commit, and costs nothing while there is no watcher: where there is one,
+ * each call of a function counts as its first in the process image. `copy`: of a COPY what
+ * was asked for, else NULL. It may write records, which come before the event's. */
+struct copy_args;
+typedef void event_watcher(const hook_call *c, const event_fields *e, const struct copy_args *copy);
+extern event_watcher *_Atomic event_watched_by; /* NULL: none; set before the first event */
+
+/* First time a function's event is recorded in a process image (its epoch): the coverage, and the
+ * watcher. */
+__attribute__((cold)) void event_first_call(const hook_call *c, const event_fields *e,
+                                            const struct copy_args *copy);
 extern _Atomic uint32_t called_epochs[]; /* by api: epoch it was last first called in */
 
 /* Begins the event after context_refresh(). */
@@ -113,7 +122,8 @@ WEIR_INLINE void event_fill_words(const hook_call *c, const event_fields *e, uin
 }
 
 /* Writes the event: seven words, and last, with release order, the first, which holds the check. */
-WEIR_INLINE void event_commit(const hook_call *c, const event_fields *e)
+WEIR_INLINE void event_commit_copy(const hook_call *c, const event_fields *e,
+                                   const struct copy_args *copy)
 {
   _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the words below are laid out so");
   _Static_assert(offsetof(trace_event, api) == 6 && offsetof(trace_event, status) == 22 &&
@@ -121,7 +131,10 @@ WEIR_INLINE void event_commit(const hook_call *c, const event_fields *e)
                  "the words below are the event's");
   thread_state *t = c->thread;
   uint32_t seen = atomic_load_explicit(&called_epochs[c->api], memory_order_relaxed);
-  if (__builtin_expect(seen != t->epoch, 0)) coverage_first_call(c->api, t->epoch);
+  if (__builtin_expect(seen != t->epoch, 0)) {
+    const event_fields shown = *e; /* the event itself stays in registers */
+    event_first_call(c, &shown, copy);
+  }
   uint64_t stack = stack_capture_on() ? stack_capture(&t->stacks, &t->writer) : 0;
   trace_event *slot = spool_writer_slots(&t->writer, 1);
   event_word w[8];
@@ -134,6 +147,11 @@ WEIR_INLINE void event_commit(const hook_call *c, const event_fields *e)
   __atomic_store_n(to, w[0] | check, __ATOMIC_RELEASE);
   t->writer.next++;
   t->writer.place++;
+}
+
+WEIR_INLINE void event_commit(const hook_call *c, const event_fields *e)
+{
+  event_commit_copy(c, e, NULL);
 }
 
 #endif

@@ -193,7 +193,7 @@ void record_copy(hook_call *c, const copy_args *a)
     device_memory_waited(c);
   }
   event_set_work_in(&e, a->stream, works);
-  event_commit(c, &e);
+  event_commit_copy(c, &e, a);
 }
 
 void copy_describe(const hook_call *c, const copy_args *a, event_fields *e)

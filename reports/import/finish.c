@@ -137,6 +137,7 @@ static weir_status complete_trace(trace_importer *im)
   if (!s) s = write_duration(im);
   if (!s) s = write_no_gpu(im);
   if (!s) s = wr_finish_device_work(db);
+  if (!s) s = wr_finish_copy_hashes(db);
   if (!s) s = name_threads(db);
   if (!s) s = relate_modules(db);
   if (!s) s = look_at_modules(db);

@@ -21,6 +21,14 @@
 #include "reports/import/trace_file.h"
 #include "reports/base/util.h"
 
+typedef struct wr_hash { /* a COPY_HASH record */
+  uint64_t start;        /* ticks: of the event that comes next; 0: of none */
+  uint64_t number;
+  unsigned outcome; /* hash_outcome */
+  unsigned uniform;
+  copy_hash_info info;
+} wr_hash;
+
 typedef struct wr_thread {
   struct wr_open_range *open; /* ranges pushed and not popped, the innermost last (range.c) */
   size_t open_count, open_capacity;
@@ -30,6 +38,7 @@ typedef struct wr_thread {
   uint64_t correlated;   /* ticks: start of the event that `correlation` is of */
   uint32_t *correlation; /* numbers of device work of its next event (device_work.c) */
   size_t correlations, correlation_capacity;
+  wr_hash hash;                      /* of its next event (copy_hash.c) */
   int64_t graph_change, graph_nodes; /* row that further nodes belong to, 0: none; those it has */
 } wr_thread;
 
@@ -188,6 +197,13 @@ weir_status wr_take_device_work(wr_spool *s, const void *payload, size_t bytes);
 weir_status wr_take_device_fact(wr_spool *s, const trace_event *head, const void *payload,
                                 size_t bytes);
 void wr_correlate(wr_spool *s, wr_thread *t, uint64_t start, int64_t id);
+
+/* Hashes of copies (copy_hash.c): a record of one; the event `id` has been taken; and which copy each
+ * is of, which needs the whole trace. */
+weir_status wr_take_copy_hash(wr_spool *s, wr_thread *t, const trace_event *head,
+                              const void *payload, size_t bytes);
+void wr_copy_hashed(wr_spool *s, wr_thread *t, const trace_event *e, int64_t id);
+weir_status wr_finish_copy_hashes(const wr_db *db);
 
 /* Which event each operation is of; needs the whole trace. */
 weir_status wr_finish_device_work(const wr_db *db);

@@ -411,6 +411,17 @@ static const char graph_tables[] =
     "CREATE TABLE IF NOT EXISTS " GRAPH_WORK ";"
     "CREATE TABLE IF NOT EXISTS " GRAPH_LAUNCH ";";
 
+#define OUTCOME_ROW(id, value, text) "(" #value ",'" text "'),"
+static const char hash_tables[] =
+    "CREATE TABLE IF NOT EXISTS copy_hash(id INTEGER PRIMARY KEY, process INTEGER, event INTEGER,"
+    " number INTEGER, outcome INTEGER, hash_low INTEGER, hash_high INTEGER, bytes INTEGER,"
+    " uniform INTEGER, ns INTEGER);"
+    "CREATE INDEX IF NOT EXISTS copy_hash_by_event ON copy_hash(event) WHERE event IS NOT NULL;"
+    "CREATE TABLE IF NOT EXISTS copy_hash_call(process INTEGER, number INTEGER, event INTEGER);"
+    "CREATE TABLE IF NOT EXISTS hash_outcome(id INTEGER PRIMARY KEY, name TEXT);"
+    "INSERT OR REPLACE INTO hash_outcome VALUES " WEIR_HASH_OUTCOME_MAP(
+        OUTCOME_ROW) "(0,NULL);DELETE FROM hash_outcome WHERE name IS NULL;";
+
 weir_status wr_schema_graph_launches(const wr_db *db)
 {
   return wr_db_exec(db, "CREATE TEMP TABLE " GRAPH_WORK "; CREATE TEMP TABLE " GRAPH_LAUNCH);
@@ -420,6 +431,7 @@ weir_status wr_schema_graph_launches(const wr_db *db)
 weir_status wr_schema_extend(const wr_db *db)
 {
   weir_status s = wr_db_exec(db, graph_tables);
+  if (!s) s = wr_db_exec(db, hash_tables);
   bool pointers = wr_db_has_column(db, "graph_work", "pointer");
   if (!s && !pointers) s = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
   if (s || wr_db_has_column(db, "block_row", "work")) return s;
@@ -442,6 +454,7 @@ weir_status wr_schema_create(const wr_db *db)
   if (!s) s = wr_db_exec(db, pragmas);
   if (!s) s = wr_db_exec(db, event_tables);
   if (!s) s = wr_db_exec(db, graph_tables);
+  if (!s) s = wr_db_exec(db, hash_tables);
   if (!s) s = create_with_place(db, wr_schema_sql, strlen(wr_schema_sql), NO_PLACE);
   if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS ";" BLOCK_VIEW BLOCKS_2(", " NO_PLACE));
   if (!s) s = wr_db_exec(db, fixed_rows);

@@ -159,6 +159,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
   if (status) return status;
   s->events++;
   if (t->correlations) wr_correlate(s, t, e->start, x.id);
+  if (t->hash.start) wr_copy_hashed(s, t, e, x.id);
   wr_memory_keep(&im->memory, &x);
   if (!im->reached) note_reach(im, e);
   return WEIR_OK;
@@ -495,6 +496,7 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
   const wr_batch *b = &s->im->batch;
   size_t thread = 0, waiting = b->rows[WR_TABLE_STACK_FRAME].count + b->op_count +
                                b->rows[WR_TABLE_DEVICE_WORK].count +
+                               b->rows[WR_TABLE_COPY_HASH].count +
                                b->rows[WR_TABLE_GRAPH_NODE].count;
   weir_status status = waiting >= 4 * (size_t)WR_BATCH_EVENTS ? wr_importer_flush(s->im) : WEIR_OK;
   if (!status) status = find_thread(s, serial, tid, &thread);
@@ -522,6 +524,8 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
     return wr_take_device_work(s, payload, bytes);
   case WEIR_EV_DEVICE_FACT:
     return wr_take_device_fact(s, head, payload, bytes);
+  case WEIR_EV_COPY_HASH:
+    return wr_take_copy_hash(s, &s->thread[thread], head, payload, bytes);
   case WEIR_EV_GRAPH:
     return wr_graph_take(s, &s->thread[thread], head, payload, bytes);
   default:

@@ -39,16 +39,24 @@ typedef enum sql_number {
   SQL_CALLER,
   SQL_FILE,
   SQL_LINE,
-  SQL_RANGE
+  SQL_RANGE,
+  SQL_HASH,
+  SQL_UNIFORM
 } sql_number;
 
 #define PLACE                                                                                      \
-  ", l.function, l.file, l.line, %s FROM event e LEFT JOIN main.site s ON s.stack = e.stack"       \
+  ", l.function, l.file, l.line, %s, %s FROM event e LEFT JOIN main.site s ON s.stack = e.stack"   \
   " LEFT JOIN main.source_line l ON l.frame = s.frame AND l.inlined = s.inlined WHERE e.id = ?1"
-#define NO_PLACE ", NULL, NULL, NULL, %s FROM event e WHERE e.id = ?1"
+#define NO_PLACE ", NULL, NULL, NULL, %s, %s FROM event e WHERE e.id = ?1"
 #define INNERMOST_RANGE                                                                            \
   "(SELECT n.text FROM main.event_range x JOIN main.range_row r ON r.id = x.range"                 \
   " JOIN main.range_name n ON n.id = r.name WHERE x.event = e.id)"
+
+/* Of copies, as people write it; the index has a row of those alone that were hashed. */
+#define HASH                                                                                       \
+  "(SELECT printf('%016x%016x', h.hash_high, h.hash_low) FROM main.copy_hash h"                    \
+  " WHERE h.event = e.id AND h.event IS NOT NULL AND h.outcome = 1),"                              \
+  " (SELECT h.uniform FROM main.copy_hash h WHERE h.event = e.id AND h.event IS NOT NULL)"
 
 bool listing_has_ranges(const wr_db *db)
 {
@@ -60,7 +68,9 @@ weir_status listing_row_prepare(const wr_db *db, sqlite3_stmt **out)
 {
   bool placed = wr_db_has_table(db, "site") && wr_db_has_table(db, "source_line");
   const char *range = listing_has_ranges(db) ? INNERMOST_RANGE : "NULL";
-  char *sql = placed ? wr_format(NUMBERS PLACE, range) : wr_format(NUMBERS NO_PLACE, range);
+  const char *hash = wr_db_has_table(db, "copy_hash") ? HASH : "NULL, NULL";
+  char *sql =
+      placed ? wr_format(NUMBERS PLACE, range, hash) : wr_format(NUMBERS NO_PLACE, range, hash);
   weir_status s = sql ? wr_db_prepare(db, sql, out) : wr_db_out_of_memory(db);
   free(sql);
   return s;
@@ -108,6 +118,8 @@ static void read_copy(listing_row *row, sqlite3_stmt *q, const listing_names *na
   set_text(row, LISTING_source_memory,
            listing_name(names, NAMES_MEMORY, number_of(q, SQL_SRC_MEM)));
   set_handle(row, LISTING_source, number_of(q, SQL_B));
+  set_text(row, LISTING_hash, (const char *)sqlite3_column_text(q, SQL_HASH));
+  set_flag(row, LISTING_uniform, number_of(q, SQL_UNIFORM) != 0);
 }
 
 static void read_launch(listing_row *row, sqlite3_stmt *q)

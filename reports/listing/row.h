@@ -45,7 +45,9 @@
   X(file)                                                                                          \
   X(line)                                                                                          \
   X(range)                                                                                         \
-  X(count)
+  X(count)                                                                                         \
+  X(hash)                                                                                          \
+  X(uniform)
 
 typedef enum listing_column {
 #define LISTING_COLUMN_ENUM(name) LISTING_##name,

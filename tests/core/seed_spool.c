@@ -79,6 +79,7 @@ static void add_records(input *in)
   add_record(in, WEIR_EV_DEVICE_FACT, 1, 8, payload);
   add_record(in, WEIR_EV_TENSOR, 2, sizeof named + 11, tensor);
   add_record(in, WEIR_EV_GRAPH, 1, sizeof copy, node);
+  add_record(in, WEIR_EV_COPY_HASH, 1, sizeof(copy_hash_info), payload);
   add_record(in, WEIR_EV_PYTHON_FRAME, 1, 60, frame);
   add_ranges(in);
   add_record(in, WEIR_EV_NONE, 0, 0, payload);

@@ -122,6 +122,30 @@ TESTS_ALL  += $(E2E)/test_idle_all
 TESTS_LONG += $(E2E)/test_idle_long
 endif
 
+# Without libxxhash's header there is nothing to hold against.
+ifneq ($(XXHASH),)
+$(E2E)/hasher: $(E2E_OBJ)/hasher.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcudart -lpthread
+
+$(E2E)/test_copy_hash: $(E2E_OBJ)/test_copy_hash.o
+$(E2E)/test_copy_hash_all: $(E2E_OBJ)/test_copy_hash_all.o
+$(E2E)/test_copy_hash_long: $(E2E_OBJ)/test_copy_hash_long.o
+E2E_HASHES := $(E2E)/test_copy_hash $(E2E)/test_copy_hash_all $(E2E)/test_copy_hash_long
+$(E2E_HASHES): $(OBJ)/tests/tools/command.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
+$(E2E_HASHES): | $(E2E)/hasher
+$(E2E)/hasher: | $(CUDA_STUBS)/libcuda.so
+TESTS      += $(E2E)/test_copy_hash
+TESTS_ALL  += $(E2E)/test_copy_hash_all
+TESTS_LONG += $(E2E)/test_copy_hash_long
+NOT_ASAN   += tests/e2e/test_copy_hash
+NOT_TSAN   += tests/e2e/test_copy_hash
+endif
+
 $(E2E)/test_memory: $(E2E_OBJ)/test_memory.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@

@@ -25,6 +25,7 @@ pc  libdw           libdw-dev          build
 pc  libelf          libelf-dev         build
 pc  check           check              build
 pc  libunwind       libunwind-dev      build
+pc  libxxhash       libxxhash-dev      build
 lib libunwind.so.8  libunwind8         build
 cmd sqlite3         sqlite3            build
 cmd clang           clang              all

@@ -243,6 +243,7 @@ void environment_apply(const environment *e)
   set_variable("WEIR_MODE", e->mode);
   set_variable("WEIR_STACKS", e->stacks);
   set_variable("WEIR_DEVICE_TIMES", e->device_times);
+  set_variable("WEIR_HASH", e->hash);
   set_variable("WEIR_RULES", e->rules_path);
   set_variable("WEIR_ZERO", e->zero ? "1" : NULL);
   set_variable("WEIR_POISON", e->poison ? "1" : NULL);

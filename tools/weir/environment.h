@@ -15,6 +15,7 @@ typedef struct environment {
   const char *mode;         /* --mode, or NULL */
   const char *stacks;       /* --stacks, or NULL */
   const char *device_times; /* --device-times, or NULL */
+  const char *hash;         /* --hash: on, off or a size; NULL: not asked for */
   bool zero, poison;        /* --zero, --poison */
   bool redact;              /* --redact */
   bool python;              /* --python */

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "core/base/image.h"
+#include "core/base/options.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/environment.h"
 #include "tools/weir/job.h"
@@ -37,6 +38,7 @@ enum {
   OPT_MODE,
   OPT_STACKS,
   OPT_DEVICE_TIMES,
+  OPT_HASH,
   OPT_RULES,
   OPT_ZERO,
   OPT_POISON,
@@ -85,6 +87,10 @@ const cmd_option run_options[] = {
     [OPT_DEVICE_TIMES] =
         {"device-times", 0, CMD_ARG_REQUIRED, "WHAT",
          "when devices worked, by CUPTI: off (default), copies, or all (kernels too)", 0},
+    [OPT_HASH] = {"hash", 0, CMD_ARG_OPTIONAL, "MAX",
+                  "hash what copies of up to MAX bytes (default 64M) carry, to see the same going "
+                  "twice",
+                  0},
     [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "FILE",
                    "which sizes, modules and functions go through caches and staging",
                    CMD_SETS(run, env.rules)},
@@ -108,6 +114,17 @@ const cmd_option run_options[] = {
     {0},
 };
 
+static bool take_hash(const cmd *c, environment *e, const char *value)
+{
+  uint64_t most;
+  bool on;
+  e->hash = value ? value : "on";
+  if (option_bool(&on, "--hash", e->hash) == WEIR_OK) return true;
+  if (option_size(&most, "--hash", e->hash, 64) == WEIR_OK) return true;
+  cmd_usage(c, "%s", weir_error_message());
+  return false;
+}
+
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
   run *r = context;
@@ -126,6 +143,8 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     if (!strcmp(value, "off") || !strcmp(value, "copies") || !strcmp(value, "all")) return true;
     cmd_usage(c, "--device-times takes off, copies or all, not '%s'", value);
     return false;
+  case OPT_HASH:
+    return take_hash(c, &r->env, value);
   default:
     r->env.stacks = value;
     if (!strcmp(value, "off") || cmd_number(value, 1, 128, &n)) return true;
