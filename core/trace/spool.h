@@ -207,6 +207,7 @@ typedef struct spool_options {
   uint64_t api_hash;
   bool alone;   /* nobody else writes in the folder: no budget is shared, no file of it made */
   bool redact;  /* of the command line only the first word is kept */
+  bool chunk;   /* an event follows: the first chunk is made with the header, where there is room */
   uint32_t pid; /* whose it is, 0: the caller's: a vfork()ed child opens its parent's */
 } spool_options;
 

@@ -131,19 +131,17 @@ static void close_file(int fd)
   syscall(SYS_close, fd);
 }
 
-/* Reads up to size - 1 bytes of a file and ends them with NUL; bytes read, 0 on failure. */
+/* Reads up to size - 1 bytes of a file of /proc and ends them with NUL; bytes read, 0 on failure.
+ * Such a file gives all that there is room for at once. */
 static size_t slurp(const char *path, char *out, size_t size)
 {
-  size_t used = 0;
-  long n;
   int fd = open_file(path, O_RDONLY);
   out[0] = 0;
   if (fd < 0) return 0;
-  while (used < size - 1 && (n = syscall(SYS_read, fd, out + used, size - 1 - used)) > 0)
-    used += (size_t)n;
+  long n = syscall(SYS_read, fd, out, size - 1);
   close_file(fd);
-  out[used] = 0;
-  return used;
+  out[n > 0 ? n : 0] = 0;
+  return n > 0 ? (size_t)n : 0;
 }
 
 /* Blocks for [offset, offset + bytes) where the file system has no fallocate: written out. */
@@ -205,6 +203,27 @@ static void *map_file(int fd, uint64_t offset, size_t bytes, size_t reserved)
   munmap(p, bytes);
   errno = why;
   return NULL;
+}
+
+/* ---- of numbers that others write ------------------------------------------------------------ */
+
+static uint64_t in_use(const _Atomic uint64_t *taken, const _Atomic uint64_t *returned)
+{
+  uint64_t t = atomic_load_explicit(taken, memory_order_relaxed);
+  uint64_t r = atomic_load_explicit(returned, memory_order_relaxed);
+  return t > r ? t - r : 0;
+}
+
+/* Whoever looks for a chunk looks at entries that others hold; what it finds is only sure once it
+ * has claimed the entry. */
+static uint32_t units_of(const chunk_entry *entry)
+{
+  return __atomic_load_n(&entry->units, __ATOMIC_RELAXED);
+}
+
+static void set_units(chunk_entry *entry, uint32_t units)
+{
+  __atomic_store_n(&entry->units, units, __ATOMIC_RELAXED);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -346,25 +365,47 @@ static int publish(const char *from, const char *to)
   return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0) ? errno : 0;
 }
 
-/* Maps a new file's header: its beginning is reserved, the rest a hole for now. 0 or an errno. */
-static int map_header(int fd, spool_header **out)
+/* Maps a new file's header: its beginning is reserved, the rest a hole for now. With it comes, at
+ * *first, a chunk, where it is asked for and there is room. 0 or an errno. */
+static int map_header(int fd, spool_header **out, bool *first)
 {
   struct stat file;
   int error = reserve(fd, 0, WEIR_SPOOL_BLOCKS);
   if (error) return error;
   if (fstat(fd, &file)) return errno;
+  if (*first && reserve(fd, WEIR_SPOOL_HEADER, WEIR_SPOOL_UNIT)) *first = false;
   if (!size_allowed(WEIR_SPOOL_HEADER)) return EFBIG;
-  if (ftruncate(fd, WEIR_SPOOL_HEADER)) return errno;
-  *out = map_file(fd, 0, WEIR_SPOOL_HEADER, WEIR_SPOOL_BLOCKS);
+  if (!*first && ftruncate(fd, WEIR_SPOOL_HEADER)) return errno;
+  const size_t bytes = WEIR_SPOOL_HEADER + (*first ? WEIR_SPOOL_UNIT : 0);
+  *out = map_file(fd, 0, bytes, WEIR_SPOOL_BLOCKS);
   if (!*out) return errno;
+  if (*first &&
+      populate((char *)*out + WEIR_SPOOL_HEADER, fd, WEIR_SPOOL_HEADER, WEIR_SPOOL_UNIT)) {
+    munmap((char *)*out + WEIR_SPOOL_HEADER, WEIR_SPOOL_UNIT);
+    *first = false;
+  }
   spool.device = file.st_dev;
   spool.inode = file.st_ino;
   return 0;
 }
 
+/* The chunk that came with the header is free for the first writer. */
+static void place_first(spool_header *h)
+{
+  chunk_entry *entry = spool_directory(h);
+  entry->place = WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT;
+  set_units(entry, 1);
+  chunks[0].grade = 0;
+  atomic_store(&chunks[0].at, (trace_event *)(void *)((char *)h + WEIR_SPOOL_HEADER));
+  atomic_fetch_add(&spool.end, 1);
+  atomic_store(&spool.seen, 1);
+  atomic_store(&h->chunks, 1);
+  atomic_fetch_add(&h->taken, WEIR_SPOOL_UNIT);
+}
+
 /* Makes the file under a name of its own, then gives it its real one: whoever sees the real name
  * sees a whole header. 0 or an errno; *out is the mapped header. */
-static int create(const spool_options *options, unsigned n, spool_header **out)
+static int create(const spool_options *options, unsigned n, spool_header **out, bool *first)
 {
   char unfinished[PATH_MAX];
   uint32_t pid = pid_of(options);
@@ -376,19 +417,25 @@ static int create(const spool_options *options, unsigned n, spool_header **out)
   make_path(unfinished, options->directory, pid, n, WEIR_SPOOL_UNBORN);
   int fd = open_file(unfinished, O_RDWR | O_CREAT | O_EXCL);
   if (fd < 0) return errno;
-  int error = map_header(fd, &h);
+  bool chunk = *first;
+  int error = map_header(fd, &h, &chunk);
   close_file(fd);
   if (h) {
     fill_header(h, options);
+    if (chunk) place_first(h);
     error = publish(unfinished, spool.path);
   }
   if (!error) {
     *out = h;
+    *first = chunk;
     return 0;
   }
   if (h) {
     spool_drop(atomic_load(&h->dropped), (int)atomic_load(&h->drop_errno));
-    munmap(h, WEIR_SPOOL_HEADER);
+    if (chunk) atomic_store(&spool.seen, 0);
+    if (chunk) atomic_fetch_sub(&spool.end, 1);
+    if (chunk) atomic_store(&chunks[0].at, NULL);
+    munmap(h, WEIR_SPOOL_HEADER + (chunk ? WEIR_SPOOL_UNIT : 0));
   }
   unlink(unfinished);
   return error;
@@ -463,9 +510,19 @@ static void charge_header(void)
   if (spool.budget) atomic_fetch_add(&spool.budget->taken, WEIR_SPOOL_BLOCKS);
 }
 
-static void refund_header(void)
+static void refund(uint64_t bytes)
 {
-  if (spool.budget) atomic_fetch_sub(&spool.budget->taken, WEIR_SPOOL_BLOCKS);
+  if (spool.budget) atomic_fetch_sub(&spool.budget->taken, bytes);
+}
+
+/* A first chunk's bytes, which the limit must have room for. */
+static bool charge_first(void)
+{
+  if (!spool.budget) return WEIR_SPOOL_BLOCKS + WEIR_SPOOL_UNIT <= spool.limit;
+  atomic_fetch_add(&spool.budget->taken, WEIR_SPOOL_UNIT);
+  if (in_use(&spool.budget->taken, &spool.budget->returned) <= spool.limit) return true;
+  refund(WEIR_SPOOL_UNIT);
+  return false;
 }
 
 static weir_status status_of(int error)
@@ -500,9 +557,12 @@ weir_status spool_open(const spool_options *options)
   else
     map_budget(options->directory);
   charge_header();
+  const bool charged = options->chunk && charge_first();
+  bool first = charged;
   for (unsigned n = 0; n < NAME_TRIES && error == EEXIST; n++)
-    error = create(options, n, &h);
-  if (error) refund_header();
+    error = create(options, n, &h, &first);
+  if (error) refund(WEIR_SPOOL_BLOCKS);
+  if (charged && (error || !first)) refund(WEIR_SPOOL_UNIT);
   errno = saved;
   if (error)
     return weir_fail_errno(status_of(error), error, "cannot create a spool in %s",
@@ -612,13 +672,6 @@ static int open_again(void)
 
 /* ---- the budget ------------------------------------------------------------------------------ */
 
-static uint64_t in_use(const _Atomic uint64_t *taken, const _Atomic uint64_t *returned)
-{
-  uint64_t t = atomic_load_explicit(taken, memory_order_relaxed);
-  uint64_t r = atomic_load_explicit(returned, memory_order_relaxed);
-  return t > r ? t - r : 0;
-}
-
 static uint64_t own_bytes(const spool_header *h)
 {
   return in_use(&h->taken, &h->returned);
@@ -643,18 +696,6 @@ static bool draw_budget(spool_header *h, uint64_t bytes)
 }
 
 /* ---- growing --------------------------------------------------------------------------------- */
-
-/* Whoever looks for a chunk looks at entries that others hold; what it finds is only sure once it
- * has claimed the entry. */
-static uint32_t units_of(const chunk_entry *entry)
-{
-  return __atomic_load_n(&entry->units, __ATOMIC_RELAXED);
-}
-
-static void set_units(chunk_entry *entry, uint32_t units)
-{
-  __atomic_store_n(&entry->units, units, __ATOMIC_RELAXED);
-}
 
 /* Gives the claimed entry its place in the file, once and for ever. */
 static bool place_chunk(chunk_entry *entry, uint32_t units)

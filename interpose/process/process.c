@@ -104,12 +104,13 @@ static void read_options(void)
 
 /* ---- the spool ------------------------------------------------------------------------------- */
 
-static weir_status open_spool(void)
+static weir_status open_spool_with(bool chunk)
 {
   spool_options options = {.directory = process_folder.path,
                            .limit_bytes = life.limit,
                            .api_count = api_total,
                            .redact = life.redact,
+                           .chunk = chunk,
                            .pid = life.pid,
                            .mode = process_mode_now()};
 
@@ -120,12 +121,22 @@ static weir_status open_spool(void)
   return status;
 }
 
+static weir_status open_spool(void)
+{
+  return open_spool_with(false);
+}
+
+static weir_status open_spool_for_event(void)
+{
+  return open_spool_with(true);
+}
+
 /* Once an image, or, where it fails before there is an event, once more for the first one: a
  * program without CUDA is not told of what it has no need of. */
 static void open_image(bool for_event)
 {
   if (life.tried || life.off || !process_folder.path[0]) return;
-  weir_status status = process_folder_open(open_spool);
+  weir_status status = process_folder_open(for_event ? open_spool_for_event : open_spool);
   life.tried = for_event || status == WEIR_OK;
   if (status == WEIR_OK)
     atomic_store(&process_recording, true);

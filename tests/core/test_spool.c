@@ -686,6 +686,35 @@ START_TEST(headers_are_in_the_budget_and_had_beyond_it)
 }
 END_TEST
 
+/* What an event needs is there when the file cannot be opened again; where the limit has no room
+ * for it, the spool opens without. */
+START_TEST(a_chunk_that_is_asked_for_comes_with_the_header)
+{
+  enum { HELD = WEIR_SPOOL_BLOCKS + WEIR_SPOOL_UNIT };
+  spool_options options = {.directory = folder, .limit_bytes = 2 * HELD - 1, .chunk = true};
+  char path[512];
+  spool_writer w = {0};
+  static tally t;
+  spool_visitor v = visitor(&t);
+  spool_reader *r;
+  ck_assert_int_eq(spool_open(&options), WEIR_OK);
+  ck_assert_uint_eq(budget_in_use(), HELD);
+  ck_assert_uint_eq(spool_current()->taken, HELD);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(unlink(path), 0);
+  for (uint64_t i = 0; i < WEIR_SPOOL_UNIT / sizeof(trace_event); i++)
+    ck_assert(put_event(&w, 1, i));
+  ck_assert(!put_event(&w, 1, 0));
+  ck_assert_int_eq(spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_uint_eq(t.total, WEIR_SPOOL_UNIT / sizeof(trace_event));
+  spool_reader_close(r);
+  ck_assert_int_eq(spool_open(&options), WEIR_OK);
+  ck_assert_uint_eq(budget_in_use(), HELD + WEIR_SPOOL_BLOCKS);
+  ck_assert_uint_eq(spool_current()->chunks, 0);
+}
+END_TEST
+
 /* The first spool's process is gone when the second wants what it had. */
 START_TEST(spools_of_a_folder_share_one_budget)
 {
@@ -747,6 +776,7 @@ int main(void)
   tcase_add_test(t, a_copy_of_a_directory_that_changes_again_breaks_no_order);
   tcase_add_test(t, what_was_drained_is_given_back);
   tcase_add_test(t, headers_are_in_the_budget_and_had_beyond_it);
+  tcase_add_test(t, a_chunk_that_is_asked_for_comes_with_the_header);
   tcase_add_test(t, spools_of_a_folder_share_one_budget);
   suite_add_tcase(suite, t);
   return run_suite(suite);
