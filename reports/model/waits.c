@@ -20,7 +20,7 @@ typedef struct wait_load {
   const wr_db *db;
 } wait_load;
 
-/* pending, narrower, stack, api, calls, ns; waits that were asked for. */
+/* pending, narrower, stack, api, calls, ns, most streams; waits that were asked for. */
 static weir_status take_waits(void *context, sqlite3_stmt *q)
 {
   wait_load *l = context;
@@ -31,6 +31,8 @@ static weir_status take_waits(void *context, sqlite3_stmt *q)
   if (!known) t->unknown_calls += calls;
   if (!known) return WEIR_OK;
   t->judged_calls += calls;
+  if (sqlite3_column_int64(q, 6) > (int64_t)t->most_streams)
+    t->most_streams = (uint64_t)sqlite3_column_int64(q, 6);
   if (pending && !wider) return WEIR_OK;
   wr_site_sum *s = wr_site_sum_of(l->sums, sqlite3_column_int64(q, 2),
                                   (uint32_t)sqlite3_column_int64(q, 3) & 0xffff, 0);
@@ -49,7 +51,7 @@ static weir_status judge_waits(wait_load *l)
 {
   return wr_db_each(l->db,
                     "SELECT d.pending, d.narrower, t.stack, t.api, count(*),"
-                    " CAST(total(e.duration) AS INTEGER)"
+                    " CAST(total(e.duration) AS INTEGER), max(d.streams)"
                     " FROM wait_detail d CROSS JOIN event_row e ON e.id = d.id"
                     " CROSS JOIN template t ON t.id = e.template"
                     " WHERE t.kind = 5 AND (d.pending IS NOT 0 OR d.covered_by IS NOT NULL)"

@@ -60,15 +60,17 @@ static const wr_site_columns wait_columns = {
 void wr_wait_places_section(wr_page *p)
 {
   const wr_wait_truth *t = &p->m->waits;
-  char aside[256];
+  char aside[384];
   (void)snprintf(aside, sizeof(aside), "%s of %s, %s of host time",
                  wr_count(t->redundant_calls).text, COUNTED(t->judged_calls, "wait"),
                  DURATION(t->redundant_ns));
   wr_site_table(p, "Waits that an earlier one had covered", aside, &wait_columns, &p->m->redundant);
+  if (t->most_streams < 2) return; /* there was never another stream to be kept waiting for */
   (void)snprintf(aside, sizeof(aside),
-                 "%s of %s: only one stream had work; to wait for it, or for an event recorded in"
-                 " it, would do",
-                 wr_count(t->wider_calls).text, COUNTED(t->judged_calls, "wait"));
+                 "%s of %s, %s of host time: one stream alone had work; to wait for it, or for an"
+                 " event recorded in it, would do",
+                 wr_count(t->wider_calls).text, COUNTED(t->judged_calls, "wait"),
+                 DURATION(t->wider_ns));
   wr_site_table(p, "Waits for a whole device", aside, &wait_columns, &p->m->wider);
 }
 
