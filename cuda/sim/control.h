@@ -35,6 +35,9 @@
  *                             null-buffer-crashes  a client gives no buffer
  *                             flush-hangs          cuptiActivityFlushAll never comes back
  *                             subscribed           another tool has the one subscription
+ *                             sharing-stays        (version 130200 and later) where subscribers
+ *                                                  have allowed others, none may be alone before
+ *                                                  cuptiFinalize
  *                             enable:RESULT        cuptiActivityEnable answers this CUptiResult
  *                             drop:N               each Nth record is lost, and counted as such
  *   CUDA_LAUNCH_BLOCKING=1  launches wait for their kernel, and return its error

@@ -121,15 +121,18 @@ START_TEST(another_tool_has_the_subscription)
 END_TEST
 
 struct newer_params { /* CUpti_SubscriberParams of 13.2 */
-  CUpti_SubscriberParams params;
+  size_t bytes;
+  const char *name;
+  char *old;
+  size_t old_bytes;
   uint8_t several;
   uint8_t padding[7];
 };
 
 static CUptiResult subscribe(CUpti_SubscriberHandle *s, bool several)
 {
-  struct newer_params p = {.params = {.structSize = sizeof p}, .several = several};
-  return cuptiSubscribe_v2(s, hear, NULL, &p.params);
+  struct newer_params p = {.bytes = sizeof p, .several = several};
+  return cuptiSubscribe_v2(s, hear, NULL, (void *)&p);
 }
 
 START_TEST(from_13_2_on_there_may_be_several_subscribers_that_say_so)
@@ -157,6 +160,121 @@ START_TEST(from_13_2_on_there_may_be_several_subscribers_that_say_so)
   fine(cuptiFinalize());
   ok(cuStreamQuery(NULL));
   ck_assert_uint_eq(heard_count, 8);
+}
+END_TEST
+
+/* Functions of 13.2 and 13.3 that headers before have not. */
+#define OF_SUBSCRIBER(name, ...) CUptiResult name(CUpti_SubscriberHandle, __VA_ARGS__)
+OF_SUBSCRIBER(cuptiActivityRegisterCallbacks_v2, void (*)(uint8_t **, size_t *, size_t *, void *),
+              void (*)(uint8_t *, size_t, size_t, void *));
+OF_SUBSCRIBER(cuptiActivityEnable_v2, CUpti_ActivityKind, void *);
+OF_SUBSCRIBER(cuptiActivityDisable_v2, CUpti_ActivityKind, void *);
+OF_SUBSCRIBER(cuptiActivityGetNextRecord_v2, uint8_t *, size_t, CUpti_Activity **);
+OF_SUBSCRIBER(cuptiActivityGetNumDroppedRecords_v2, CUcontext, uint32_t, size_t *);
+OF_SUBSCRIBER(cuptiGetTimestamp_v2, uint64_t *);
+
+static void give_buffer_v2(uint8_t **buffer, size_t *bytes, size_t *most, void *info)
+{
+  ck_assert_uint_ge(*(size_t *)info, sizeof(size_t));
+  give_buffer(buffer, bytes, most);
+}
+
+static void take_buffer_v2(uint8_t *buffer, size_t bytes, size_t valid, void *info)
+{
+  ck_assert_uint_ge(*(size_t *)info, sizeof(size_t));
+  take_buffer(NULL, 0, buffer, bytes, valid);
+}
+
+static _Atomic unsigned other_buffers;
+
+static void take_other_buffer(uint8_t *buffer, size_t bytes, size_t valid, void *info)
+{
+  (void)bytes, (void)info;
+  atomic_fetch_add(&other_buffers, valid > 0);
+  free(buffer);
+  atomic_fetch_sub(&buffers_out, 1);
+}
+
+static CUpti_SubscriberHandle one_of_several(CUpti_ActivityKind kind,
+                                             void (*take)(uint8_t *, size_t, size_t, void *))
+{
+  CUpti_SubscriberHandle s;
+  fine(subscribe(&s, true));
+  fine(cuptiActivityRegisterCallbacks_v2(s, give_buffer_v2, take));
+  fine(cuptiActivityEnable_v2(s, kind, NULL));
+  return s;
+}
+
+START_TEST(each_of_several_gets_the_kinds_it_wants)
+{
+  size_t dropped;
+  uint64_t now;
+  fine(weir_sim_cupti_set("version:130300,drop:2"));
+  CUpti_SubscriberHandle a = one_of_several(FILLS, take_buffer_v2);
+  CUpti_SubscriberHandle b = one_of_several(COPIES, take_other_buffer);
+  one_memset();
+  ck_assert_uint_eq(count_of(FILLS), 1);
+  ck_assert_uint_eq(other_buffers, 0);
+  fine(cuptiActivityEnable_v2(b, FILLS, NULL));
+  one_memset();
+  ck_assert_uint_eq(count_of(FILLS),
+                    1); /* the second is dropped for one, the first for the other */
+  ck_assert_uint_eq(other_buffers, 1);
+  fine(cuptiActivityGetNumDroppedRecords_v2(a, NULL, 0, &dropped));
+  ck_assert_uint_eq(dropped, 1);
+  fine(cuptiActivityGetNumDroppedRecords_v2(b, NULL, 0, &dropped));
+  ck_assert_uint_eq(dropped, 0);
+  fine(cuptiGetTimestamp_v2(a, &now));
+  fine(cuptiActivityDisable_v2(a, FILLS, NULL));
+  fine(cuptiUnsubscribe(a));
+  refused(cuptiGetTimestamp_v2(a, &now), CUPTI_ERROR_INVALID_PARAMETER);
+  fine(cuptiUnsubscribe(b));
+}
+END_TEST
+
+START_TEST(who_is_no_subscriber_is_refused_while_there_are_several)
+{
+  CUpti_SubscriberHandle a;
+  fine(cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
+  fine(cuptiActivityEnable(FILLS));
+  fine(weir_sim_cupti_set("version:130300"));
+  refused(subscribe(&a, true), CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+  fine(cuptiActivityDisable(FILLS));
+  a = one_of_several(FILLS, take_buffer_v2);
+  refused(cuptiActivityEnable(FILLS), CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+  refused(cuptiActivityRegisterCallbacks(give_buffer, take_buffer),
+          CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+  refused(cuptiActivityRegisterTimestampCallback(clock_now),
+          CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+  fine(cuptiUnsubscribe(a));
+  fine(cuptiActivityEnable(FILLS));
+}
+END_TEST
+
+START_TEST(where_sharing_stays_none_is_alone_before_the_end)
+{
+  CUpti_SubscriberHandle a;
+  fine(weir_sim_cupti_set("version:130300,sharing-stays"));
+  fine(cuptiSubscribe(&a, hear, NULL));
+  fine(cuptiUnsubscribe(a));
+  fine(subscribe(&a, true));
+  fine(cuptiUnsubscribe(a));
+  refused(cuptiSubscribe(&a, hear, NULL), CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+  fine(cuptiFinalize());
+  fine(cuptiSubscribe(&a, hear, NULL));
+}
+END_TEST
+
+START_TEST(older_versions_have_no_functions_by_subscriber)
+{
+  CUpti_SubscriberHandle a;
+  CUpti_Activity *record = NULL;
+  uint8_t buffer[8];
+  fine(cuptiSubscribe(&a, hear, NULL));
+  refused(cuptiActivityEnable_v2(a, FILLS, NULL), CUPTI_ERROR_NOT_SUPPORTED);
+  fine(weir_sim_cupti_set("version:130200"));
+  fine(cuptiActivityEnable_v2(a, FILLS, NULL));
+  refused(cuptiActivityGetNextRecord_v2(a, buffer, 0, &record), CUPTI_ERROR_NOT_SUPPORTED);
 }
 END_TEST
 
@@ -299,6 +417,10 @@ int main(void)
                                 enabling_answers_what_it_is_told,
                                 another_tool_has_the_subscription,
                                 from_13_2_on_there_may_be_several_subscribers_that_say_so,
+                                each_of_several_gets_the_kinds_it_wants,
+                                who_is_no_subscriber_is_refused_while_there_are_several,
+                                where_sharing_stays_none_is_alone_before_the_end,
+                                older_versions_have_no_functions_by_subscriber,
                                 a_fault_that_is_not_known_is_refused,
                                 it_ends_well_without_a_graph,
                                 to_disable_kernels_hangs_other_kinds_do_not,

@@ -8,11 +8,11 @@ enum { CONTEXTS = 64, IDS = 64 };
 _Atomic(CUpti_TimestampCallbackFunc) sim_timestamp;
 _Atomic bool sim_latency_times;
 
-static _Atomic uint64_t enabled; /* a bit a kind, for every context */
+static _Atomic uint64_t enabled[SIM_CLIENTS]; /* a bit a kind, for every context */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
   _Atomic uint32_t context; /* 0: none */
-  _Atomic uint64_t enabled; /* for this one */
+  _Atomic uint64_t enabled; /* for this one, by the client that is no subscriber */
 } contexts[CONTEXTS];
 static uint32_t flush_period; /* ms, said and not needed: full buffers go back at once */
 
@@ -23,13 +23,57 @@ static uint64_t bit(CUpti_ActivityKind kind)
   return (unsigned)kind < 64 ? (uint64_t)1 << kind : 0;
 }
 
+static bool is_kernels(CUpti_ActivityKind kind)
+{
+  return kind == CUPTI_ACTIVITY_KIND_KERNEL || kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+}
+
+static uint64_t enabled_by_any(void)
+{
+  uint64_t kinds = 0;
+  for (int i = 0; i < SIM_CLIENTS; i++)
+    kinds |= atomic_load(&enabled[i]);
+  return kinds;
+}
+
 bool sim_wants(CUpti_ActivityKind kind, uint32_t context)
 {
-  if (atomic_load(&enabled) & bit(kind)) return true;
+  if (enabled_by_any() & bit(kind)) return true;
   for (int i = 0; context && i < CONTEXTS; i++)
     if (atomic_load(&contexts[i].context) == context)
       return atomic_load(&contexts[i].enabled) & bit(kind);
   return false;
+}
+
+/* Where there are not several, the one client gets what was wanted when it was asked for. */
+uint32_t sim_wanting(CUpti_ActivityKind kind)
+{
+  uint32_t wanting = 0;
+  uint64_t bits = bit(kind);
+  if (is_kernels(kind))
+    bits = bit(CUPTI_ACTIVITY_KIND_KERNEL) | bit(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  for (unsigned i = 1; i < SIM_CLIENTS; i++)
+    if (atomic_load(&enabled[i]) & bits) wanting |= 1u << i;
+  return wanting || sim_several() ? wanting : 1;
+}
+
+void sim_enable(unsigned client, CUpti_ActivityKind kind, bool on)
+{
+  if (on)
+    atomic_fetch_or(&enabled[client], bit(kind));
+  else
+    atomic_fetch_and(&enabled[client], ~bit(kind));
+  sim_watch_what_is_wanted();
+}
+
+void sim_enable_nothing(unsigned client)
+{
+  atomic_store(&enabled[client], 0);
+}
+
+bool sim_enables_any(unsigned client)
+{
+  return atomic_load(&enabled[client]) != 0;
 }
 
 CUpti_ActivityKind sim_kernel_kind(uint32_t context)
@@ -56,7 +100,7 @@ static const struct {
 
 uint32_t sim_wanted_kinds(void)
 {
-  uint64_t kinds = atomic_load(&enabled);
+  uint64_t kinds = enabled_by_any();
   for (int i = 0; i < CONTEXTS; i++)
     if (atomic_load(&contexts[i].context)) kinds |= atomic_load(&contexts[i].enabled);
   uint32_t what = 0;
@@ -65,25 +109,21 @@ uint32_t sim_wanted_kinds(void)
   return what;
 }
 
-static CUptiResult check_kind(CUpti_ActivityKind kind)
+CUptiResult sim_check_kind(CUpti_ActivityKind kind, bool on)
 {
   if (!sim_seam()) return CUPTI_ERROR_NOT_INITIALIZED;
-  return sim_record_bytes(kind) ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_KIND;
-}
-
-static bool is_kernels(CUpti_ActivityKind kind)
-{
-  return kind == CUPTI_ACTIVITY_KIND_KERNEL || kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  if (!sim_record_bytes(kind)) return CUPTI_ERROR_INVALID_KIND;
+  if (on) return (CUptiResult)sim_faults()->enable_answers;
+  if (is_kernels(kind) && sim_faults()->disable_hangs) sim_hang("kernels are disabled");
+  return CUPTI_SUCCESS;
 }
 
 CUPTI_API CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind)
 {
-  CUptiResult error = check_kind(kind);
-  if (!error && sim_faults()->enable_answers) error = (CUptiResult)sim_faults()->enable_answers;
-  if (error) return error;
-  atomic_fetch_or(&enabled, bit(kind));
-  sim_watch_what_is_wanted();
-  return CUPTI_SUCCESS;
+  CUptiResult error =
+      sim_several() ? CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED : sim_check_kind(kind, true);
+  if (!error) sim_enable(0, kind, true);
+  return error;
 }
 
 /* "This function also dumps" what there is of objects that live: of kinds that are not made here. */
@@ -94,12 +134,9 @@ CUPTI_API CUptiResult CUPTIAPI cuptiActivityEnableAndDump(CUpti_ActivityKind kin
 
 CUPTI_API CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind)
 {
-  CUptiResult error = check_kind(kind);
-  if (error) return error;
-  if (is_kernels(kind) && sim_faults()->disable_hangs) sim_hang("kernels are disabled");
-  atomic_fetch_and(&enabled, ~bit(kind));
-  sim_watch_what_is_wanted();
-  return CUPTI_SUCCESS;
+  CUptiResult error = sim_check_kind(kind, false);
+  if (!error) sim_enable(0, kind, false);
+  return error;
 }
 
 /* The context's place, a free one if it has none; -1: there is no more room. */
@@ -116,7 +153,8 @@ static int place_of(uint32_t context)
 
 static CUptiResult for_context(CUcontext context, CUpti_ActivityKind kind, bool on)
 {
-  CUptiResult error = check_kind(kind);
+  CUptiResult error = sim_check_kind(kind, on);
+  if (!error && on && sim_several()) error = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   if (error) return error;
   uint32_t id = context ? sim_seam()->context_device(context, NULL) : 0;
   if (!id) return CUPTI_ERROR_INVALID_CONTEXT;
@@ -135,14 +173,12 @@ static CUptiResult for_context(CUcontext context, CUpti_ActivityKind kind, bool 
 CUPTI_API CUptiResult CUPTIAPI cuptiActivityEnableContext(CUcontext context,
                                                           CUpti_ActivityKind kind)
 {
-  CUptiResult answer = (CUptiResult)sim_faults()->enable_answers;
-  return answer ? answer : for_context(context, kind, true);
+  return for_context(context, kind, true);
 }
 
 CUPTI_API CUptiResult CUPTIAPI cuptiActivityDisableContext(CUcontext context,
                                                            CUpti_ActivityKind kind)
 {
-  if (is_kernels(kind) && sim_faults()->disable_hangs) sim_hang("kernels are disabled");
   return for_context(context, kind, false);
 }
 
@@ -170,6 +206,7 @@ CUPTI_API CUptiResult CUPTIAPI
 cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc function)
 {
   if (!function) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (sim_several()) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   atomic_store(&sim_timestamp, function);
   return CUPTI_SUCCESS;
 }
@@ -189,7 +226,8 @@ CUPTI_API CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t enab
 
 static void nothing_enabled(void)
 {
-  atomic_store(&enabled, 0);
+  for (int i = 0; i < SIM_CLIENTS; i++)
+    atomic_store(&enabled[i], 0);
   for (int i = 0; i < CONTEXTS; i++) {
     atomic_store(&contexts[i].enabled, 0);
     atomic_store(&contexts[i].context, 0);

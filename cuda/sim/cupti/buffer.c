@@ -1,9 +1,9 @@
-/* buffer.c: the client's buffers: asked for, filled, and given back by a flush or by a thread of
+/* buffer.c: the clients' buffers: asked for, filled, and given back by a flush or by a thread of
  * this library's.
  *
- * One buffer is filled at a time; one that is full waits in `full` for the thread. A client that
- * gives no buffer loses the record, which is counted. The client's functions are called without
- * the lock; `busy` and `asking` say that somebody is in one. */
+ * A client fills one buffer at a time; one that is full waits in `full` for the thread. A client
+ * that gives no buffer loses the record, which is counted. Clients' functions are called without
+ * the lock; `busy` and `asking` say that a thread is in one. */
 #include "cuda/sim/cupti/sim_cupti.h"
 
 #include <signal.h>
@@ -16,61 +16,90 @@ struct buffer {
   size_t records, most; /* in it, and that may be; most 0: any number */
 };
 
-enum { FULL_MAX = 1024 };
+enum { FULL_MAX = 256 };
+
+struct client {
+  CUpti_BuffersCallbackRequestFunc request;
+  CUpti_BuffersCallbackCompleteFunc complete;
+  sim_request_v2 request_v2; /* instead of the two above */
+  sim_complete_v2 complete_v2;
+  struct buffer filling; /* start NULL: none */
+  struct buffer full[FULL_MAX];
+  unsigned full_count;
+  bool asking;             /* a thread is in request() */
+  size_t dropped, offered; /* records */
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static CUpti_BuffersCallbackRequestFunc request;
-static CUpti_BuffersCallbackCompleteFunc complete;
-static struct buffer filling; /* start NULL: none */
-static struct buffer full[FULL_MAX];
-static unsigned full_count;
-static bool asking;             /* a thread is in request() */
-static unsigned busy;           /* threads in complete() */
-static size_t dropped, offered; /* records */
-static bool running, stopping;  /* the thread */
+static struct client clients[SIM_CLIENTS];
+static unsigned busy;          /* threads in complete() */
+static bool running, stopping; /* the thread */
 static pthread_t thread;
-static __thread bool in_client; /* this thread is in one of the client's functions */
+static __thread bool in_client; /* this thread is in one of a client's functions */
+
+static bool is_ready(const struct client *c) /* locked */
+{
+  return c->request || c->request_v2;
+}
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
-static void set_aside(void) /* locked */
+static void set_aside(struct client *c) /* locked */
 {
-  if (!filling.start) return;
-  if (full_count < FULL_MAX)
-    full[full_count++] = filling;
+  if (!c->filling.start) return;
+  if (c->full_count < FULL_MAX)
+    c->full[c->full_count++] = c->filling;
   else
-    dropped += filling.records;
-  filling.start = NULL;
+    c->dropped += c->filling.records;
+  c->filling.start = NULL;
   pthread_cond_broadcast(&changed);
 }
 
-static void give_back_one(void) /* locked; full_count is not 0 */
+static void give_back_one(struct client *c) /* locked; full_count is not 0 */
 {
-  struct buffer b = full[0];
-  CUpti_BuffersCallbackCompleteFunc f = complete;
-  memmove(full, full + 1, --full_count * sizeof *full);
-  if (!f) return;
+  struct buffer b = c->full[0];
+  CUpti_BuffersCallbackCompleteFunc f = c->complete;
+  sim_complete_v2 f2 = c->complete_v2;
+  memmove(c->full, c->full + 1, --c->full_count * sizeof *c->full);
+  if (!f && !f2) return;
   busy++;
   pthread_mutex_unlock(&lock);
   in_client = true;
-  f(NULL, 0, b.start, b.bytes, b.used);
+  if (f2)
+    sim_complete(f2, b.start, b.bytes, b.used);
+  else
+    f(NULL, 0, b.start, b.bytes, b.used);
   in_client = false;
   pthread_mutex_lock(&lock);
   busy--;
   pthread_cond_broadcast(&changed);
 }
 
+/* False: none had one. */
+static bool give_back_any(void) /* locked */
+{
+  for (int i = 0; i < SIM_CLIENTS; i++)
+    if (clients[i].full_count) {
+      give_back_one(&clients[i]);
+      return true;
+    }
+  return false;
+}
+
+static void give_back_all(struct client *c) /* locked */
+{
+  set_aside(c);
+  while (c->full_count)
+    give_back_one(c);
+}
+
 static void *give_back_full(void *unused)
 {
   (void)unused;
   pthread_mutex_lock(&lock);
-  while (!stopping) {
-    if (full_count)
-      give_back_one();
-    else
-      pthread_cond_wait(&changed, &lock);
-  }
+  while (!stopping)
+    if (!give_back_any()) pthread_cond_wait(&changed, &lock);
   pthread_mutex_unlock(&lock);
   return NULL;
 }
@@ -87,14 +116,17 @@ static void start_thread(void) /* locked */
 
 CUptiResult sim_flush(void)
 {
+  bool ready = false;
   if (in_client) return CUPTI_ERROR_INVALID_OPERATION;
   if (sim_faults()->flush_hangs) sim_hang("a flush");
   uint64_t began = sim_client_now();
   pthread_mutex_lock(&lock);
-  bool ready = request != NULL;
-  if (filling.start && filling.used) set_aside();
-  while (full_count)
-    give_back_one();
+  for (int i = 0; i < SIM_CLIENTS; i++) {
+    ready |= is_ready(&clients[i]);
+    if (clients[i].filling.start && clients[i].filling.used) set_aside(&clients[i]);
+  }
+  while (give_back_any())
+    continue;
   while (busy)
     pthread_cond_wait(&changed, &lock);
   pthread_mutex_unlock(&lock);
@@ -105,58 +137,68 @@ CUptiResult sim_flush(void)
 
 /* ---- filling --------------------------------------------------------------------------------- */
 
-static bool has_room(size_t bytes) /* locked */
+static bool has_room(const struct client *c, size_t bytes) /* locked */
 {
-  return filling.start && filling.bytes - filling.used >= bytes &&
-         (!filling.most || filling.records < filling.most);
+  const struct buffer *b = &c->filling;
+  return b->start && b->bytes - b->used >= bytes && (!b->most || b->records < b->most);
 }
 
 /* Asks the client for a buffer, one thread at a time. */
-static void ask(void) /* locked */
+static void ask(struct client *c) /* locked */
 {
   struct buffer b = {0};
-  CUpti_BuffersCallbackRequestFunc f = request;
-  asking = true;
+  CUpti_BuffersCallbackRequestFunc f = c->request;
+  sim_request_v2 f2 = c->request_v2;
+  c->asking = true;
   pthread_mutex_unlock(&lock);
   bool before = in_client;
   in_client = true;
-  f(&b.start, &b.bytes, &b.most);
+  if (f2)
+    sim_request(f2, &b.start, &b.bytes, &b.most);
+  else
+    f(&b.start, &b.bytes, &b.most);
   in_client = before;
   if (!b.start && sim_faults()->null_crashes) sim_crash("no buffer came");
   pthread_mutex_lock(&lock);
-  asking = false;
-  filling = b;
+  c->asking = false;
+  c->filling = b;
   pthread_cond_broadcast(&changed);
 }
 
-static bool make_room(size_t bytes) /* locked */
+static bool make_room(struct client *c, size_t bytes) /* locked */
 {
   bool asked = false;
-  while (!has_room(bytes)) {
-    if (asking) {
+  while (!has_room(c, bytes)) {
+    if (c->asking) {
       pthread_cond_wait(&changed, &lock);
       continue;
     }
-    if (asked || !request) return false;
-    set_aside();
-    ask();
+    if (asked || !is_ready(c)) return false;
+    set_aside(c);
+    ask(c);
     asked = true;
   }
   return true;
 }
 
-void sim_put(const void *record, size_t bytes)
+static void put(struct client *c, const void *record, size_t bytes) /* locked */
+{
+  uint32_t every = sim_faults()->drop;
+  if ((every && ++c->offered % every == 0) || !make_room(c, bytes)) {
+    c->dropped++;
+    return;
+  }
+  memcpy(c->filling.start + c->filling.used, record, bytes);
+  c->filling.used += bytes;
+  c->filling.records++;
+  if (!running) start_thread();
+}
+
+void sim_put(uint32_t wanting, const void *record, size_t bytes)
 {
   pthread_mutex_lock(&lock);
-  uint32_t every = sim_faults()->drop;
-  if ((every && ++offered % every == 0) || !make_room(bytes)) {
-    dropped++;
-  } else {
-    memcpy(filling.start + filling.used, record, bytes);
-    filling.used += bytes;
-    filling.records++;
-    if (!running) start_thread();
-  }
+  for (int i = 0; i < SIM_CLIENTS; i++)
+    if (wanting >> i & 1) put(&clients[i], record, bytes);
   pthread_mutex_unlock(&lock);
 }
 
@@ -166,14 +208,42 @@ CUPTI_API CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(
     CUpti_BuffersCallbackRequestFunc on_request, CUpti_BuffersCallbackCompleteFunc on_complete)
 {
   if (!on_request || !on_complete) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (sim_several()) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   pthread_mutex_lock(&lock);
-  set_aside();
-  while (full_count && complete) /* they are the other client's */
-    give_back_one();
-  request = on_request;
-  complete = on_complete;
+  give_back_all(&clients[0]); /* they are the other client's */
+  clients[0].request = on_request;
+  clients[0].complete = on_complete;
   pthread_mutex_unlock(&lock);
   return CUPTI_SUCCESS;
+}
+
+void sim_register(unsigned client, sim_request_v2 on_request, sim_complete_v2 on_complete)
+{
+  pthread_mutex_lock(&lock);
+  give_back_all(&clients[client]);
+  clients[client].request_v2 = on_request;
+  clients[client].complete_v2 = on_complete;
+  pthread_mutex_unlock(&lock);
+}
+
+/* What it has not been given back is lost. */
+void sim_forget_buffers(unsigned client)
+{
+  struct client *c = &clients[client];
+  pthread_mutex_lock(&lock);
+  while (c->asking || busy)
+    pthread_cond_wait(&changed, &lock);
+  memset(c, 0, sizeof *c);
+  pthread_mutex_unlock(&lock);
+}
+
+size_t sim_dropped(unsigned client)
+{
+  pthread_mutex_lock(&lock);
+  size_t count = clients[client].dropped;
+  clients[client].dropped = 0;
+  pthread_mutex_unlock(&lock);
+  return count;
 }
 
 /* "If the dropped record counter is read it is reset to zero"; contexts and streams do not matter,
@@ -183,10 +253,7 @@ CUPTI_API CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext conte
 {
   (void)context, (void)stream;
   if (!count) return CUPTI_ERROR_INVALID_PARAMETER;
-  pthread_mutex_lock(&lock);
-  *count = dropped;
-  dropped = 0;
-  pthread_mutex_unlock(&lock);
+  *count = sim_dropped(0);
   return CUPTI_SUCCESS;
 }
 
@@ -194,9 +261,8 @@ void sim_buffers_end(void)
 {
   pthread_mutex_lock(&lock);
   bool was_running = running && !in_client;
-  set_aside();
-  while (full_count && complete)
-    give_back_one();
+  for (int i = 0; i < SIM_CLIENTS; i++)
+    give_back_all(&clients[i]);
   stopping = was_running;
   pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&lock);
@@ -204,10 +270,15 @@ void sim_buffers_end(void)
   pthread_mutex_lock(&lock);
   running = running && !was_running;
   stopping = false;
-  full_count = 0;
-  filling.start = NULL;
-  request = NULL;
-  complete = NULL;
+  for (int i = 0; i < SIM_CLIENTS; i++) {
+    struct client *c = &clients[i];
+    c->full_count = 0;
+    c->filling.start = NULL;
+    c->request = NULL;
+    c->complete = NULL;
+    c->request_v2 = NULL;
+    c->complete_v2 = NULL;
+  }
   pthread_mutex_unlock(&lock);
 }
 
@@ -216,11 +287,9 @@ static void in_child(void)
 {
   pthread_mutex_init(&lock, NULL);
   pthread_cond_init(&changed, NULL);
-  request = NULL;
-  complete = NULL;
-  filling.start = NULL;
-  full_count = busy = 0;
-  asking = running = stopping = false;
+  memset(clients, 0, sizeof clients);
+  busy = 0;
+  running = stopping = false;
 }
 
 __attribute__((constructor)) static void watch_forks(void)

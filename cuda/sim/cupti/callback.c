@@ -2,14 +2,15 @@
  *
  * One subscriber at a time; from CUPTI 13.2 on several, where each says so when it subscribes by
  * the second form (CUpti_SubscriberParams.allowMultipleSubscribers, which follows the fields of
- * 13.0's structure). The two forms do not go together. */
+ * 13.0's structure). The two forms do not go together: who is not a subscriber among several is
+ * refused, and several are while kinds are enabled without a subscriber. */
 #include "cuda/sim/cupti/sim_cupti.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBSCRIBERS = 8, IDS = 1024, SEVERAL_FROM = 130200 };
+enum { IDS = 1024 };
 
 struct CUpti_Subscriber_st {
   _Atomic bool live;
@@ -20,8 +21,10 @@ struct CUpti_Subscriber_st {
   _Atomic uint64_t wanted[CUPTI_CB_DOMAIN_SIZE][IDS / 64]; /* a bit a callback */
 };
 
-static struct CUpti_Subscriber_st subscribers[SUBSCRIBERS];
+static struct CUpti_Subscriber_st subscribers[SIM_SUBSCRIBERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* who is live */
+static _Atomic bool several_live;
+static bool shared_before; /* there were several, or might have been */
 
 /* ---- functions and their numbers ------------------------------------------------------------- */
 
@@ -90,16 +93,29 @@ CUPTI_API CUptiResult CUPTIAPI cuptiSupportedDomains(size_t *count, CUpti_Domain
 
 static const struct CUpti_Subscriber_st *first_live(void) /* locked */
 {
-  for (int i = 0; i < SUBSCRIBERS; i++)
+  for (int i = 0; i < SIM_SUBSCRIBERS; i++)
     if (atomic_load(&subscribers[i].live)) return &subscribers[i];
   return NULL;
 }
 
 static struct CUpti_Subscriber_st *take_place(void) /* locked */
 {
-  for (int i = 0; i < SUBSCRIBERS; i++)
+  for (int i = 0; i < SIM_SUBSCRIBERS; i++)
     if (!atomic_load(&subscribers[i].live)) return &subscribers[i];
   return NULL;
+}
+
+bool sim_several(void)
+{
+  return atomic_load(&several_live);
+}
+
+static void note_several(void) /* locked */
+{
+  const struct CUpti_Subscriber_st *first = first_live();
+  shared_before |= first && first->several;
+  atomic_store(&several_live,
+               (first && first->several) || (shared_before && sim_faults()->sharing_stays));
 }
 
 static void want_nothing(struct CUpti_Subscriber_st *s)
@@ -117,6 +133,8 @@ static CUptiResult subscribe(struct CUpti_Subscriber_st **handle, CUpti_Callback
   pthread_mutex_lock(&lock);
   const struct CUpti_Subscriber_st *first = first_live();
   bool refused = sim_faults()->subscribed || (first && !(several && first->several));
+  refused |= several && sim_enables_any(0);
+  refused |= !several && sim_several();
   if (old && room && (first || refused))
     (void)snprintf(old, room, "%s", first ? first->name : "another tool");
   struct CUpti_Subscriber_st *s = refused ? NULL : take_place();
@@ -127,6 +145,7 @@ static CUptiResult subscribe(struct CUpti_Subscriber_st **handle, CUpti_Callback
     s->several = several;
     (void)snprintf(s->name, sizeof s->name, "CUPTI for %.53s", name ? name : "");
     atomic_store(&s->live, true);
+    note_several();
     *handle = s;
   }
   pthread_mutex_unlock(&lock);
@@ -143,10 +162,10 @@ CUPTI_API CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle *handle,
                                                  CUpti_CallbackFunc callback, void *data,
                                                  CUpti_SubscriberParams *p)
 {
-  const size_t known = CUpti_SubscriberParams_STRUCT_SIZE;
+  const size_t known = offsetof(CUpti_SubscriberParams, oldSubscriberSize) + sizeof(size_t);
   if (!p) return subscribe(handle, callback, data, false, NULL, NULL, 0);
   if (p->structSize < known) return CUPTI_ERROR_INVALID_PARAMETER;
-  bool newer = sim_cupti_version >= SEVERAL_FROM && p->structSize > known;
+  bool newer = sim_cupti_version >= SIM_SEVERAL_FROM && p->structSize > known;
   bool several = newer && ((const uint8_t *)p)[known];
   return subscribe(handle, callback, data, several, p->subscriberName, p->oldSubscriberName,
                    p->oldSubscriberSize);
@@ -154,17 +173,26 @@ CUPTI_API CUptiResult CUPTIAPI cuptiSubscribe_v2(CUpti_SubscriberHandle *handle,
 
 static bool is_subscriber(CUpti_SubscriberHandle s)
 {
-  for (int i = 0; i < SUBSCRIBERS; i++)
+  for (int i = 0; i < SIM_SUBSCRIBERS; i++)
     if (s == &subscribers[i]) return atomic_load(&s->live);
   return false;
 }
 
+unsigned sim_client_of(CUpti_SubscriberHandle s)
+{
+  return is_subscriber(s) ? 1 + (unsigned)(s - subscribers) : 0;
+}
+
 CUPTI_API CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle s)
 {
-  if (!is_subscriber(s)) return CUPTI_ERROR_INVALID_PARAMETER;
+  unsigned client = sim_client_of(s);
+  if (!client) return CUPTI_ERROR_INVALID_PARAMETER;
+  sim_enable_nothing(client);
+  sim_forget_buffers(client);
   pthread_mutex_lock(&lock);
   want_nothing(s);
   atomic_store(&s->live, false);
+  note_several();
   pthread_mutex_unlock(&lock);
   sim_watch_what_is_wanted();
   return CUPTI_SUCCESS;
@@ -173,7 +201,7 @@ CUPTI_API CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle s)
 unsigned sim_subscriber_count(void)
 {
   unsigned n = 0;
-  for (int i = 0; i < SUBSCRIBERS; i++)
+  for (int i = 0; i < SIM_SUBSCRIBERS; i++)
     n += atomic_load(&subscribers[i].live);
   return n;
 }
@@ -181,10 +209,12 @@ unsigned sim_subscriber_count(void)
 void sim_subscribers_end(void)
 {
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < SUBSCRIBERS; i++) {
+  for (int i = 0; i < SIM_SUBSCRIBERS; i++) {
     want_nothing(&subscribers[i]);
     atomic_store(&subscribers[i].live, false);
   }
+  shared_before = false;
+  note_several();
   pthread_mutex_unlock(&lock);
 }
 
@@ -219,7 +249,7 @@ static void set_all(CUpti_SubscriberHandle s, int domain, bool on)
 
 bool sim_domain_wanted(CUpti_CallbackDomain d)
 {
-  for (int s = 0; s < SUBSCRIBERS; s++)
+  for (int s = 0; s < SIM_SUBSCRIBERS; s++)
     for (int i = 0; i < IDS / 64 && atomic_load(&subscribers[s].live); i++)
       if (atomic_load(&subscribers[s].wanted[d][i])) return true;
   return false;
@@ -270,7 +300,7 @@ CUPTI_API CUptiResult CUPTIAPI cuptiGetCallbackState(uint32_t *enable, CUpti_Sub
 
 static void tell(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data)
 {
-  for (int i = 0; i < SUBSCRIBERS; i++) {
+  for (int i = 0; i < SIM_SUBSCRIBERS; i++) {
     struct CUpti_Subscriber_st *s = &subscribers[i];
     if (atomic_load(&s->live) && wants(s, domain, id) && s->callback)
       s->callback(s->data, domain, id, data);

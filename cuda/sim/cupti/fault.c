@@ -42,7 +42,8 @@ void sim_hang(const char *why)
   X("finalize-crashes", finalize_crashes)                                                          \
   X("null-buffer-crashes", null_crashes)                                                           \
   X("flush-hangs", flush_hangs)                                                                    \
-  X("subscribed", subscribed)
+  X("subscribed", subscribed)                                                                      \
+  X("sharing-stays", sharing_stays)
 
 static bool read_word(const char *word)
 {

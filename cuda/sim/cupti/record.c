@@ -32,6 +32,7 @@ size_t sim_record_bytes(CUpti_ActivityKind kind)
   return 0;
 }
 
+/* To whom it has to go. */
 #define PUT(record)                                                                                \
   do {                                                                                             \
     union {                                                                                        \
@@ -39,7 +40,7 @@ size_t sim_record_bytes(CUpti_ActivityKind kind)
       char bytes[(sizeof(record) + 7) / 8 * 8];                                                    \
     } put = {.bytes = {0}};                                                                        \
     put.of = (record);                                                                             \
-    sim_put(&put, sizeof put);                                                                     \
+    sim_put(sim_wanting((record).kind), &put, sizeof put);                                         \
   } while (0)
 
 CUPTI_API CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid,
