@@ -4,9 +4,10 @@
  * CUPTI is opened before. From then on a thread of ours flushes, reads what is complete and writes
  * it; no callback of CUPTI's does more than take or leave a buffer or write one number.
  *
- * One client has CUPTI at a time. Where the program becomes one, ours goes away (clients.c): the
- * program's thread asks for it and waits for YIELD_WAIT_NS at most. When the program's client has
- * gone, ours comes back; both are in the trace. CUPTI's clock is compared with ours at each reading:
+ * Before 13.2 one client has CUPTI at a time, and later it may want to be alone. Where the program
+ * becomes such a one, ours goes away (clients.c): the program's thread asks for it and waits for
+ * YIELD_WAIT_NS at most. When the program's client has gone, ours comes back; both are in the trace.
+ * From 13.2 on ours subscribes as one of several (session.h) and stays beside those that do too. CUPTI's clock is compared with ours at each reading:
  * the callback that could set it would be the program's too, and some versions give zeros under
  * one.
  *
@@ -49,13 +50,13 @@ static struct {
   _Atomic bool begun;     /* the first context was met */
   _Atomic bool ending;    /* the process ends */
   _Atomic bool abandoned; /* and has not waited for the thread */
-  bool observing;         /* ours is CUPTI's client */
   _Atomic int asking;     /* threads of the program that wait for it to go */
   pid_t pid;              /* of the process that it was begun in */
   sem_t wake, gone, ended;
   cupti_library cupti;
-  CUpti_SubscriberHandle subscriber;
-  spool_writer pen; /* of the thread */
+  cupti_session session;
+  _Atomic bool has_shared; /* since clients.c asked last, a session was beside others */
+  spool_writer pen;        /* of the thread */
   activity_counts counts, written;
   uint64_t lost;         /* records that CUPTI dropped */
   uint64_t lost_written; /* operations that the trace says are lost */
@@ -90,8 +91,10 @@ static void write_observed(spool_writer *pen, const char *warning)
   static const char *const what[] = {"", "copies", "copies and kernels"};
   char text[256];
   bool kernels = observer.tier == TIER_ALL && !(observer.cupti.gates & CUPTI_GATE_NO_KERNELS);
-  (void)snprintf(text, sizeof text, "%s, CUPTI %u%s%s", what[kernels ? TIER_ALL : TIER_COPIES],
-                 observer.cupti.version, *warning ? "; " : "", warning);
+  bool shared = atomic_load(&observer.session.place) == SESSION_BESIDE;
+  (void)snprintf(text, sizeof text, "%s, CUPTI %u%s%s%s", what[kernels ? TIER_ALL : TIER_COPIES],
+                 observer.cupti.version, shared ? ", beside other clients" : "",
+                 *warning ? "; " : "", warning);
   write_fact(pen, WEIR_DEVICE_FACT_OBSERVED, 0, text);
 }
 
@@ -125,56 +128,94 @@ static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t
   if (valid > size / 2) (void)sem_post(&observer.wake); /* it was full */
 }
 
+static void CUPTIAPI request_buffer_v2(uint8_t **buffer, size_t *size, size_t *most, void *info)
+{
+  (void)info;
+  request_buffer(buffer, size, most);
+}
+
+static void CUPTIAPI complete_buffer_v2(uint8_t *buffer, size_t size, size_t valid, void *info)
+{
+  (void)info;
+  complete_buffer(NULL, 0, buffer, size, valid);
+}
+
+static const session_buffers buffers = {.request = request_buffer,
+                                        .complete = complete_buffer,
+                                        .request_v2 = request_buffer_v2,
+                                        .complete_v2 = complete_buffer_v2};
+
 /* ---- switching ------------------------------------------------------------------------------- */
 
-static unsigned wanted_kinds(CUpti_ActivityKind kinds[5])
+static session_place place(void)
+{
+  return (session_place)atomic_load(&observer.session.place);
+}
+
+static bool is_observing(void)
+{
+  return place() == SESSION_ALONE || place() == SESSION_BESIDE;
+}
+
+bool observer_is_alone(void)
+{
+  return place() == SESSION_ALONE || place() == SESSION_OPENING;
+}
+
+bool observer_has_shared(void)
+{
+  return atomic_exchange(&observer.has_shared, false);
+}
+
+static CUptiResult enable_kinds(void)
 {
   static const CUpti_ActivityKind all[] = {CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
                                            CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_OVERHEAD,
                                            CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL};
   unsigned count = observer.tier == TIER_COPIES ? 3 : 5;
   if (observer.cupti.gates & CUPTI_GATE_NO_KERNELS && count == 5) count = 4;
-  memcpy(kinds, all, count * sizeof *all);
-  return count;
+  return session_enable(&observer.session, &buffers, all, count);
 }
 
-/* The place for another client is free first, should the rest hang. */
+/* Alone, the place for another client is free first, should the rest hang. Beside others its handle
+ * is needed until all is read: session_close() follows. A forced flush would be the others' too. */
 static void stop_observing(void)
 {
-  CUpti_ActivityKind kinds[5];
-  unsigned count = wanted_kinds(kinds);
-  observer.observing = false;
-  (void)observer.cupti.cuptiUnsubscribe(observer.subscriber);
-  for (unsigned i = 0; i < count; i++)
-    (void)observer.cupti.cuptiActivityDisable(kinds[i]);
+  bool beside = place() == SESSION_BESIDE;
+  uint32_t flag = beside && clients_are_beside() ? 0 : CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
+  if (!beside) session_close(&observer.session);
+  session_disable(&observer.session);
   for (int i = 0; i < 3 && (!i || activity_buffers_out()); i++)
-    (void)observer.cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-}
-
-static CUptiResult enable_kinds(void)
-{
-  CUpti_ActivityKind kinds[5];
-  unsigned count = wanted_kinds(kinds);
-  CUptiResult r = CUPTI_SUCCESS;
-  for (unsigned i = 0; i < count && r == CUPTI_SUCCESS; i++)
-    r = observer.cupti.cuptiActivityEnable(kinds[i]);
-  return r;
+    (void)observer.cupti.cuptiActivityFlushAll(flag);
 }
 
 /* Where it fails nothing of it stays. */
 static CUptiResult start_observing(void)
 {
   const cupti_library *l = &observer.cupti;
-  CUptiResult r = l->cuptiSubscribe(&observer.subscriber, correlate_call, NULL);
+  cupti_session *s = &observer.session;
+  CUptiResult r = session_open(s, correlate_call, clients_company());
   if (r != CUPTI_SUCCESS) return r;
-  correlate_enable(l, observer.subscriber,
+  if (place() == SESSION_BESIDE)
+    atomic_store(&observer.has_shared, true);
+  else
+    clients_note_replaced();
+  correlate_enable(l, s->subscriber,
                    observer.tier == TIER_ALL && !(l->gates & CUPTI_GATE_NO_KERNELS));
-  observer.observing = true;
-  clients_note_replaced();
-  r = l->cuptiActivityRegisterCallbacks(request_buffer, complete_buffer);
-  if (r == CUPTI_SUCCESS) r = enable_kinds();
-  if (r != CUPTI_SUCCESS) stop_observing();
+  r = enable_kinds();
+  if (r == CUPTI_SUCCESS) return r;
+  stop_observing();
+  session_close(s);
   return r;
+}
+
+/* False: it is another client's turn. What clients.c may do meanwhile waits for ours to be through. */
+static bool may_start(void)
+{
+  atomic_store(&observer.session.place, SESSION_OPENING);
+  if (clients_are_gone()) return true;
+  atomic_store(&observer.session.place, SESSION_CLOSED);
+  return false;
 }
 
 static void write_unavailable(CUptiResult why)
@@ -200,7 +241,7 @@ static bool compare_clocks(int64_t *behind)
   uint64_t tightest = UINT64_MAX;
   for (int i = 0; i < 5; i++) {
     uint64_t theirs = 0, before = clock_monotonic_ns();
-    CUptiResult r = observer.cupti.cuptiGetTimestamp(&theirs);
+    CUptiResult r = session_clock(&observer.session, &theirs);
     uint64_t took = clock_monotonic_ns() - before;
     if (r != CUPTI_SUCCESS || !theirs) return false;
     if (took >= tightest) continue;
@@ -215,9 +256,11 @@ static void read_completed(void)
   size_t bytes;
   uint8_t *buffer;
   int64_t behind = 0;
-  bool known = compare_clocks(&behind);
+  bool compared = false, known = false;
   while (!atomic_load(&observer.abandoned) && (buffer = activity_buffer_next(&bytes))) {
-    activity_records_read(&observer.cupti, &observer.pen, buffer, bytes, behind, known,
+    if (!compared) known = compare_clocks(&behind);
+    compared = true;
+    activity_records_read(&observer.session, &observer.pen, buffer, bytes, behind, known,
                           &observer.counts);
     activity_buffer_free(buffer);
   }
@@ -227,22 +270,28 @@ static void read_completed(void)
 /* Another try follows where it fails: who has CUPTI may be gone then. */
 static void come_back(void)
 {
-  if (clients_are_gone() && start_observing() == CUPTI_SUCCESS) write_observed(&observer.pen, "");
+  if (may_start() && start_observing() == CUPTI_SUCCESS) write_observed(&observer.pen, "");
 }
 
 static void note_lost(void)
 {
   size_t lost = 0;
-  if (observer.cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &lost) == CUPTI_SUCCESS)
-    observer.lost += lost;
+  if (session_dropped(&observer.session, &lost) == CUPTI_SUCCESS) observer.lost += lost;
+}
+
+static void end_session(void)
+{
+  stop_observing();
+  note_lost();
+  read_completed();
+  session_close(&observer.session);
 }
 
 /* The program waits in observer_yield(). */
 static void go_away(int asking)
 {
-  if (observer.observing) {
-    stop_observing();
-    note_lost();
+  if (is_observing()) {
+    end_session();
     if (!atomic_load(&observer.abandoned))
       write_fact(&observer.pen, WEIR_DEVICE_FACT_YIELDED, 0, "");
   }
@@ -255,7 +304,7 @@ static void flush_or_switch(void)
   int asking = atomic_exchange(&observer.asking, 0);
   if (asking) {
     go_away(asking);
-  } else if (observer.observing) {
+  } else if (is_observing()) {
     (void)observer.cupti.cuptiActivityFlushAll(0);
     note_lost();
   } else {
@@ -265,10 +314,7 @@ static void flush_or_switch(void)
 
 static void finish_observing(void)
 {
-  if (observer.observing) {
-    stop_observing();
-    note_lost();
-  }
+  if (is_observing()) end_session();
   read_completed();
   if (!atomic_load(&observer.abandoned)) write_fact(&observer.pen, WEIR_DEVICE_FACT_ENDED, 0, "");
 }
@@ -374,8 +420,8 @@ static void give_up(const char *why)
 /* False: CUPTI refuses, and will again; where another tool has it, it may be had later. */
 static bool begin_observing(const char *warning)
 {
-  CUptiResult r = clients_are_gone() ? start_observing() : CUPTI_SUCCESS;
-  if (observer.observing)
+  CUptiResult r = may_start() ? start_observing() : CUPTI_SUCCESS;
+  if (is_observing())
     write_observed(&thread_self.writer, warning);
   else if (r == CUPTI_SUCCESS)
     write_fact_here(WEIR_DEVICE_FACT_YIELDED, "");
@@ -398,6 +444,7 @@ static void first_context(void)
     give_up(why);
     return;
   }
+  observer.session.library = &observer.cupti;
   observer.pid = getpid();
   activity_buffers_prepare();
   (void)sem_init(&observer.wake, 0, 0); /* which fail for no value but a large one */
@@ -409,7 +456,8 @@ static void first_context(void)
     return;
   }
   if (atexit(end_observer) == 0 && start_thread()) return;
-  if (observer.observing) stop_observing();
+  if (is_observing()) stop_observing();
+  session_close(&observer.session);
   give_up("its thread cannot be had");
 }
 

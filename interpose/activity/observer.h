@@ -13,6 +13,12 @@ bool observer_is_wanted(void);
 /* The program becomes a client: ours is gone when this returns. */
 void observer_yield(void);
 
+/* Ours is, or is about to be, a client that can have no other beside it. */
+bool observer_is_alone(void);
+
+/* Ours was one of several at some time since this was asked last. */
+bool observer_has_shared(void);
+
 /* The program's client may have gone: our thread asks clients_are_gone() and comes back. */
 void observer_wake(void);
 

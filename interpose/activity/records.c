@@ -91,7 +91,7 @@ static void add_record(work_batch *b, const CUpti_Activity *record)
   }
 }
 
-void activity_records_read(const cupti_library *l, spool_writer *pen, uint8_t *buffer, size_t bytes,
+void activity_records_read(const cupti_session *s, spool_writer *pen, uint8_t *buffer, size_t bytes,
                            int64_t behind, bool clock_known, activity_counts *counts)
 {
   static work_batch batch; /* of the one thread that reads */
@@ -100,7 +100,7 @@ void activity_records_read(const cupti_library *l, spool_writer *pen, uint8_t *b
   batch.behind = behind;
   batch.clock_known = clock_known;
   batch.counts = counts;
-  while (l->cuptiActivityGetNextRecord(buffer, bytes, &record) == CUPTI_SUCCESS)
+  while (session_next_record(s, buffer, bytes, &record) == CUPTI_SUCCESS)
     add_record(&batch, record);
   write_batch(&batch);
 }

@@ -3,7 +3,7 @@
 #define WEIR_INTERPOSE_ACTIVITY_RECORDS_H
 
 #include "core/trace/spool.h"
-#include "interpose/activity/library.h"
+#include "interpose/activity/session.h"
 
 typedef struct activity_counts {
   uint64_t untimed; /* operations without usable times */
@@ -12,7 +12,7 @@ typedef struct activity_counts {
 
 /* Reads a completed buffer. `behind`: what to add to CUPTI's times for CLOCK_MONOTONIC, ns; there
  * are none while it is not known (`clock_known`). */
-void activity_records_read(const cupti_library *l, spool_writer *pen, uint8_t *buffer, size_t bytes,
+void activity_records_read(const cupti_session *s, spool_writer *pen, uint8_t *buffer, size_t bytes,
                            int64_t behind, bool clock_known, activity_counts *counts);
 
 #endif

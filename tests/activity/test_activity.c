@@ -136,6 +136,25 @@ static const struct {
     {"version:130000,disable-hangs",
      "SELECT count(*) = 1 FROM device_fact WHERE fact = 'observed' AND text LIKE '%no kernels%'"},
     {"flush-hangs", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'incomplete'"},
+    /* the gates of library.c, at their edges */
+    {"version:17", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'unavailable'"},
+    {"version:18,null-buffer-crashes", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'ended'"},
+    {"version:26,null-buffer-crashes", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'ended'"},
+    {"version:27", "SELECT count(*) = 6 FROM copy WHERE device_ns IS NOT NULL"},
+    {"version:130001", "SELECT text LIKE 'copies and kernels%' AND text NOT LIKE '%beside%'"
+                       " FROM device_fact WHERE fact = 'observed'"},
+    {"version:130101", "SELECT text NOT LIKE '%beside%' FROM device_fact WHERE fact = 'observed'"},
+    {"version:130200", "SELECT text LIKE '%beside%' FROM device_fact WHERE fact = 'observed'"},
+    /* one of several subscribers meets the same */
+    {"version:130200,zero-times", "SELECT count(*) = 6 FROM copy WHERE device_ns IS NOT NULL"},
+    {"version:130300,reversed-times",
+     "SELECT sum(count) >= 9 FROM device_fact WHERE fact = 'untimed'"},
+    {"version:130300,subscribed",
+     "SELECT count(*) = 1 FROM device_fact WHERE fact = 'unavailable'"},
+    {"version:130300,enable:35", "SELECT count(*) = 1 FROM device_fact WHERE fact = 'unavailable'"},
+    {"version:130300,drop:3", "SELECT sum(count) >= 3 FROM device_fact WHERE fact = 'dropped'"},
+    {"version:130300,disable-hangs",
+     "SELECT count(*) = 1 FROM device_fact WHERE fact = 'incomplete'"},
 };
 
 START_TEST(no_fault_of_cupti_is_the_program_s)
@@ -174,20 +193,30 @@ static void let_go(const char *fifo)
   (void)close(open(fifo, O_WRONLY));
 }
 
-/* The program as a client: what it is given is what it is given without Weir, and the trace says
- * from when to when ours was away. */
+/* From 13.2 on ours is one of several until then; CUPTI may hold that against the program. */
+static const struct {
+  const char *worker, *cupti;
+} clients_alone[] = {{"worker", ""},
+                     {"worker_linked", ""},
+                     {"worker", "version:130200"},
+                     {"worker_linked", "version:130300"},
+                     {"worker", "version:130300,sharing-stays"}};
+
+/* The program as a client that is alone: what it is given is what it is given without Weir, and the
+ * trace says from when to when ours was away. */
 START_TEST(a_client_in_the_program_gets_what_it_would_get)
 {
-  static const char *const workers[] = {"worker", "worker_linked"};
+  const char *worker = clients_alone[_i].worker;
   static outcome bare;
   int status;
-  ck_assert_int_eq(mkfifo("began", 0600), 0);
   ck_assert_int_eq(mkfifo("gone", 0600), 0);
-  bare = *sh_status(0, BARE "%s copies 5 begin-client copies 7 end-client copies 3", workers[_i]);
+  ck_assert_int_eq(setenv("WEIR_SIM_CUPTI", clients_alone[_i].cupti, 1), 0);
+  bare = *sh_status(0, BARE "%s copies 5 begin-client copies 7 end-client copies 3", worker);
   pid_t pid = start(-1, -1,
                     "exec " RUN "copies " WORKER
                     "%s copies 5 begin-client copies 7 end-client await gone copies 3 >out",
-                    workers[_i]);
+                    worker);
+  (void)unsetenv("WEIR_SIM_CUPTI");
   await_trace("SELECT count(*) FROM device_fact WHERE fact = 'observed'", 2);
   let_go("gone");
   ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -203,6 +232,54 @@ START_TEST(a_client_in_the_program_gets_what_it_would_get)
                    14);
   outcome *o = sh_status(0, "$WEIR report t.db");
   ck_assert_ptr_nonnull(strstr(o->out, "the program used CUPTI itself"));
+}
+END_TEST
+
+/* Of 13.2 and of 13.3, which reads records by subscriber; and before the first context. */
+static const struct {
+  const char *cupti, *worker, *words;
+} clients_beside[] = {
+    {"version:130200", "worker", "copies 5 begin-beside copies 7 end-beside copies 3"},
+    {"version:130300", "worker", "copies 5 begin-beside copies 7 end-beside copies 3"},
+    {"version:130300", "worker_linked", "copies 5 begin-beside copies 7 end-beside copies 3"},
+    {"version:130300", "worker", "begin-beside copies 12 end-beside copies 3"},
+    {"version:130300,sharing-stays", "worker_linked", "begin-beside copies 15 end-beside"}};
+
+/* Both get all: the program what it would get, the trace a time for each, and no gap. */
+START_TEST(a_client_that_allows_others_and_ours_both_get_all)
+{
+  ck_assert_int_eq(setenv("WEIR_SIM_CUPTI", clients_beside[_i].cupti, 1), 0);
+  run_both("copies", clients_beside[_i].worker, clients_beside[_i].words);
+  (void)unsetenv("WEIR_SIM_CUPTI");
+  ck_assert_int_eq(FACTS("yielded"), 0);
+  ck_assert_int_eq(FACTS("observed"), 1);
+  ck_assert_int_eq(FACTS("ended"), 1);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy WHERE device_ns > 0"), 30);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM memset WHERE device_ns > 0"), 15);
+}
+END_TEST
+
+/* Before 13.2 such a client has the place alone, as any other. */
+START_TEST(before_13_2_who_allows_others_is_alone)
+{
+  ck_assert_int_eq(setenv("WEIR_SIM_CUPTI", "version:130101", 1), 0);
+  outcome *o = sh(RUN "copies " WORKER "worker copies 5 begin-beside copies 7");
+  (void)unsetenv("WEIR_SIM_CUPTI");
+  ck_assert_ptr_nonnull(strstr(o->out, "client begins beside: 0 0"));
+  ck_assert_int_eq(FACTS("yielded"), 1);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM copy WHERE device_ns > 0"), 10);
+}
+END_TEST
+
+/* What only sets something does not go with several either: CUPTI would refuse it. */
+START_TEST(a_client_that_sets_a_clock_first_is_not_refused)
+{
+  static const char *const versions[] = {"", "version:130300"};
+  ck_assert_int_eq(setenv("WEIR_SIM_CUPTI", versions[_i], 1), 0);
+  run_both("copies", "worker", "copies 2 set-clock begin-client copies 3 end-client");
+  run_both("copies", "worker_linked", "set-clock copies 1 begin-client copies 3 end-client");
+  (void)unsetenv("WEIR_SIM_CUPTI");
+  ck_assert_int_eq(FACTS("yielded"), 1);
 }
 END_TEST
 
@@ -242,7 +319,12 @@ int main(void)
   tcase_add_test(t, a_program_that_leaves_its_work_behind_ends_as_ever);
   tcase_add_loop_test(t, no_fault_of_cupti_is_the_program_s, 0,
                       (int)(sizeof faults / sizeof *faults));
-  tcase_add_loop_test(t, a_client_in_the_program_gets_what_it_would_get, 0, 2);
+  tcase_add_loop_test(t, a_client_in_the_program_gets_what_it_would_get, 0,
+                      (int)(sizeof clients_alone / sizeof *clients_alone));
+  tcase_add_loop_test(t, a_client_that_allows_others_and_ours_both_get_all, 0,
+                      (int)(sizeof clients_beside / sizeof *clients_beside));
+  tcase_add_test(t, before_13_2_who_allows_others_is_alone);
+  tcase_add_loop_test(t, a_client_that_sets_a_clock_first_is_not_refused, 0, 2);
   tcase_add_test(t, a_client_that_comes_again_gets_its_records);
   tcase_add_test(t, a_tool_that_is_injected_has_the_place);
   suite_add_tcase(s, t);

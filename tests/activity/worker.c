@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { BYTES = 4096, BUFFER = 1 << 16 };
@@ -134,9 +135,6 @@ static void await_writer(const char *fifo)
 
 /* ---- a client of CUPTI's --------------------------------------------------------------------- */
 
-#ifdef WORKER_LINKED
-#define CUPTI(name) name
-#else
 static void *find_function(const char *name)
 {
   void *library = dlopen("libcupti.so.13", RTLD_NOW), *p = library ? dlsym(library, name) : NULL;
@@ -144,6 +142,9 @@ static void *find_function(const char *name)
   (void)printf("%s\n", dlerror());
   exit(96);
 }
+#ifdef WORKER_LINKED
+#define CUPTI(name) name
+#else
 #define CUPTI(name) ((__typeof__(&name))(uintptr_t)find_function(#name))
 #endif
 
@@ -211,6 +212,64 @@ static void activity_again(void)
   (void)printf("again: %d %d %d: %lu records\n", a, b, c, records);
 }
 
+/* ---- one that allows others, by functions of 13.2 that headers before have not --------------- */
+
+#define BY_NAME(name, parameters) ((int(*) parameters)(uintptr_t)find_function(#name))
+
+static void take_buffer_v2(uint8_t *buffer, size_t size, size_t valid, void *info)
+{
+  (void)info;
+  take_buffer(NULL, 0, buffer, size, valid);
+}
+
+static void give_buffer_v2(uint8_t **buffer, size_t *size, size_t *most, void *info)
+{
+  (void)info;
+  give_buffer(buffer, size, most);
+}
+
+static void begin_beside(void)
+{
+  typedef void (*request)(uint8_t **, size_t *, size_t *, void *);
+  typedef void (*complete)(uint8_t *, size_t, size_t, void *);
+  struct {
+    size_t bytes;
+    const char *name;
+    void *other[2];
+    uint8_t allows_others, padding[7];
+  } params = {sizeof params, "worker", {NULL, NULL}, 1, {0}};
+  int a = CUPTI(cuptiSubscribe_v2)(&subscriber, count_call, NULL, (void *)&params);
+  int b = CUPTI(cuptiEnableDomain)(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
+  int c = BY_NAME(cuptiActivityRegisterCallbacks_v2, (CUpti_SubscriberHandle, request, complete))(
+      subscriber, give_buffer_v2, take_buffer_v2);
+  int d = BY_NAME(cuptiActivityEnable_v2, (CUpti_SubscriberHandle, int, void *))(
+      subscriber, CUPTI_ACTIVITY_KIND_MEMCPY, NULL);
+  (void)printf("client begins beside: %d %d %d %d\n", a, b, c, d);
+}
+
+static void end_beside(void)
+{
+  int a = CUPTI(cuptiActivityFlushAll)(0);
+  int b = BY_NAME(cuptiActivityDisable_v2, (CUpti_SubscriberHandle, int, void *))(
+      subscriber, CUPTI_ACTIVITY_KIND_MEMCPY, NULL);
+  int c = CUPTI(cuptiUnsubscribe)(subscriber);
+  (void)printf("client ends: %d %d %d: %lu records, %lu bytes, %lu copies\n", a, b, c, records,
+               record_bytes, calls);
+}
+
+static uint64_t clock_of_client(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Before it subscribes, as some profilers do. */
+static void set_clock(void)
+{
+  (void)printf("clock: %d\n", CUPTI(cuptiActivityRegisterTimestampCallback)(clock_of_client));
+}
+
 static void finalize(void)
 {
   (void)printf("finalize: %d\n", CUPTI(cuptiFinalize)());
@@ -219,8 +278,10 @@ static void finalize(void)
 static const struct {
   const char *word;
   void (*run)(void);
-} plain[] = {{"fork", fork_child},       {"maps", look_for_cupti},  {"begin-client", begin_client},
-             {"end-client", end_client}, {"again", activity_again}, {"finalize", finalize}};
+} plain[] = {
+    {"fork", fork_child},           {"maps", look_for_cupti},   {"begin-client", begin_client},
+    {"end-client", end_client},     {"again", activity_again},  {"finalize", finalize},
+    {"begin-beside", begin_beside}, {"end-beside", end_beside}, {"set-clock", set_clock}};
 
 static const struct {
   const char *word;
