@@ -621,7 +621,7 @@ static weir_status judge_trace(search *x)
 
 weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_settings *settings)
 {
-  int64_t finished = 0;
+  int64_t finished = 0, events = 0;
   bool least = settings->min.ns || settings->min.bytes || settings->min.share != 0;
   *f = (wr_findings){.min = least ? settings->min : WR_MIN_COST};
   weir_status s = wr_rules_load(&f->rules, settings->rules);
@@ -630,6 +630,10 @@ weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_
     f->unavailable = "the trace is of an older Weir";
   else if (!s && finished != 1)
     f->unavailable = "the trace is not complete";
+  else if (!s && settings->most_events)
+    s = wr_db_number(db, "SELECT max(id) FROM event_row", &events);
+  if (events > settings->most_events)
+    f->unavailable = "the trace is long, and 'weir report findings' takes its time";
   search x = {.f = f, .db = db, .settings = settings, .guard = {.stop = settings->stop}};
   if (!s && !f->unavailable) s = judge_trace(&x);
   if (s) wr_findings_free(f);

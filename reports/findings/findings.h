@@ -25,6 +25,7 @@ typedef struct wr_findings_settings {
   const char *rules; /* folder of the user's own, or NULL */
   wr_min_cost min;
   int64_t rule_ms;          /* most time a rule may take; 0: 10 s */
+  int64_t most_events;      /* a longer trace is not judged; 0: any is */
   const volatile int *stop; /* nonzero: end now; or NULL */
 } wr_findings_settings;
 

@@ -9,18 +9,22 @@
 #define TOP_TEXT 5
 #define TOP_JSON 20
 
+enum { SUMMARY_EVENTS = 1000000 /* of which a summary has findings: about a second */ };
+
 weir_status report_summary(FILE *out, const char *trace, const report_settings *o)
 {
   int top = o->top > 0 ? o->top : o->format == WEIR_REPORT_JSON ? TOP_JSON : TOP_TEXT;
   wr_input in;
   wr_model m = {0};
   wr_findings f = {0};
+  wr_findings_settings findings = o->findings;
+  findings.most_events = SUMMARY_EVENTS;
   weir_status s = wr_input_open(&in, trace);
   if (s) return s;
   in.db.symbols = o->symbols;
   s = wr_model_load(&m, &in.db, top);
   if (!s && o->format == WEIR_REPORT_TEXT && m.total.events)
-    s = wr_findings_load(&f, &in.db, &o->findings);
+    s = wr_findings_load(&f, &in.db, &findings);
   wr_input_close(&in);
   if (!s)
     s = o->format == WEIR_REPORT_JSON ? wr_render_json(out, &m)

@@ -8,11 +8,13 @@ $(WASTER): $(WASTER_OBJS)
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
 
-$(O)/tests/findings/test_findings: $(OBJ)/tests/findings/test_findings.o $(OBJ)/tests/tools/command.o | $(WASTER)
+FINDINGS_TESTS := $(addprefix $(O)/tests/findings/test_,findings rules)
+
+$(FINDINGS_TESTS): $(O)/tests/findings/%: $(OBJ)/tests/findings/%.o $(OBJ)/tests/tools/command.o | $(WASTER)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3 jansson)
 
-TESTS    += $(O)/tests/findings/test_findings
-NOT_ASAN += tests/findings/test_findings
-NOT_TSAN += tests/findings/test_findings
+TESTS    += $(FINDINGS_TESTS)
+NOT_ASAN += $(FINDINGS_TESTS:$(O)/%=%)
+NOT_TSAN += $(FINDINGS_TESTS:$(O)/%=%)

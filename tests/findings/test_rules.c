@@ -1,0 +1,122 @@
+/* test_rules.c: rules that a user, or somebody else, has written: what they may do is find. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include "tests/tools/command.h"
+
+static void make_trace(void)
+{
+  enter_scratch();
+  sh_status(0,
+            "$WEIR run --force -o t.db --mode=observe --sim -- $BUILD/tests/findings/waster leak");
+  sh_status(0, "mkdir rules");
+}
+
+static const char head[] = "-- id: own\n-- title: A rule of mine\n-- fix: Mend it.\n";
+
+/* What `weir report findings --rules` ends with, of a rule of this SQL. */
+static outcome *judge_with(int status, const char *sql)
+{
+  FILE *f = fopen("rules/own.sql", "w");
+  ck_assert(f && fprintf(f, "%s%s", head, sql) > 0 && !fclose(f));
+  return sh_status(status, "$WEIR report findings --min-cost 0ns --rules rules t.db");
+}
+
+static void refused(const char *sql, const char *why)
+{
+  outcome *o = judge_with(1, sql);
+  ck_assert_msg(strstr(o->err, why) && strstr(o->err, "own.sql"), "%s: %s", sql, o->err);
+}
+
+START_TEST(a_rule_of_ones_own_finds)
+{
+  const char *out =
+      judge_with(0, "-- threshold: least 3 rows\nSELECT id AS event, 7 AS cost_ns FROM"
+                    " event_row LIMIT :least\n")
+          ->out;
+  ck_assert_msg(strstr(out, "A rule of mine") && strstr(out, "Mend it."), "%s", out);
+}
+END_TEST
+
+START_TEST(a_rule_with_the_id_of_weirs_takes_its_place)
+{
+  sh_status(0, "printf '%%s\\n' '-- id: leak' '-- title: My own leak' '-- fix: No.'"
+               " 'SELECT 1 AS event' >rules/own.sql");
+  const char *out = sh_status(0, "$WEIR report findings --min-cost 0ns --rules rules t.db")->out;
+  ck_assert(strstr(out, "My own leak") && !strstr(out, "never freed"));
+}
+END_TEST
+
+START_TEST(a_rule_may_read_and_nothing_else)
+{
+  refused("DELETE FROM event_row", "a rule may not do anything but read");
+  refused("PRAGMA user_version", "a rule may not do anything but read");
+  refused("ATTACH 'x' AS y", "a rule may not do anything but read");
+  refused("SELECT 1 AS event FROM pragma_database_list", "a rule may not");
+  refused("SELECT count(sql) AS event FROM sqlite_schema", "a rule may not read sqlite_");
+  refused("SELECT load_extension(char(120)) AS event", "load_extension");
+  ck_assert_int_eq(sh("test -e x")->status, 256);
+}
+END_TEST
+
+START_TEST(what_is_no_rule_is_said)
+{
+  refused("SELECT 1 AS event; SELECT 2 AS event", "it is not one SELECT");
+  refused("SELECT 1 AS other", "column other is none that a rule has");
+  refused("SELECT 1 AS bytes", "its SELECT has no column event");
+  refused("SELECT :most AS event", "a parameter that is no threshold");
+  refused("SELECT absent AS event FROM event_row", "no such column: absent");
+  refused("-- severity: dreadful\nSELECT 1 AS event", "severity cannot be");
+  refused("-- colour: red\nSELECT 1 AS event", "unknown line");
+  refused("-- threshold: least many\nSELECT 1 AS event", "is not NAME NUMBER UNIT");
+  sh_status(0, "rm rules/own.sql");
+  ck_assert(strstr(sh_status(1, "$WEIR report findings --rules rules t.db")->err, "has no file"));
+  ck_assert(strstr(sh_status(1, "$WEIR report findings --rules none t.db")->err, "none"));
+  sh_status(0, "mkfifo rules/pipe.sql");
+  sh_status(1, "$WEIR report findings --rules rules t.db");
+}
+END_TEST
+
+START_TEST(a_view_of_the_traces_own_is_not_asked)
+{
+  sh_status(0, "$BUILD/bin/weir report findings t.db");
+  sqlite3 *db = NULL;
+  ck_assert_int_eq(sqlite3_open("t.db", &db), SQLITE_OK);
+  ck_assert_int_eq(sqlite3_exec(db,
+                                "CREATE VIEW endless AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
+                                " SELECT i + 1 FROM n) SELECT i FROM n; DROP VIEW copy;"
+                                "CREATE VIEW copy AS SELECT * FROM endless",
+                                NULL, NULL, NULL),
+                   SQLITE_OK);
+  sqlite3_close(db);
+  refused("SELECT i AS event FROM endless", "a rule may not read endless");
+  judge_with(0, "SELECT id AS event FROM copy");
+}
+END_TEST
+
+START_TEST(a_cost_is_a_number_with_a_unit)
+{
+  static const char *const good[] = {"1ms", "0.5%", "3MiB,2us", "0ns"};
+  static const char *const bad[] = {"1", "ms", "1 ms", "-1ms", "1ms,", "1e300s", "nanms"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    sh_status(0, "$WEIR report findings --min-cost '%s' t.db", good[i]);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    sh_status(2, "$WEIR report findings --min-cost '%s' t.db", bad[i]);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("rules");
+  TCase *t = tcase_create("own");
+  tcase_set_timeout(t, 120);
+  tcase_add_checked_fixture(t, make_trace, leave_scratch);
+  tcase_add_test(t, a_rule_of_ones_own_finds);
+  tcase_add_test(t, a_rule_with_the_id_of_weirs_takes_its_place);
+  tcase_add_test(t, a_rule_may_read_and_nothing_else);
+  tcase_add_test(t, what_is_no_rule_is_said);
+  tcase_add_test(t, a_view_of_the_traces_own_is_not_asked);
+  tcase_add_test(t, a_cost_is_a_number_with_a_unit);
+  suite_add_tcase(s, t);
+  return run_suite(s);
+}
