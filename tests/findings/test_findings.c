@@ -20,16 +20,28 @@ static void list_ids(void)
   if (f) (void)pclose(f);
 }
 
+/* A run takes long and little work: they are made side by side, before the first test. */
+static void run_all(void)
+{
+  enter_scratch();
+  FILE *f = fopen("runs", "w");
+  ck_assert_ptr_nonnull(f);
+  for (int i = 0; i < id_count; i++)
+    (void)fprintf(f, "%s waste\n%s twin\n", ids[i], ids[i]);
+  ck_assert_int_eq(fclose(f), 0);
+  sh_status(0, "xargs -P 6 -L 1 sh -c '$WEIR run --force -o $0.$1.db --mode=observe --sim=2"
+               " -- $BUILD/tests/findings/waster $0 $1 && $WEIR report findings --format json"
+               " --min-cost 0ns $0.$1.db >$0.$1.json' <runs");
+}
+
 /* The findings of a run of waster (new). */
-static json_t *findings_of(const char *id, const char *twin)
+static json_t *findings_of(const char *id, const char *how)
 {
   json_error_t e;
-  sh_status(
-      0, "$WEIR run --force -o t.db --mode=observe --sim=2 -- $BUILD/tests/findings/waster %s %s",
-      id, twin);
-  const char *text = sh_status(0, "$WEIR report findings --format json --min-cost 0ns t.db")->out;
-  json_t *o = json_loads(text, 0, &e);
-  ck_assert_msg(o != NULL, "%s: %s", e.text, text);
+  char path[128];
+  (void)snprintf(path, sizeof path, "%s.%s.json", id, how);
+  json_t *o = json_load_file(path, 0, &e);
+  ck_assert_msg(o != NULL, "%s: %s", path, e.text);
   ck_assert_str_eq(json_string_value(json_object_get(o, "schema")), "weir-findings/1");
   return o;
 }
@@ -59,7 +71,7 @@ static bool says_waste(const char *file, long n, const char *id)
 START_TEST(a_waste_is_found_where_it_is)
 {
   const char *id = ids[_i];
-  json_t *all = findings_of(id, "");
+  json_t *all = findings_of(id, "waste");
   const json_t *f = finding(all, id);
   ck_assert_msg(f != NULL, "%s is not found", id);
   const json_t *site = json_array_get(json_object_get(f, "sites"), 0);
@@ -99,7 +111,7 @@ int main(void)
   Suite *s = suite_create("findings");
   TCase *t = tcase_create("rules");
   tcase_set_timeout(t, 120);
-  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  tcase_add_unchecked_fixture(t, run_all, leave_scratch);
   list_ids();
   tcase_add_loop_test(t, a_waste_is_found_where_it_is, 0, id_count);
   tcase_add_loop_test(t, what_looks_like_a_waste_is_not_found, 0, id_count);

@@ -1,7 +1,9 @@
-/* waste_memory.c: wastes of memory and of the time that it takes to have it. */
+/* waste_memory.c: wastes of memory and of the time that it takes to have it; and of graphs. */
 #include "tests/victims/findings/waster.h"
 
 enum { BYTES = 1 << 20, TIMES = 40 };
+
+/* ---- repeated-allocation --------------------------------------------------------------------- */
 
 static void repeated_allocation(void)
 {
@@ -24,7 +26,116 @@ static void repeated_allocation_twin(void)
   }
 }
 
+/* ---- unused-allocation ----------------------------------------------------------------------- */
+
+static void hold_memory(int use)
+{
+  void *p;
+  CHECK(cudaMalloc(&p, BYTES)); /* WASTE unused-allocation */
+  if (use) CHECK(cudaMemset((char *)p + 4096, 1, 4096));
+  CHECK(cudaFree(p));
+}
+
+static void unused_allocation(void)
+{
+  hold_memory(0);
+}
+
+static void unused_allocation_twin(void)
+{
+  hold_memory(1);
+}
+
+/* ---- leak ------------------------------------------------------------------------------------ */
+
+static void allocate_steps(void)
+{
+  for (int i = 0; i < TIMES; i++) {
+    float *p;
+    CHECK(cudaMalloc((void **)&p, 65536)); /* WASTE leak */
+    launch(NULL, p, 64);
+  }
+}
+
+static void leak(void)
+{
+  allocate_steps();
+  CHECK(cudaDeviceSynchronize());
+}
+
+static void leak_twin(void)
+{
+  allocate_steps();
+  CHECK(cudaDeviceReset());
+}
+
+/* ---- pinned-churn ---------------------------------------------------------------------------- */
+
+static void pinned_churn(void)
+{
+  for (int i = 0; i < TIMES; i++) {
+    char *p;
+    CHECK(cudaMallocHost((void **)&p, BYTES + (size_t)i * 4096)); /* WASTE pinned-churn */
+    p[i] = 1;
+    CHECK(cudaFreeHost(p));
+  }
+}
+
+static void pinned_churn_twin(void)
+{
+  char *p[TIMES];
+  for (int i = 0; i < TIMES; i++)
+    CHECK(cudaMallocHost((void **)&p[i], BYTES));
+  CHECK(cudaFree(0));
+}
+
+/* ---- graph-made-anew ------------------------------------------------------------------------- */
+
+/* `nodes` kernels in a graph (new). */
+static cudaGraph_t capture_kernels(cudaStream_t s, float *p, int nodes)
+{
+  cudaGraph_t graph;
+  CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+  for (int i = 0; i < nodes; i++)
+    launch(s, p, 64);
+  CHECK(cudaStreamEndCapture(s, &graph));
+  return graph;
+}
+
+static void launch_graphs(int differ)
+{
+  float *p;
+  cudaStream_t s;
+  CHECK(cudaMalloc((void **)&p, 4096));
+  CHECK(cudaStreamCreate(&s));
+  for (int i = 0; i < 10; i++) {
+    cudaGraph_t graph = capture_kernels(s, p, differ ? i + 1 : 4);
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0)); /* WASTE graph-made-anew */
+    CHECK(cudaGraphLaunch(exec, s));
+    CHECK(cudaStreamSynchronize(s));
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+  }
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(p));
+}
+
+static void graph_made_anew(void)
+{
+  launch_graphs(0);
+}
+
+static void graph_made_anew_twin(void)
+{
+  launch_graphs(1);
+}
+
 const waster memory_wasters[] = {
     {"repeated-allocation", repeated_allocation, repeated_allocation_twin},
+    {"unused-allocation", unused_allocation, unused_allocation_twin},
+    {"leak", leak, leak_twin},
+    {"pinned-churn", pinned_churn, pinned_churn_twin},
+    {"graph-made-anew", graph_made_anew, graph_made_anew_twin},
     {0},
 };

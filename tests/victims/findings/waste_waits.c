@@ -1,12 +1,21 @@
 /* waste_waits.c: waits that nothing needs. */
+#include <unistd.h>
 #include "tests/victims/findings/waster.h"
 
-enum { TIMES = 40 };
+enum { TIMES = 40, SLOW_TIMES = 10, SLOW_US = 2000 };
 
-static void wait_for_kernels(int twice)
+static float *some_memory(void)
 {
   float *p;
   CHECK(cudaMalloc((void **)&p, 4096));
+  return p;
+}
+
+/* ---- redundant-wait -------------------------------------------------------------------------- */
+
+static void wait_for_kernels(int twice)
+{
+  float *p = some_memory();
   for (int i = 0; i < TIMES; i++) {
     launch(NULL, p, 64);
     CHECK(cudaDeviceSynchronize());
@@ -25,7 +34,70 @@ static void redundant_wait_twin(void)
   wait_for_kernels(0);
 }
 
+/* ---- wide-wait ------------------------------------------------------------------------------- */
+
+/* What takes a stream's time, and none of the host's. */
+static void work_slowly(void *unused)
+{
+  (void)unused;
+  (void)usleep(SLOW_US);
+}
+
+/* Kernels in one stream, or in two, and a wait for all. */
+static void wait_for_all(int both)
+{
+  float *p = some_memory();
+  cudaStream_t a, b;
+  CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+  for (int i = 0; i < SLOW_TIMES; i++) {
+    launch(b, p, 64);
+    if (!both) CHECK(cudaStreamSynchronize(b));
+    CHECK(cudaLaunchHostFunc(a, work_slowly, NULL));
+    launch(a, p, 64);
+    CHECK(cudaDeviceSynchronize()); /* WASTE wide-wait */
+  }
+  CHECK(cudaStreamDestroy(a));
+  CHECK(cudaStreamDestroy(b));
+  CHECK(cudaFree(p));
+}
+
+static void wide_wait(void)
+{
+  wait_for_all(0);
+}
+
+static void wide_wait_twin(void)
+{
+  wait_for_all(1);
+}
+
+/* ---- hidden-wait ----------------------------------------------------------------------------- */
+
+static void free_behind_work(int wait)
+{
+  for (int i = 0; i < SLOW_TIMES; i++) {
+    float *p = some_memory();
+    launch(NULL, p, 64);
+    CHECK(cudaLaunchHostFunc(NULL, work_slowly, NULL));
+    if (wait) CHECK(cudaDeviceSynchronize());
+    CHECK(cudaFree(p)); /* WASTE hidden-wait */
+  }
+}
+
+static void hidden_wait(void)
+{
+  free_behind_work(0);
+}
+
+static void hidden_wait_twin(void)
+{
+  free_behind_work(1);
+}
+
 const waster wait_wasters[] = {
     {"redundant-wait", redundant_wait, redundant_wait_twin},
+    {"wide-wait", wide_wait, wide_wait_twin},
+    {"hidden-wait", hidden_wait, hidden_wait_twin},
     {0},
 };

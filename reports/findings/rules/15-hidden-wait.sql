@@ -1,0 +1,17 @@
+-- number: 15
+-- id: hidden-wait
+-- title: Call that waits for the device without being asked to
+-- severity: high
+-- certainty: likely
+-- threshold: min_ns 20000 ns
+-- needs: wait_detail
+-- fix: Use cudaFreeAsync() of memory of cudaMallocAsync(), cudaMemsetAsync(), or free after the loop;
+--      'weir run --mode=relaxed' frees without the wait.
+WITH every AS (
+  SELECT d.id, d.pending, e.start, e.duration, t.kind, t.flags, w.working_ns, w.unknown_ns,
+         lead(e.start) OVER (PARTITION BY t.thread ORDER BY e.start) AS next
+  FROM wait_detail d CROSS JOIN event_row e ON e.id = d.id
+  CROSS JOIN template t ON t.id = e.template LEFT JOIN wait_time w ON w.id = d.id)
+SELECT id AS event, duration AS cost_ns,
+       max(min(duration, ifnull(next - start - duration, duration)), 0) AS saving_ns
+FROM every WHERE pending = 1 AND kind IN (2, 4) AND duration >= :min_ns
