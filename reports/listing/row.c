@@ -4,6 +4,7 @@
 #include <string.h>
 #include "core/trace/event.h"
 #include "reports/base/util.h"
+#include "reports/model/named.h"
 
 /* What is asked of an event, in the order of sql_number. */
 #define NUMBERS                                                                                    \
@@ -41,13 +42,19 @@ typedef enum sql_number {
   SQL_LINE,
   SQL_RANGE,
   SQL_HASH,
-  SQL_UNIFORM
+  SQL_UNIFORM,
+  SQL_THREAD_NAME,
+  SQL_DEVICE_NAME,
+  SQL_STREAM_NAME,
+  SQL_MEMORY_NAME,
+  SQL_HANDLE_NAME
 } sql_number;
 
 #define PLACE                                                                                      \
-  ", l.function, l.file, l.line, %s, %s FROM event e LEFT JOIN main.site s ON s.stack = e.stack"   \
+  ", l.function, l.file, l.line, %s, %s, %s FROM event e LEFT JOIN main.site s ON s.stack = "      \
+  "e.stack"                                                                                        \
   " LEFT JOIN main.source_line l ON l.frame = s.frame AND l.inlined = s.inlined WHERE e.id = ?1"
-#define NO_PLACE ", NULL, NULL, NULL, %s, %s FROM event e WHERE e.id = ?1"
+#define NO_PLACE ", NULL, NULL, NULL, %s, %s, %s FROM event e WHERE e.id = ?1"
 #define INNERMOST_RANGE                                                                            \
   "(SELECT n.text FROM main.event_range x JOIN main.range_row r ON r.id = x.range"                 \
   " JOIN main.range_name n ON n.id = r.name WHERE x.event = e.id)"
@@ -57,6 +64,38 @@ typedef enum sql_number {
   "(SELECT printf('%016x%016x', h.hash_high, h.hash_low) FROM main.copy_hash h"                    \
   " WHERE h.event = e.id AND h.event IS NOT NULL AND h.outcome = 1),"                              \
   " (SELECT h.uniform FROM main.copy_hash h WHERE h.event = e.id AND h.event IS NOT NULL)"
+
+/* What the program calls a thing by NVTX: the last name said of it before the call's end. */
+#define SAID(kinds, handle)                                                                        \
+  "(SELECT n.name FROM main.name n WHERE n.process = e.process AND n.kind IN (" kinds ")"          \
+  " AND n.handle = " handle " AND n.time <= e.\"end\" ORDER BY n.time DESC, n.rowid DESC LIMIT 1)"
+#define TID          "(SELECT tid FROM main.thread x WHERE x.id = e.thread)"
+#define SAID_THREAD  SAID("'os_thread'", TID)
+#define SAID_DEVICE  SAID("'device_label'", "e.device")
+#define SAID_STREAM  SAID("'stream'", "e.stream")
+#define SAID_MEMORY  SAID("'heap', 'region'", "e.a")
+#define SAID_EVENT   SAID("'event'", "e.a")
+#define SAID_CONTEXT SAID("'context'", "e.a")
+/* An allocation has its name after it. */
+#define NAMED_BLOCK "(SELECT b.name FROM temp.named_block b WHERE b.event = e.id LIMIT 1)"
+#define SAID_NAMES                                                                                 \
+  SAID_THREAD ", " SAID_DEVICE ", CASE WHEN e.kind <> 13 THEN " SAID_STREAM " END,"                \
+              " CASE WHEN e.kind = 1 THEN " NAMED_BLOCK                                            \
+              " WHEN e.kind IN (2, 3, 4, 11) THEN " SAID_MEMORY                                    \
+              " END, CASE WHEN e.kind IN (5, 8) THEN " SAID_EVENT                                  \
+              " WHEN e.kind IN (9, 10) THEN " SAID_CONTEXT " END"
+#define NO_NAMES "NULL, NULL, NULL, NULL, NULL"
+
+/* Whether the program has given names to anything: looking for them costs each row some steps. */
+static weir_status has_names(const wr_db *db, int64_t *any)
+{
+  *any = 0;
+  if (!wr_db_has_table(db, "name") || !wr_db_has_column(db, "name", "time")) return WEIR_OK;
+  return wr_db_number(db,
+                      "SELECT EXISTS(SELECT 1 FROM main.name WHERE kind IN ('os_thread',"
+                      " 'device_label', 'stream', 'event', 'context', 'heap', 'region'))",
+                      any);
+}
 
 bool listing_has_ranges(const wr_db *db)
 {
@@ -69,9 +108,14 @@ weir_status listing_row_prepare(const wr_db *db, sqlite3_stmt **out)
   bool placed = wr_db_has_table(db, "site") && wr_db_has_table(db, "source_line");
   const char *range = listing_has_ranges(db) ? INNERMOST_RANGE : "NULL";
   const char *hash = wr_db_has_table(db, "copy_hash") ? HASH : "NULL, NULL";
-  char *sql =
-      placed ? wr_format(NUMBERS PLACE, range, hash) : wr_format(NUMBERS NO_PLACE, range, hash);
-  weir_status s = sql ? wr_db_prepare(db, sql, out) : wr_db_out_of_memory(db);
+  int64_t any = 0;
+  weir_status s = has_names(db, &any);
+  if (!s && any) s = wr_named_blocks(db);
+  if (s) return s;
+  const char *said = any ? SAID_NAMES : NO_NAMES;
+  char *sql = placed ? wr_format(NUMBERS PLACE, range, hash, said)
+                     : wr_format(NUMBERS NO_PLACE, range, hash, said);
+  s = sql ? wr_db_prepare(db, sql, out) : wr_db_out_of_memory(db);
   free(sql);
   return s;
 }
@@ -223,4 +267,9 @@ void listing_row_read(listing_row *row, sqlite3_stmt *q, const listing_names *na
   set_text(row, LISTING_caller, (const char *)sqlite3_column_text(q, SQL_CALLER));
   set_text(row, LISTING_file, (const char *)sqlite3_column_text(q, SQL_FILE));
   set_text(row, LISTING_range, (const char *)sqlite3_column_text(q, SQL_RANGE));
+  set_text(row, LISTING_thread_name, (const char *)sqlite3_column_text(q, SQL_THREAD_NAME));
+  set_text(row, LISTING_device_name, (const char *)sqlite3_column_text(q, SQL_DEVICE_NAME));
+  set_text(row, LISTING_stream_name, (const char *)sqlite3_column_text(q, SQL_STREAM_NAME));
+  set_text(row, LISTING_memory_name, (const char *)sqlite3_column_text(q, SQL_MEMORY_NAME));
+  set_text(row, LISTING_handle_name, (const char *)sqlite3_column_text(q, SQL_HANDLE_NAME));
 }

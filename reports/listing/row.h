@@ -47,7 +47,12 @@
   X(range)                                                                                         \
   X(count)                                                                                         \
   X(hash)                                                                                          \
-  X(uniform)
+  X(uniform)                                                                                       \
+  X(thread_name)                                                                                   \
+  X(device_name)                                                                                   \
+  X(stream_name)                                                                                   \
+  X(memory_name)                                                                                   \
+  X(handle_name)
 
 typedef enum listing_column {
 #define LISTING_COLUMN_ENUM(name) LISTING_##name,

@@ -157,6 +157,15 @@ static void put_value(FILE *out, const char *before, const listing_value *v)
     (void)put_clean_text(out, v->text, false);
 }
 
+/* " (left half)": the program's own name of what stands before it. */
+static void put_name(FILE *out, const listing_value *v)
+{
+  if (v->type != VALUE_TEXT) return;
+  (void)fputs(" (", out);
+  (void)put_clean_text(out, v->text, false);
+  (void)putc(')', out);
+}
+
 static void put_memory(FILE *out, const listing_row *row)
 {
   put_value(out, "", &row->at[LISTING_direction]);
@@ -184,15 +193,20 @@ static void put_what(FILE *out, const listing_row *row)
   put_value(out, "waits for: ", &v[LISTING_waits_for]);
   put_value(out, "polls: ", &v[LISTING_count]);
   put_launch(out, row);
+  put_name(out, &v[LISTING_handle_name]);
   put_value(out, "at ", &v[LISTING_pointer]);
+  put_name(out, &v[LISTING_memory_name]);
   put_value(out, "device ", &v[LISTING_device]);
+  put_name(out, &v[LISTING_device_name]);
   put_value(out, "from device ", &v[LISTING_source_device]);
   put_value(out, "stream ", &v[LISTING_stream]);
+  put_name(out, &v[LISTING_stream_name]);
   put_value(out, "reason: ", &v[LISTING_reason]);
   if (v[LISTING_captured].number) (void)fputs(" captured", out);
   if (v[LISTING_cached].number) (void)fputs(" cached", out);
   if (v[LISTING_staged].number) (void)fputs(" staged", out);
   if (v[LISTING_status].number) put_value(out, "status ", &v[LISTING_status]);
+  put_value(out, "thread: ", &v[LISTING_thread_name]);
   put_value(out, "range: ", &v[LISTING_range]);
   if (v[LISTING_caller].type == VALUE_TEXT) put_value(out, "in ", &v[LISTING_caller]);
   put_value(out, "", &v[LISTING_file]);

@@ -642,6 +642,17 @@ static weir_status take_device_name(void *context, sqlite3_stmt *q)
   return l->m->devices[device].name ? WEIR_OK : wr_db_out_of_memory(l->db);
 }
 
+/* What it was called last. */
+static weir_status take_device_label(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  int device = device_of(q, 0);
+  if (device == WR_HOST) return WEIR_OK;
+  free(l->m->devices[device].label);
+  l->m->devices[device].label = wr_db_text(q, 1);
+  return l->m->devices[device].label ? WEIR_OK : wr_db_out_of_memory(l->db);
+}
+
 /* Appends the text of column 0 to a list. */
 static weir_status take_string(const wr_db *db, sqlite3_stmt *q, char ***list, size_t *count)
 {
@@ -724,6 +735,8 @@ static weir_status load_tables(load *l)
        take_process},
       {"SELECT handle, name FROM name WHERE kind = 'device' ORDER BY process, rowid",
        take_device_name},
+      {"SELECT handle, name FROM name WHERE kind = 'device_label' ORDER BY process, rowid",
+       take_device_label},
       {"SELECT count(DISTINCT CASE WHEN looked_up THEN api END),"
        " count(DISTINCT CASE WHEN called THEN api END)"
        " FROM coverage",
@@ -842,6 +855,7 @@ static weir_status load_all(load *l, int top)
   if (!s) s = wr_reserved_load(l->m, l->db);
   if (!s) s = wr_tensors_load(&l->m->tensors, l->db, top);
   if (!s) s = wr_ranges_load(&l->m->ranges, l->db, &l->firsts, l->m->duration_ns);
+  if (!s) s = wr_named_load(&l->m->named, l->db);
   if (!s) s = wr_device_times_load(&l->m->device_times, l->db);
   if (!s) s = wr_wait_truth_load(l->m, &l->sums, l->db);
   if (s) return s;
@@ -893,6 +907,7 @@ void wr_model_free(wr_model *m)
 {
   for (int i = 0; m->devices && i < 256; i++) {
     free(m->devices[i].name);
+    free(m->devices[i].label);
     wr_sites_free(&m->devices[i].owners);
     wr_in_use_free(&m->devices[i].in_use);
   }
@@ -907,6 +922,7 @@ void wr_model_free(wr_model *m)
   wr_cache_free(&m->cache);
   wr_tensors_free(&m->tensors);
   wr_ranges_free(&m->ranges);
+  wr_named_free(&m->named);
   wr_device_times_free(&m->device_times);
   free_strings(m->notes, m->note_count);
   for (int i = 0; i <= WEIR_API_BELOW; i++)

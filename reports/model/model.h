@@ -11,6 +11,7 @@
 #include "reports/model/device_times.h"
 #include "reports/import/schema.h"
 #include "reports/model/in_use.h"
+#include "reports/model/named.h"
 #include "reports/model/ranges.h"
 #include "reports/model/tensors.h"
 #include "reports/base/util.h"
@@ -131,7 +132,8 @@ typedef struct wr_process_row {
 
 typedef struct wr_device {
   bool seen;
-  char *name; /* owned, or NULL */
+  char *name;  /* owned, or NULL */
+  char *label; /* what the program calls it by NVTX, owned, or NULL */
   int64_t peak_place;
   wr_device_totals total;
   wr_sites owners; /* at this device's peak */
@@ -222,6 +224,7 @@ typedef struct wr_model {
   wr_coverage coverage;
   wr_cache cache;
   wr_ranges ranges;
+  wr_named named;
   wr_tensors tensors;
   wr_device_times device_times;
   wr_wait_truth waits;

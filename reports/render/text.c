@@ -12,6 +12,7 @@
 #include "reports/render/in_use_render.h"
 #include "reports/render/page.h"
 #include "reports/render/render.h"
+#include "reports/render/named_render.h"
 #include "reports/render/ranges_render.h"
 #include "reports/render/tensors_render.h"
 #include "reports/render/text_sites.h"
@@ -173,7 +174,9 @@ static void device_rows(wr_page *p)
     const wr_device_totals *d = &m->devices[i].total;
     if (!m->devices[i].seen || !(d->alloc_calls || d->free_calls)) continue;
     wr_grid_row(&p->grid);
-    CELL(p, m->devices[i].name ? "GPU %d %s" : "GPU %d", i, m->devices[i].name);
+    const char *name = m->devices[i].name, *label = m->devices[i].label;
+    CELL(p, "GPU %d%s%s%s%s%s", i, name ? " " : "", name ? name : "", label ? " (" : "",
+         label ? label : "", label ? ")" : "");
     CELLS(p, COUNT(d->alloc_calls), BYTES(d->alloc_bytes), COUNT(d->free_calls),
           BYTES(d->peak_bytes), DURATION(d->peak_at_ns),
           d->live_at_exit_bytes ? BYTES(d->live_at_exit_bytes) : "0");
@@ -579,6 +582,7 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const wr_findings *find
     print_host_memory(p);
     wr_device_times_section(p);
     print_memory(p);
+    wr_named_section(p, &m->named);
     wr_tensors_section(p, &m->tensors);
     print_waiting(p);
     wr_wait_parts_section(p);

@@ -219,6 +219,7 @@ START_TEST(a_function_that_the_trace_does_not_know_is_an_error)
 }
 END_TEST
 
+#define PID_OF_FIRST      "SELECT pid FROM process WHERE id = 1"
 #define COUNT_OF_RANGE(n) "SELECT count(*) FROM event_range WHERE range >= " #n
 
 START_TEST(a_range_has_its_own_events_and_those_of_the_ranges_in_it)
@@ -265,6 +266,58 @@ START_TEST(polls_that_are_one_event_have_their_count)
   char *text = list_all(t, &o);
   ck_assert_ptr_nonnull(strstr(text, "\"count\":150000}"));
   ck_assert_int_eq(synth_number(t, "SELECT min(count) FROM wait"), 150000);
+  free(text);
+}
+END_TEST
+
+/* Thread 1 of process 1 has blocks at 0x10000 from 0 to 320 and at 0x103e8 from 1000 to 1320. */
+static const char *make_named_trace(void)
+{
+  const char *t = make_trace();
+  change(t, "INSERT INTO name(process, kind, handle, name, time) SELECT 1, 'os_thread', tid,"
+            " 'loader', 500 FROM thread WHERE process = 1 AND serial = 1;"
+            "INSERT INTO name(process, kind, handle, name, time) VALUES"
+            " (1, 'region', 0x10000, 'weights', 50), (1, 'heap', 0x103e8, 'arena', 1010),"
+            " (1, 'region', 0x103e8, 'gradients', 1100), (1, 'region', 0x107d0, 'too soon', 1500),"
+            " (1, 'device_label', 0, 'left', 0), (1, 'stream', 1, 'copies', 0),"
+            " (1, 'stream', 0xfeedfacecafebee, 'no stream', 0)");
+  return t;
+}
+
+/* The only line of a filter, of process 1. */
+static void check_names_of(const char *t, int64_t from, const char *function, const char *memory,
+                           const char *thread)
+{
+  listing_settings o = {.format = LISTING_JSONL,
+                        .filter = {.functions = function,
+                                   .from = {true, from},
+                                   .to = {true, from + 1},
+                                   .process = {true, synth_number(t, PID_OF_FIRST)}}};
+  char *text = list_all(t, &o);
+  ck_assert_int_eq(lines_of(text), 1);
+  json_t *j = json_loads(text, 0, NULL);
+  const char *named = json_string_value(json_object_get(j, "memory_name"));
+  ck_assert_msg(!named == !memory && (!named || !strcmp(named, memory)), "%s", text);
+  named = json_string_value(json_object_get(j, "thread_name"));
+  ck_assert_msg(!named == !thread && (!named || !strcmp(named, thread)), "%s", text);
+  json_decref(j);
+  free(text);
+}
+
+START_TEST(what_the_program_has_named_is_listed_by_its_name)
+{
+  const char *t = make_named_trace();
+  check_names_of(t, 0, "cudaMalloc*", "weights", NULL);
+  check_names_of(t, 320, "cudaFree*", "weights", NULL);
+  check_names_of(t, 1000, "cudaMalloc*", "gradients", "loader"); /* of two names the last */
+  check_names_of(t, 2000, "cudaMalloc*", NULL, "loader");        /* said before it was allocated */
+  listing_settings o = {.filter = {.to = NUMBER(1001)}};
+  char *text = list_all(t, &o);
+  ck_assert_ptr_nonnull(strstr(text, "at 0x103e8 (gradients)"));
+  ck_assert_ptr_nonnull(strstr(text, "device 0 (left)"));
+  ck_assert_ptr_nonnull(strstr(text, "stream legacy (copies)"));
+  ck_assert_ptr_nonnull(strstr(text, "thread: loader"));
+  ck_assert_ptr_null(strstr(text, "no stream"));
   free(text);
 }
 END_TEST
@@ -512,6 +565,7 @@ int main(void)
   tcase_add_test(t, a_function_that_the_trace_does_not_know_is_an_error);
   tcase_add_test(t, a_range_has_its_own_events_and_those_of_the_ranges_in_it);
   tcase_add_test(t, polls_that_are_one_event_have_their_count);
+  tcase_add_test(t, what_the_program_has_named_is_listed_by_its_name);
   tcase_add_test(t, kinds_have_the_names_of_traces_and_of_views);
   tcase_add_test(t, csv_and_json_lines_say_the_same);
   tcase_add_test(t, what_a_name_holds_breaks_no_line_and_no_terminal);

@@ -640,6 +640,55 @@ START_TEST(control_characters_of_a_program_do_not_reach_the_terminal)
 }
 END_TEST
 
+static void check_named(const json_t *named, size_t i, const char *name, const char *memory,
+                        int64_t blocks, int64_t bytes, int64_t peak, int64_t live)
+{
+  const json_t *o = json_array_get(named, i);
+  ck_assert_str_eq(json_string_value(json_object_get(o, "name")), name);
+  ck_assert_str_eq(json_string_value(json_object_get(o, "memory")), memory);
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "blocks")), blocks);
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "bytes")), bytes);
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "peak_bytes")), peak);
+  ck_assert_int_eq(json_integer_value(json_object_get(o, "live_at_exit_bytes")), live);
+}
+
+START_TEST(memory_and_devices_that_the_program_named_are_reported_by_name)
+{
+  synth_open(synth_dir());
+  synth_alloc(0, 100, 5, 0x9000, 1000, 0, WEIR_MEM_DEVICE);
+  synth_alloc(0, 200, 5, 0xa000, 3000, 0, WEIR_MEM_DEVICE);
+  synth_free(0, 300, 5, 0x9000);
+  synth_alloc(0, 400, 5, 0x9000, 500, 0, WEIR_MEM_DEVICE);
+  synth_alloc(0, 500, 5, 0xb000, 64, (int)WEIR_DEVICE_NONE, WEIR_MEM_PINNED);
+  synth_alloc(0, 600, 5, 0xc000, 7, 0, WEIR_MEM_DEVICE); /* has no name */
+  synth_close();
+  const char *trace = import_synth_spool();
+  sqlite3 *db = NULL;
+  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
+  static const char names[] =
+      "INSERT INTO name(process, kind, handle, name, time) VALUES"
+      " (1, 'region', 0x9000, 'weights', 150), (1, 'region', 0xa000, 'x', 250),"
+      " (1, 'region', 0xa000, 'weights', 260), (1, 'heap', 0x9000, 'weights', 450),"
+      " (1, 'region', 0xb000, 'weights', 550), (1, 'region', 0xc000, 'late', 550),"
+      " (1, 'device_label', 0, 'old', 10), (1, 'device_label', 0, 'left', 20)";
+  ck_assert_int_eq(sqlite3_exec(db, names, NULL, NULL, NULL), SQLITE_OK);
+  sqlite3_close(db);
+  json_t *report = synth_json(trace);
+  const json_t *named = json_object_get(report, "named_memory");
+  ck_assert_uint_eq(json_array_size(named), 2);
+  check_named(named, 0, "weights", "device", 3, 4500, 4000, 3500);
+  check_named(named, 1, "weights", "pinned", 1, 64, 64, 64);
+  const json_t *device = json_array_get(json_object_get(report, "devices"), 0);
+  ck_assert_str_eq(json_string_value(json_object_get(device, "label")), "left");
+  json_decref(report);
+  char *text = synth_text(trace, 120);
+  ck_assert_ptr_nonnull(strstr(text, "Named memory"));
+  ck_assert_ptr_nonnull(strstr(text, "device, GPU 0"));
+  ck_assert_ptr_nonnull(strstr(text, "GPU 0 (left)"));
+  free(text);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/report");
@@ -648,6 +697,7 @@ int main(void)
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_loop_test(t, totals_parts_and_nsight_queries_agree_with_the_oracle, 0, 12);
   tcase_add_test(t, memory_events_in_nsights_view_are_the_reports);
+  tcase_add_test(t, memory_and_devices_that_the_program_named_are_reported_by_name);
   tcase_add_test(t, no_cuda_calls_is_said_plainly);
   tcase_add_test(t, a_process_without_calls_among_others_is_named);
   tcase_add_test(t, an_empty_trace_has_a_report);

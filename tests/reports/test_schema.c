@@ -88,6 +88,8 @@ static const char *make_trace(void)
   synth_event(0, 40, 0, (trace_event){.kind = WEIR_EV_RANGE, .copy = WEIR_RANGE_PUSH, .bytes = 1});
   device_operation work = {.kind = WEIR_DEVICE_KERNEL};
   ck_assert(synth_extended(0, WEIR_EV_DEVICE_WORK, 0, 0, &work, sizeof(work)));
+  head.a = 0x1000, head.b = WEIR_NAME_REGION;
+  ck_assert(spool_writer_extended(synth_thread(0), WEIR_EV_NAME, &head, "weights", 7));
   synth_close();
   one[0] = synth_spool();
   return synth_import("t.db", one);
@@ -141,9 +143,20 @@ static void add_members(words *w, const char *section, const json_t *value)
 
 START_TEST(every_member_of_the_report_is_documented_and_no_other)
 {
-  static const char *const sections[] = {
-      "totals", "devices", "apis",   "matrix",       "host_memory",        "processes", "coverage",
-      "cache",  "tensors", "ranges", "device_times", "device_observation", "waits"};
+  static const char *const sections[] = {"totals",
+                                         "devices",
+                                         "apis",
+                                         "matrix",
+                                         "host_memory",
+                                         "processes",
+                                         "coverage",
+                                         "cache",
+                                         "tensors",
+                                         "ranges",
+                                         "named_memory",
+                                         "device_times",
+                                         "device_observation",
+                                         "waits"};
   static words said, there;
   read_page(&said, "#### `");
   json_t *j = synth_json(make_trace());
