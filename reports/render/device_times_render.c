@@ -49,18 +49,22 @@ static void print_works(wr_page *p, const wr_device_time *d)
   }
 }
 
-static void print_device(wr_page *p, const wr_device_time *d)
+static void print_device(wr_page *p, const wr_device_time *d, bool all_seen)
 {
   if (!d->span_ns) return;
-  LINE(p, false, "GPU %d: busy %s of %s (%s), idle %s", d->device, DURATION(d->busy_ns),
-       DURATION(d->span_ns), wr_percent(d->busy_ns, d->span_ns).text,
-       DURATION(d->span_ns - d->busy_ns));
-  if (d->copy_ns && !d->overlap_ns)
-    LINE(p, false, "GPU %d: copied in %s, without overlap", d->device, DURATION(d->copy_ns));
-  else if (d->copy_ns)
+  if (all_seen)
+    LINE(p, false, "GPU %d: busy %s of %s (%s), idle %s", d->device, DURATION(d->busy_ns),
+         DURATION(d->span_ns), wr_percent(d->busy_ns, d->span_ns).text,
+         DURATION(d->span_ns - d->busy_ns));
+  else
+    LINE(p, false, "GPU %d: seen busy %s of %s (%s), the rest idle or in kernels", d->device,
+         DURATION(d->busy_ns), DURATION(d->span_ns), wr_percent(d->busy_ns, d->span_ns).text);
+  if (d->overlap_ns)
     LINE(p, false, "GPU %d: of %s in which it copied, kernels ran in %s (%s); %s without overlap",
          d->device, DURATION(d->copy_ns), DURATION(d->overlap_ns),
          wr_percent(d->overlap_ns, d->copy_ns).text, DURATION(d->copy_ns - d->overlap_ns));
+  else if (d->copy_ns && all_seen)
+    LINE(p, false, "GPU %d: copied in %s, without overlap", d->device, DURATION(d->copy_ns));
 }
 
 /* ---- why devices were idle ------------------------------------------------------------------- */
@@ -164,7 +168,7 @@ void wr_device_times_section(wr_page *p)
     wr_page_end(p);
   }
   for (size_t i = 0; i < t->count; i++)
-    print_device(p, &t->device[i]);
+    print_device(p, &t->device[i], !t->no_kernels);
   print_unseen_work(p, t);
   print_full_queues(p, t);
   print_causes(p, t);

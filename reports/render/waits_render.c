@@ -40,6 +40,28 @@ static void print_parts(wr_page *p, const wr_wait_truth *t)
   wr_page_end(p);
 }
 
+/* "of 2.00 ms: 50 % the device worked on what was waited for, 50 % it was idle" */
+static void print_shares(wr_page *p, const wr_wait_part *x, uint64_t all)
+{
+  const struct {
+    uint64_t ns;
+    const char *words;
+  } parts[] = {{x->working_ns, "the device worked on what was waited for"},
+               {x->other_ns, "it did other work"},
+               {x->idle_ns, "it was idle"},
+               {x->unknown_ns, "it is not known"}};
+  char text[512];
+  int used = snprintf(text, sizeof(text), "of %s:", DURATION(all));
+  bool first = true;
+  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    if (!parts[i].ns) continue;
+    used += snprintf(text + used, sizeof(text) - (size_t)used, "%s %s %s", first ? "" : ",",
+                     wr_percent(parts[i].ns, all).text, parts[i].words);
+    first = false;
+  }
+  wr_page_line(p, false, text);
+}
+
 void wr_wait_parts_section(wr_page *p)
 {
   const wr_wait_truth *t = &p->m->waits;
@@ -48,10 +70,7 @@ void wr_wait_parts_section(wr_page *p)
   wr_page_heading(p, "What devices did in waits",
                   "host time, by what the wait's devices did meanwhile");
   print_parts(p, t);
-  LINE(p, false,
-       "of %s: %s the device worked on what was waited for, %s on other work, %s it was idle",
-       DURATION(all), wr_percent(t->all.working_ns, all).text,
-       wr_percent(t->all.other_ns, all).text, wr_percent(t->all.idle_ns, all).text);
+  print_shares(p, &t->all, all);
 }
 
 static const wr_site_columns wait_columns = {

@@ -642,7 +642,7 @@ START_TEST(a_report_says_why_devices_were_idle_and_how_waits_divide)
     expect_said(text, "the host was elsewhere    cudaMalloc");
     expect_said(text, "for 800 ns, from 200 ns on: mostly the host was in CUDA calls, the");
     expect_said(text, "What devices did in waits");
-    expect_said(text, "of 250 ns: 40 % the device worked on what was waited for");
+    expect_said(text, "of 250 ns: 40 % the device worked on what was waited for, 60 % it was idle");
     free(text);
     json_decref(j);
     resolve();
@@ -665,6 +665,8 @@ START_TEST(a_report_says_what_of_it_is_not_known)
   ck_assert(json_is_true(json_object_get(seen, "kernels_unobserved")));
   ck_assert_int_eq(reported_idle(json_object_get(first_device(j), "idle"), "unknown", ""), 200);
   expect_said(text, "kernels were not observed");
+  expect_said(text, "GPU 0: seen busy 200 ns of 1.00 µs (20 %), the rest idle or in kernels");
+  ck_assert_ptr_null(strstr(text, "overlap"));
   expect_said(text, "of 100 ns of host time in waits it is not known what devices did");
   free(text);
   json_decref(j);
