@@ -60,6 +60,7 @@ typedef struct search {
   place *places;
   size_t place_count, place_capacity;
   uint64_t peak_bytes;
+  bool hashed;      /* copy_hash has rows */
   bool waits_known; /* wait_detail, wait_time, device_gap and device_idle are filled */
   int64_t began;    /* CLOCK_REALTIME, ns */
   /* of the rule that runs */
@@ -505,6 +506,8 @@ static weir_status run_rule(search *x, const wr_rule *rule)
   char name[64], why[96];
   sqlite3_stmt *q = NULL;
   const char *table = lacking(x, rule, name);
+  if (!table && !x->hashed && rule->needs && strstr(rule->needs, "copy_hash"))
+    return not_judged(x, rule, "no copy was hashed (weir run --hash)");
   if (table) {
     (void)snprintf(why, sizeof(why), "the trace has no %s", table);
     return not_judged(x, rule, why);
@@ -539,6 +542,15 @@ static weir_status find_waits(search *x)
                         : wr_schema_waits(x->db, true);
 }
 
+static weir_status find_hashes(search *x)
+{
+  int64_t any = 0;
+  if (!wr_db_has_table(x->db, "copy_hash")) return WEIR_OK;
+  weir_status s = wr_db_number(x->db, "SELECT EXISTS(SELECT 1 FROM copy_hash)", &any);
+  x->hashed = any != 0;
+  return s;
+}
+
 static weir_status find_limits(search *x)
 {
   int64_t n = 0;
@@ -560,6 +572,7 @@ static weir_status prepare_search(search *x)
   bool ranges = wr_db_has_table(x->db, "event_range") && wr_db_has_table(x->db, "range_row");
   weir_status s = wr_schema_kind_views(x->db);
   if (!s) s = find_waits(x);
+  if (!s) s = find_hashes(x);
   if (!s) s = find_limits(x);
   if (!s) s = wr_symbols_open(&x->symbols, x->db);
   return s ? s

@@ -93,12 +93,41 @@ static void print_removed(wr_page *p, const wr_findings *f)
   }
 }
 
+/* The ids of the rules from `i` on that could not judge for the same reason (new). */
+static char *unjudged_ids(const wr_findings *f, size_t i, size_t *count)
+{
+  const wr_unjudged_rule *first = &f->unjudged[i];
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *to = open_memstream(&text, &bytes);
+  for (*count = 0; to && i < f->unjudged_count; i++) {
+    if (strcmp(f->unjudged[i].why, first->why) != 0) continue;
+    (void)fprintf(to, "%s%s", (*count)++ ? ", " : "", f->unjudged[i].rule->id);
+  }
+  return to && !fclose(to) ? text : NULL;
+}
+
+static bool reason_is_new(const wr_findings *f, size_t i)
+{
+  for (size_t before = 0; before < i; before++)
+    if (!strcmp(f->unjudged[before].why, f->unjudged[i].why)) return false;
+  return true;
+}
+
+/* A line a reason. */
 static void print_unjudged(wr_page *p, const wr_findings *f)
 {
-  for (size_t i = 0; i < f->unjudged_count && i < UNJUDGED_ROWS; i++)
-    LINE(p, false, "Not looked for: %s: %s", f->unjudged[i].rule->id, f->unjudged[i].why);
-  if (f->unjudged_count > UNJUDGED_ROWS)
-    LINE(p, false, "… nor %s more", COUNTED(f->unjudged_count - UNJUDGED_ROWS, "rule"));
+  size_t lines = 0, rules = 0, count;
+  for (size_t i = 0; i < f->unjudged_count && lines < UNJUDGED_ROWS; i++) {
+    if (!reason_is_new(f, i)) continue;
+    char *ids = unjudged_ids(f, i, &count);
+    if (!ids) p->failed = true;
+    LINE(p, false, "Not looked for: %s: %s", ids ? ids : "", f->unjudged[i].why);
+    free(ids);
+    lines++, rules += count;
+  }
+  if (f->unjudged_count > rules)
+    LINE(p, false, "… nor %s more", COUNTED(f->unjudged_count - rules, "rule"));
 }
 
 void wr_findings_section(wr_page *p, const wr_findings *f, bool whole)

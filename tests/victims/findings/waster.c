@@ -5,7 +5,7 @@
  */
 #include "tests/victims/findings/waster.h"
 
-static const waster *const tables[] = {copy_wasters, wait_wasters, memory_wasters};
+static const waster *const tables[] = {content_wasters, copy_wasters, wait_wasters, memory_wasters};
 
 int main(int argc, char **argv)
 {

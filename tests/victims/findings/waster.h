@@ -32,6 +32,6 @@ static inline void launch(cudaStream_t stream, float *p, int n)
   CHECK((cudaError_t)victim_launch(stream, p, n));
 }
 
-extern const waster copy_wasters[], wait_wasters[], memory_wasters[];
+extern const waster content_wasters[], copy_wasters[], wait_wasters[], memory_wasters[];
 
 #endif

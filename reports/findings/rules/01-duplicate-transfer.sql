@@ -1,0 +1,30 @@
+-- number: 1
+-- id: duplicate-transfer
+-- title: The same bytes copied to a device again
+-- severity: high
+-- certainty: likely
+-- needs: copy_hash
+-- threshold: min_bytes 1024 bytes
+-- fix: Copy them once and keep them on the device; where two buffers need them, cudaMemcpyAsync() from
+--      one to the other.
+WITH step AS (
+  SELECT e.id, e.start, t.process, t.device, t.kind, t.copy, e.a, e.bytes, e.duration,
+         h.hash_low, h.hash_high, h.uniform,
+         t.kind IN (1, 2, 4) OR (t.kind = 3 AND t.mem NOT IN (1, 2, 6)) AS touches,
+         sum(t.kind <> 3 OR t.mem NOT IN (1, 2, 6))
+           OVER (PARTITION BY t.process ORDER BY e.start, e.id) AS writes
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  LEFT JOIN copy_hash h ON h.event = e.id AND h.event IS NOT NULL AND h.outcome = 1
+  WHERE t.kind IN (1, 2, 3, 4, 6, 10, 12) AND t.status = 0),
+written AS (
+  SELECT *, lag(id) OVER (PARTITION BY process, a ORDER BY start, id) AS before
+  FROM step WHERE touches),
+again AS (
+  SELECT *, lag(id) OVER content AS earlier, lag(id) OVER place AS here, lag(writes) OVER place AS writes_here
+  FROM written WHERE kind = 3 AND copy = 1 AND hash_low IS NOT NULL AND bytes >= :min_bytes
+  WINDOW content AS (PARTITION BY process, device, hash_low, hash_high, bytes ORDER BY start, id),
+         place AS (PARTITION BY process, device, hash_low, hash_high, bytes, a ORDER BY start, id))
+SELECT id AS event, duration AS cost_ns, bytes AS bytes, ifnull(here, earlier) AS related,
+       CASE WHEN before = here AND writes = writes_here + 1 THEN 'certain'
+            WHEN before = here THEN 'likely' ELSE 'possible' END AS certainty
+FROM again WHERE before = here OR (earlier IS NOT NULL AND NOT uniform)
