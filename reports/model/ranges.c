@@ -255,6 +255,35 @@ static weir_status load_graph_work(range_pass *p)
                     take_graph_launch, p);
 }
 
+/* ---- what devices took for it ---------------------------------------------------------------- */
+
+static void add_device_time(wr_range_sum *sum, const void *ns)
+{
+  sum->device_ns += *(const uint64_t *)ns;
+}
+
+/* range, start of the call, ns */
+static weir_status take_device_work(void *context, sqlite3_stmt *q)
+{
+  range_pass *p = context;
+  uint64_t ns = (uint64_t)column(q, 2);
+  p->r->device_times = true;
+  each_name(p, column(q, 0), column(q, 1), add_device_time, &ns);
+  return WEIR_OK;
+}
+
+static weir_status load_device_work(range_pass *p)
+{
+  if (!wr_db_has_table(p->db, "device_work")) return WEIR_OK;
+  return wr_db_each(
+      p->db,
+      "SELECT x.range, e.start, w.ns FROM (SELECT event, \"end\" - start AS ns"
+      " FROM main.device_work WHERE event IS NOT NULL AND kind <> 5 AND " WR_DEVICE_TIME
+      ") w CROSS JOIN main.event_range x ON x.event = w.event"
+      " CROSS JOIN main.event_row e ON e.id = w.event",
+      take_device_work, p);
+}
+
 /* ---- memory allocated in them ---------------------------------------------------------------- */
 
 static void add_bytes(wr_range_sum *sum, const void *bytes)
@@ -301,6 +330,7 @@ static weir_status load_all(range_pass *p)
                  " WHERE t.kind <> 13 AND t.status = 0 AND NOT (t.flags & 16)",
                  take_call, p);
   if (!s) s = load_graph_work(p);
+  if (!s) s = load_device_work(p);
   if (!s)
     s = wr_db_each(p->db,
                    "SELECT range, start, bytes, over, mem FROM (SELECT x.range AS range, b.start AS"

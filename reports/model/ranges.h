@@ -15,6 +15,7 @@ typedef struct wr_range_sum {
   uint64_t ranges, ns; /* how many; their time, of nested ones of the same name only the outer */
   uint64_t open;       /* of them, never ended */
   uint64_t calls, copies, copy_bytes, waits, wait_ns, launches, allocs, alloc_bytes;
+  uint64_t device_ns; /* that devices took for what was called within, each operation's summed */
   uint64_t live_bytes, peak_bytes; /* device-side, allocated within: now, while summing; the most */
   uint64_t seen;                   /* the last pass over a chain of ranges that met it */
 } wr_range_sum;
@@ -22,6 +23,7 @@ typedef struct wr_range_sum {
 typedef struct wr_ranges {
   wr_range_sum *sum; /* owned; the longest first */
   size_t count;
+  bool device_times; /* some of the work has any */
 } wr_ranges;
 
 /* `firsts`: of the whole trace; `end`: its last moment. A trace from before there were ranges has

@@ -8,8 +8,9 @@ void wr_ranges_section(wr_page *p, const wr_ranges *r)
   size_t most = p->top_asked ? (size_t)p->top : RANGE_ROWS, n = r->count < most ? r->count : most;
   if (!r->count) return;
   wr_page_heading(p, "By range", "NVTX; with what is nested in it");
-  wr_page_begin(p, "frrrrrrrr");
+  wr_page_begin(p, r->device_times ? "frrrrrrrrr" : "frrrrrrrr");
   ROW(p, "range", "count", "time", "calls", "copied", "waits", "waiting", "launches", "peak");
+  if (r->device_times) CELLS(p, "on device");
   for (size_t i = 0; i < n; i++) {
     const wr_range_sum *s = &r->sum[i];
     wr_grid_row(&p->grid);
@@ -18,6 +19,7 @@ void wr_ranges_section(wr_page *p, const wr_ranges *r)
           s->copies ? BYTES(s->copy_bytes) : "-", COUNT(s->waits),
           s->waits ? DURATION(s->wait_ns) : "-", COUNT(s->launches),
           s->peak_bytes ? BYTES(s->peak_bytes) : "-");
+    if (r->device_times) CELLS(p, s->device_ns ? DURATION(s->device_ns) : "-");
   }
   wr_page_end(p);
   if (r->count > n) LINE(p, false, "… and %zu more", r->count - n);
@@ -31,18 +33,12 @@ json_t *wr_ranges_json(const wr_ranges *r)
     const struct {
       const char *name;
       uint64_t value;
-    } numbers[] = {{"ranges", s->ranges},
-                   {"open", s->open},
-                   {"ns", s->ns},
-                   {"calls", s->calls},
-                   {"copies", s->copies},
-                   {"copy_bytes", s->copy_bytes},
-                   {"waits", s->waits},
-                   {"wait_ns", s->wait_ns},
-                   {"launches", s->launches},
-                   {"allocs", s->allocs},
-                   {"alloc_bytes", s->alloc_bytes},
-                   {"peak_bytes", s->peak_bytes}};
+    } numbers[] = {
+        {"ranges", s->ranges},        {"open", s->open},       {"ns", s->ns},
+        {"calls", s->calls},          {"copies", s->copies},   {"copy_bytes", s->copy_bytes},
+        {"waits", s->waits},          {"wait_ns", s->wait_ns}, {"launches", s->launches},
+        {"device_ns", s->device_ns},  {"allocs", s->allocs},   {"alloc_bytes", s->alloc_bytes},
+        {"peak_bytes", s->peak_bytes}};
     json_t *o = json_object();
     json_object_set_new(o, "domain", json_string(s->domain));
     json_object_set_new(o, "text", json_string(s->text));

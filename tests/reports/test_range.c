@@ -414,6 +414,46 @@ START_TEST(a_report_sums_what_is_within_a_range_once_a_name)
   char *text = synth_text(t, 100);
   ck_assert_ptr_nonnull(strstr(text, "By range"));
   ck_assert_ptr_nonnull(strstr(text, "lib:copy"));
+  ck_assert_ptr_null(strstr(text, "on device"));
+  free(text);
+}
+END_TEST
+
+START_TEST(time_on_devices_is_within_the_ranges_of_the_calls_that_asked_for_it)
+{
+  synth_open(synth_dir());
+  write_name(0, 1, "", "epoch", 0, 0);
+  write_name(0, 2, "", "step", 0, 0);
+  write_range(0, 10, WEIR_RANGE_PUSH, 1, 1, 0);
+  call_at(0, 15, 100);
+  write_range(0, 20, WEIR_RANGE_PUSH, 2, 2, 0);
+  call_at(0, 30, 200);
+  write_range(0, 50, WEIR_RANGE_POP, 0, 2, 0);
+  write_range(0, 60, WEIR_RANGE_POP, 0, 1, 0);
+  call_at(0, 70, 300);
+  const char *t = import_this();
+  sqlite3 *db = NULL;
+  ck_assert_int_eq(sqlite3_open(t, &db), SQLITE_OK);
+  /* of the call of 200 bytes two operations, one without times, one of the observer's own */
+  ck_assert_int_eq(sqlite3_exec(db,
+                                "INSERT INTO device_work(process, event, kind, start, \"end\")"
+                                " SELECT 1, id, 3, 1000, 1000 + bytes FROM event_row;"
+                                "INSERT INTO device_work(process, event, kind, start, \"end\")"
+                                " SELECT 1, id, 1, 5000, 5007 FROM event_row WHERE bytes = 200;"
+                                "INSERT INTO device_work(process, event, kind, start, \"end\")"
+                                " SELECT 1, id, 1, 5000, 4000 FROM event_row WHERE bytes = 200;"
+                                "INSERT INTO device_work(process, event, kind, start, \"end\")"
+                                " SELECT 1, id, 5, 5000, 6000 FROM event_row WHERE bytes = 200",
+                                NULL, NULL, NULL),
+                   SQLITE_OK);
+  sqlite3_close(db);
+  json_t *report = synth_json(t);
+  ck_assert_int_eq(member(entry_of(report, "", "epoch"), "device_ns"), 307);
+  ck_assert_int_eq(member(entry_of(report, "", "step"), "device_ns"), 207);
+  json_decref(report);
+  char *text = synth_text(t, 120);
+  ck_assert_msg(strstr(text, "on device"), "%s", text);
+  ck_assert_ptr_nonnull(strstr(text, "307 ns"));
   free(text);
 }
 END_TEST
@@ -514,6 +554,7 @@ static Suite *range_suite(void)
   tcase_add_test(t, categories_and_threads_have_the_names_they_were_given);
   tcase_add_test(t, a_report_sums_what_is_within_a_range_once_a_name);
   tcase_add_test(t, what_launches_of_graphs_ran_is_within_the_ranges_they_are_in);
+  tcase_add_test(t, time_on_devices_is_within_the_ranges_of_the_calls_that_asked_for_it);
   tcase_add_test(t, without_ranges_a_report_says_nothing_of_them);
   tcase_add_test(t, records_that_make_no_sense_are_left_out);
   suite_add_tcase(s, t);
