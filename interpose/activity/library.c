@@ -21,6 +21,7 @@ static const struct gate {
     {0, 26, CUPTI_GATE_NO_REFUSAL, NULL}, /* before 12.9: it crashes */
     {130000, 130000, CUPTI_GATE_NO_KERNELS,
      "no kernels: the CUPTI of CUDA 13.0 can deadlock when kernels are no longer observed"},
+    {0, 130100, CUPTI_GATE_GRAPHS_ONCE, NULL}, /* mended in 13.1 Update 1 */
     {0, 130199, CUPTI_GATE_ALONE, NULL},
     {0, 130299, CUPTI_GATE_NO_READERS_V2, NULL}};
 

@@ -31,6 +31,7 @@ enum {
   CUPTI_GATE_REFUSED = 1,       /* not used at all */
   CUPTI_GATE_NO_KERNELS = 2,    /* kernels are not observed */
   CUPTI_GATE_NO_REFUSAL = 4,    /* a request for a buffer must be answered with one */
+  CUPTI_GATE_GRAPHS_ONCE = 8,   /* numbers of graphs' work are right in the first session only */
   CUPTI_GATE_ALONE = 16,        /* it has one subscriber */
   CUPTI_GATE_NO_READERS_V2 = 32 /* records, drops and the clock have no function by subscriber */
 };

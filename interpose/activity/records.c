@@ -16,6 +16,7 @@ typedef struct work_batch {
   spool_writer *pen;
   int64_t behind;
   bool clock_known;
+  bool graphs_unnumbered; /* the numbers of graphs' work are not those of their launches */
   activity_counts *counts;
   size_t count;
   device_operation operation[MOST];
@@ -40,6 +41,7 @@ static void add_operation(work_batch *b, device_operation o)
     o.start += (uint64_t)b->behind;
     o.end += (uint64_t)b->behind;
   }
+  if (o.graph_node && b->graphs_unnumbered) o.correlation = 0;
   o.queued = b->clock_known && o.queued ? o.queued + (uint64_t)b->behind : 0;
   b->operation[b->count++] = o;
   if (b->count == MOST) write_batch(b);
@@ -100,6 +102,7 @@ void activity_records_read(const cupti_session *s, spool_writer *pen, uint8_t *b
   batch.behind = behind;
   batch.clock_known = clock_known;
   batch.counts = counts;
+  batch.graphs_unnumbered = s->count > 1 && s->library->gates & CUPTI_GATE_GRAPHS_ONCE;
   while (session_next_record(s, buffer, bytes, &record) == CUPTI_SUCCESS)
     add_record(&batch, record);
   write_batch(&batch);

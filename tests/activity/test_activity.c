@@ -283,6 +283,31 @@ START_TEST(a_client_that_sets_a_clock_first_is_not_refused)
 }
 END_TEST
 
+/* Before 13.1 Update 1 the numbers of graphs' work are wrong after the first session: it has times,
+ * and is of no call. */
+START_TEST(work_of_graphs_in_a_later_session_is_of_the_right_launch_or_none)
+{
+  static const struct {
+    const char *cupti;
+    int of_launches;
+  } versions[] = {{"version:130100", 6}, {"version:130101", 15}};
+  int status;
+  ck_assert_int_eq(mkfifo("gone", 0600), 0);
+  ck_assert_int_eq(setenv("WEIR_SIM_CUPTI", versions[_i].cupti, 1), 0);
+  pid_t pid = start(-1, -1,
+                    "exec " RUN "copies " WORKER
+                    "worker graphs 2 begin-client end-client await gone graphs 3 >out");
+  (void)unsetenv("WEIR_SIM_CUPTI");
+  await_trace("SELECT count(*) FROM device_fact WHERE fact = 'observed'", 2);
+  let_go("gone");
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_int_eq(status, 0);
+  ck_assert_int_eq(ONE("SELECT count(*) FROM device_work WHERE graph_node IS NOT NULL"), 15);
+  ck_assert_int_eq(ONE("SELECT count(event) FROM device_work WHERE graph_node IS NOT NULL"),
+                   versions[_i].of_launches);
+}
+END_TEST
+
 /* It has set its functions once, and only enables the second time. */
 START_TEST(a_client_that_comes_again_gets_its_records)
 {
@@ -325,6 +350,7 @@ int main(void)
                       (int)(sizeof clients_beside / sizeof *clients_beside));
   tcase_add_test(t, before_13_2_who_allows_others_is_alone);
   tcase_add_loop_test(t, a_client_that_sets_a_clock_first_is_not_refused, 0, 2);
+  tcase_add_loop_test(t, work_of_graphs_in_a_later_session_is_of_the_right_launch_or_none, 0, 2);
   tcase_add_test(t, a_client_that_comes_again_gets_its_records);
   tcase_add_test(t, a_tool_that_is_injected_has_the_place);
   suite_add_tcase(s, t);
