@@ -35,6 +35,7 @@
  *                             null-buffer-crashes  a client gives no buffer
  *                             flush-hangs          cuptiActivityFlushAll never comes back
  *                             subscribed           another tool has the one subscription
+ *                             allocates            it takes device memory for itself
  *                             sharing-stays        (version 130200 and later) where subscribers
  *                                                  have allowed others, none may be alone before
  *                                                  cuptiFinalize

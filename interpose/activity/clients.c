@@ -402,19 +402,13 @@ static const struct client_row {
 #undef CLIENT_ROW
 };
 
-static bool is_cupti(const void *address)
-{
-  elf_object o;
-  return elf_object_at(&o, address) && strncmp(o.soname, "libcupti.so", 11) == 0;
-}
-
 void *activity_wrap(const char *name, void *real)
 {
   if (!real || !observer_is_wanted()) return real;
   for (int i = 0; i < CLIENT_FUNCTIONS; i++) {
     void *none = NULL;
     if (strcmp(rows[i].name, name) != 0) continue;
-    if (!is_cupti(real)) return real;
+    if (!activity_is_cupti(real)) return real;
     if (!atomic_compare_exchange_strong(&originals[i], &none, real) && none != real) return real;
     return rows[i].wrapper;
   }

@@ -147,14 +147,17 @@ static bool caller_defines(const void *caller, const char *name)
   return elf_object_at(&o, caller) && elf_object_symbol(&o, name, NULL, WEIR_FIT_FUNCTION);
 }
 
-/* The slow half: a name of ours, or one that could be CUDA's. */
+/* The slow half: a name of ours, or one that could be CUDA's. CUPTI asks here for the driver's
+ * functions; it gets the real ones, so that memory which it takes for its records, and what its
+ * threads do, is in no count and no peak of the program's. */
 static filter_answer filter_result(void *handle, const char *name, const char *version,
                                    const void *caller, void *target)
 {
   const filter_answer untouched = {NULL, target};
   void *real;
 
-  if (handle == RTLD_NEXT || caller_defines(caller, name)) return untouched;
+  if (handle == RTLD_NEXT || caller_defines(caller, name) || activity_is_cupti(caller))
+    return untouched;
   if (handle != RTLD_DEFAULT) {
     real = real_lookup(handle, name, version);
     return (filter_answer){real ? wrap_symbol(name, real) : NULL, NULL};

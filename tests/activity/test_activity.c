@@ -235,6 +235,26 @@ START_TEST(a_client_in_the_program_gets_what_it_would_get)
 }
 END_TEST
 
+/* Also by a thread of CUPTI's; whoever its client is. */
+START_TEST(memory_that_cupti_takes_for_itself_is_not_the_program_s)
+{
+  static const char *const modes[] = {"observe", "relaxed"};
+  ck_assert_int_eq(setenv("WEIR_SIM_CUPTI", "allocates", 1), 0);
+  ck_assert_int_eq(setenv("WEIR_SIM_COUNTS", "counts", 1), 0);
+  for (int ours = 0; ours < 2; ours++) {
+    sh_status(0, RUN "%s --mode=%s " WORKER "worker copies 3 begin-client copies 1 end-client",
+              ours ? "copies" : "off", modes[_i]);
+    /* its own: 4 of 3.2 MB */
+    sh_status(0, "awk '$1 == \"cuMemAlloc_v2\" && $2 >= 5 { n++ } END { exit n != 1 }' counts");
+    ck_assert_int_eq(ONE("SELECT count(*) FROM allocation"), 1);
+    ck_assert_int_eq(ONE("SELECT max(bytes) FROM allocation"), 4096);
+    ck_assert_int_eq(ONE("SELECT count(*) FROM call WHERE function = 'cuCtxSetCurrent'"), 3);
+  }
+  (void)unsetenv("WEIR_SIM_CUPTI");
+  (void)unsetenv("WEIR_SIM_COUNTS");
+}
+END_TEST
+
 /* Of 13.2 and of 13.3, which reads records by subscriber; and before the first context. */
 static const struct {
   const char *cupti, *worker, *words;
@@ -349,6 +369,7 @@ int main(void)
   tcase_add_loop_test(t, a_client_that_allows_others_and_ours_both_get_all, 0,
                       (int)(sizeof clients_beside / sizeof *clients_beside));
   tcase_add_test(t, before_13_2_who_allows_others_is_alone);
+  tcase_add_loop_test(t, memory_that_cupti_takes_for_itself_is_not_the_program_s, 0, 2);
   tcase_add_loop_test(t, a_client_that_sets_a_clock_first_is_not_refused, 0, 2);
   tcase_add_loop_test(t, work_of_graphs_in_a_later_session_is_of_the_right_launch_or_none, 0, 2);
   tcase_add_test(t, a_client_that_comes_again_gets_its_records);

@@ -59,6 +59,7 @@ uint32_t sim_wanting(CUpti_ActivityKind kind)
 
 void sim_enable(unsigned client, CUpti_ActivityKind kind, bool on)
 {
+  if (on) sim_allocate_own();
   if (on)
     atomic_fetch_or(&enabled[client], bit(kind));
   else

@@ -43,6 +43,7 @@ void sim_hang(const char *why)
   X("null-buffer-crashes", null_crashes)                                                           \
   X("flush-hangs", flush_hangs)                                                                    \
   X("subscribed", subscribed)                                                                      \
+  X("allocates", allocates)                                                                        \
   X("sharing-stays", sharing_stays)
 
 static bool read_word(const char *word)

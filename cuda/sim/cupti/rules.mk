@@ -2,7 +2,7 @@
 
 SIMCUPTI_INC     := $(dir $(firstword $(wildcard $(CUDA_HOME)/include/cupti.h $(CUDA_HOME)/extras/CUPTI/include/cupti.h)))
 SIMCUPTI_C := cuda/sim/cupti/rest.c \
-                 $(if $(SIMCUPTI_INC),$(addprefix cuda/sim/cupti/,seam.c fault.c buffer.c record.c activity.c callback.c several.c))
+                 $(if $(SIMCUPTI_INC),$(addprefix cuda/sim/cupti/,seam.c fault.c buffer.c record.c activity.c callback.c several.c own.c))
 SIMCUPTI_O := $(call objs,$(SIMCUPTI_C))
 SIMCUPTI_GEN     := $(OBJ)/cuda/sim/gen/cupti
 

@@ -107,6 +107,8 @@ void sim_complete(sim_complete_v2 f, uint8_t *buffer, size_t bytes, size_t valid
 
 void sim_subscribers_end(void);
 
+void sim_allocate_own(void); /* own.c */
+
 /* ---- faults (fault.c) ------------------------------------------------------------------------ */
 
 struct sim_faults {
@@ -118,6 +120,7 @@ struct sim_faults {
   bool null_crashes;      /* where the client gives no buffer */
   bool flush_hangs;
   bool subscribed;         /* as if another tool had the one subscription */
+  bool allocates;          /* device memory for itself */
   bool sharing_stays;      /* after subscribers that allowed others, none may be alone */
   uint32_t enable_answers; /* a CUptiResult; 0: what is right */
   uint32_t drop;           /* each such number of records is lost; 0: none */
