@@ -160,15 +160,16 @@ typedef enum name_kind {
   WEIR_NAME_DEVICE = 2, /* a: ordinal; payload: product name */
   WEIR_NAME_API = 3,    /* a: api number; for functions the reader's table may lack */
   /* as the program said by NVTX */
-  WEIR_NAME_CATEGORY = 4,  /* a: category; payload: domain, a zero, the name */
-  WEIR_NAME_OS_THREAD = 5, /* a: the kernel's number of the thread */
-  WEIR_NAME_CU_DEVICE = 6, /* a: ordinal */
-  WEIR_NAME_STREAM = 7,    /* a: handle */
-  WEIR_NAME_EVENT = 8,     /* a: handle */
-  WEIR_NAME_CONTEXT = 9,   /* a: handle */
-  WEIR_NAME_RESOURCE = 10, /* a: pointer or handle of something that is not CUDA's */
-  WEIR_NAME_HEAP = 11,     /* a: its address; stream: bytes */
-  WEIR_NAME_REGION = 12    /* a: its address */
+  WEIR_NAME_CATEGORY = 4,   /* a: category; payload: domain, a zero, the name */
+  WEIR_NAME_OS_THREAD = 5,  /* a: the kernel's number of the thread */
+  WEIR_NAME_CU_DEVICE = 6,  /* a: ordinal */
+  WEIR_NAME_STREAM = 7,     /* a: handle */
+  WEIR_NAME_EVENT = 8,      /* a: handle */
+  WEIR_NAME_CONTEXT = 9,    /* a: handle */
+  WEIR_NAME_RESOURCE = 10,  /* a: pointer or handle of something that is not CUDA's */
+  WEIR_NAME_HEAP = 11,      /* a: its address; stream: bytes */
+  WEIR_NAME_REGION = 12,    /* a: its address */
+  WEIR_NAME_DEVICE_BUS = 13 /* a: ordinal; payload: its PCI bus id, as the driver writes it */
 } name_kind;
 
 /* The `copy` byte of a RANGE, whose `mem` is the payload's nvtxPayloadType_t (0: none) and whose

@@ -165,7 +165,24 @@ bool context_many_devices(void)
   return atomic_load_explicit(&devices, memory_order_relaxed) > 1;
 }
 
-/* Once a device and spool: its product name, and in `stream` its memory in bytes. */
+static void name_kind_of_device(thread_state *t, unsigned device, name_kind kind, const char *name,
+                                uint64_t bytes)
+{
+  trace_event head = {.start = clock_ticks(), .a = device, .b = kind, .stream = bytes};
+  head.device = (uint8_t)device;
+  spool_writer_extended(&t->writer, WEIR_EV_NAME, &head, name, strlen(name));
+}
+
+/* Whatever of the machine's it is: the same device has other ordinals in other programs. */
+static void name_bus(thread_state *t, unsigned device)
+{
+  PFN_cuDeviceGetPCIBusId_v4010 ask = WEIR_HELPER(cuDeviceGetPCIBusId);
+  char bus[32] = "";
+  if (ask && ask(bus, sizeof bus - 1, (CUdevice)device) == CUDA_SUCCESS)
+    name_kind_of_device(t, device, WEIR_NAME_DEVICE_BUS, bus, 0);
+}
+
+/* Once a device and spool: its product name, and in `stream` its memory in bytes; its bus. */
 static void name_device(thread_state *t, unsigned device)
 {
   uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
@@ -178,9 +195,8 @@ static void name_device(thread_state *t, unsigned device)
   size_t bytes = 0;
   if (!ask || ask(name, sizeof name - 1, (CUdevice)device) != CUDA_SUCCESS) return;
   if (!total || total(&bytes, (CUdevice)device) != CUDA_SUCCESS) bytes = 0;
-  trace_event head = {.start = clock_ticks(), .a = device, .b = WEIR_NAME_DEVICE, .stream = bytes};
-  head.device = (uint8_t)device;
-  spool_writer_extended(&t->writer, WEIR_EV_NAME, &head, name, strlen(name));
+  name_kind_of_device(t, device, WEIR_NAME_DEVICE, name, bytes);
+  name_bus(t, device);
 }
 
 void context_add(thread_state *t, CUcontext context)

@@ -28,6 +28,7 @@ static weir_status shift_times(const trace_importer *im)
       "UPDATE device_work SET start = start - ?1, \"end\" = \"end\" - ?1, queued = queued - ?1",
       "UPDATE device_fact SET time = time - ?1",
       "UPDATE graph_change SET time = time - ?1",
+      "UPDATE nvml_sample SET time = time - ?1",
       "UPDATE meta SET value = value + ?1 WHERE key LIKE 'start_%_ns'"};
   for (size_t i = 0; !s && i < sizeof(updates) / sizeof(updates[0]); i++) {
     sqlite3_stmt *q = NULL;
@@ -38,6 +39,13 @@ static weir_status shift_times(const trace_importer *im)
     sqlite3_finalize(q);
   }
   return s;
+}
+
+/* Of a machine's devices only those that the programs used are their business. */
+static weir_status drop_other_devices(const trace_importer *im)
+{
+  return wr_db_exec(&im->db, "DELETE FROM nvml_sample WHERE bus NOT IN"
+                             " (SELECT upper(name) FROM name WHERE kind = 'device_bus')");
 }
 
 static weir_status write_duration(const trace_importer *im)
@@ -134,6 +142,7 @@ static weir_status complete_trace(trace_importer *im)
 {
   const wr_db *db = &im->db;
   weir_status s = shift_times(im);
+  if (!s) s = drop_other_devices(im);
   if (!s) s = write_duration(im);
   if (!s) s = write_no_gpu(im);
   if (!s) s = wr_finish_device_work(db);

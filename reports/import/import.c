@@ -345,6 +345,20 @@ static weir_status queue_unseen_row(trace_importer *im, int64_t id, int64_t proc
   return whole ? status : wr_out_of_memory(im);
 }
 
+weir_status importer_add_usage(trace_importer *im, const importer_usage *u)
+{
+  fix_origin(im);
+  if (!im->origin_known || im->merging) return WEIR_OK;
+  wr_op op = {.sql = "INSERT INTO nvml_sample(time, total, used, reserved, of_run, of_others, bus)"
+                     " VALUES(?1, ?2, ?3, NULLIF(?4, -1), NULLIF(?5, -1), NULLIF(?6, -1), ?7)",
+              .v = {(int64_t)(u->time - im->origin), (int64_t)u->total, (int64_t)u->used,
+                    (int64_t)u->reserved, (int64_t)u->of_run, (int64_t)u->of_others},
+              .numbers = 6,
+              .texts = 1};
+  op.text[0] = wr_format("%s", u->bus);
+  return wr_batch_op(&im->batch, op);
+}
+
 weir_status importer_unseen(trace_importer *im, const char *path, const char *why)
 {
   return queue_unseen_row(im, 1, 0, path, why, 1);

@@ -68,6 +68,18 @@ char *importer_no_gpu(const trace_importer *im);
 /* The caller started a program that Weir is not in; `why` in words. */
 weir_status importer_unseen(trace_importer *im, const char *path, const char *why);
 
+/* How much of a device is in use, by whomever, as NVML says; WEIR_USAGE_UNKNOWN: it does not say. */
+#define WEIR_USAGE_UNKNOWN UINT64_MAX
+typedef struct importer_usage {
+  const char *bus;                /* its PCI bus id, 0000:3B:00.0; borrowed */
+  uint64_t time;                  /* CLOCK_MONOTONIC, ns */
+  uint64_t total, used, reserved; /* bytes; reserved: by the driver for itself, not in `used` */
+  uint64_t of_run, of_others;     /* of `used`: of the traced processes, of other CUDA programs */
+} importer_usage;
+
+/* Not before the first spool was added, nor where a trace is added to: nothing is kept then. */
+weir_status importer_add_usage(trace_importer *im, const importer_usage *u);
+
 /* Lifetimes (bytes of frees, live and peak), WAL folded in; the trace is then complete. */
 weir_status importer_finish(trace_importer *im);
 

@@ -422,16 +422,28 @@ static const char hash_tables[] =
     "INSERT OR REPLACE INTO hash_outcome VALUES " WEIR_HASH_OUTCOME_MAP(
         OUTCOME_ROW) "(0,NULL);DELETE FROM hash_outcome WHERE name IS NULL;";
 
+static const char usage_table[] =
+    "CREATE TABLE IF NOT EXISTS nvml_sample(id INTEGER PRIMARY KEY, time INTEGER, bus TEXT,"
+    " total INTEGER, used INTEGER, reserved INTEGER, of_run INTEGER, of_others INTEGER);"
+    /* A device that has one ordinal in all processes. */
+    "CREATE VIEW IF NOT EXISTS device_usage(id, time_ns, device, bus, total_bytes, used_bytes,"
+    " reserved_bytes, of_run_bytes, of_others_bytes) AS WITH"
+    " bus(device, bus) AS (SELECT DISTINCT handle, upper(name) FROM name WHERE kind = 'device_bus')"
+    " SELECT s.id, s.time, b.device, s.bus, s.total, s.used, s.reserved, s.of_run, s.of_others"
+    " FROM nvml_sample s JOIN bus b ON b.bus = s.bus WHERE (SELECT count(*) FROM bus x"
+    " WHERE x.bus = b.bus OR x.device = b.device) = 1;";
+
 weir_status wr_schema_graph_launches(const wr_db *db)
 {
   return wr_db_exec(db, "CREATE TEMP TABLE " GRAPH_WORK "; CREATE TEMP TABLE " GRAPH_LAUNCH);
 }
 
-/* A trace from before blocks could be a graph's. */
+/* A trace from before blocks could be a graph's, or NVML was asked. */
 weir_status wr_schema_extend(const wr_db *db)
 {
   weir_status s = wr_db_exec(db, graph_tables);
   if (!s) s = wr_db_exec(db, hash_tables);
+  if (!s) s = wr_db_exec(db, usage_table);
   bool pointers = wr_db_has_column(db, "graph_work", "pointer");
   if (!s && !pointers) s = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
   if (s || wr_db_has_column(db, "block_row", "work")) return s;
@@ -455,6 +467,7 @@ weir_status wr_schema_create(const wr_db *db)
   if (!s) s = wr_db_exec(db, event_tables);
   if (!s) s = wr_db_exec(db, graph_tables);
   if (!s) s = wr_db_exec(db, hash_tables);
+  if (!s) s = wr_db_exec(db, usage_table);
   if (!s) s = create_with_place(db, wr_schema_sql, strlen(wr_schema_sql), NO_PLACE);
   if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS ";" BLOCK_VIEW BLOCKS_2(", " NO_PLACE));
   if (!s) s = wr_db_exec(db, fixed_rows);

@@ -375,9 +375,9 @@ static weir_status take_name(wr_spool *s, const trace_event *head, const void *p
                              size_t bytes)
 {
   if (head->b == WEIR_NAME_CATEGORY) return wr_take_category(s, head, payload, bytes);
-  static const char *const kinds[] = {"unknown",   "kernel",       "device", "api",   "category",
-                                      "os_thread", "device_label", "stream", "event", "context",
-                                      "resource",  "heap",         "region"};
+  static const char *const kinds[] = {
+      "unknown", "kernel", "device",  "api",      "category", "os_thread", "device_label",
+      "stream",  "event",  "context", "resource", "heap",     "region",    "device_bus"};
   enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
   int64_t string = 0;
   weir_status status = WEIR_OK; /* Nsight's views have numbers of names */

@@ -8,7 +8,8 @@
 #include "core/base/map.h"
 #include "reports/base/util.h"
 
-enum { KEPT = WEIR_EVF_CACHED, ENDED = 255 /* no kind of event: a process has ended */ };
+/* No kinds of events: a process has ended; NVML was asked. */
+enum { KEPT = WEIR_EVF_CACHED, ENDED = 255, ASKED = 254 };
 
 typedef struct fact {
   int64_t process, context, time, pointer;
@@ -261,20 +262,27 @@ static weir_status take_cache_row(void *context, sqlite3_stmt *q)
   if (e.kind == WEIR_EV_RESET) reset_context(p, &e);
   if (e.kind == WEIR_EV_CACHE) take_cache(p, &e);
   if (e.kind == WEIR_EV_CACHE && e.reason == WEIR_CACHE_DEVICE) s = take_device_sample(p, &e);
+  if (e.kind == ASKED) s = take_device_sample(p, &e);
   if (e.kind == ENDED) end_process(p, &e);
   return s;
 }
 
+#define FACTS                                                                                      \
+  "SELECT kind, CASE WHEN kind = 2 THEN start ELSE \"end\" END AS t, process, context, device,"    \
+  " a, b, bytes, flags, copy, mem, \"end\" - start, id FROM event WHERE kind IN (1, 2, 10, 13)"    \
+  " AND status = 0 AND NOT (flags & 16) UNION ALL"                                                 \
+  " SELECT 255, \"end\", id, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 9223372036854775807 FROM process"       \
+  " WHERE \"end\" IS NOT NULL"
+#define ASKED_NVML                                                                                 \
+  " UNION ALL SELECT 254, time_ns, 0, 0, device, 0, 0, 0, 0, 0, 0, 0, 9223372036854775806"         \
+  " FROM device_usage"
+#define BY_TIME " ORDER BY t, id"
+
 static weir_status walk_facts(pass *p)
 {
-  weir_status s = wr_db_each(
-      p->db,
-      "SELECT kind, CASE WHEN kind = 2 THEN start ELSE \"end\" END AS t, process, context, device,"
-      " a, b, bytes, flags, copy, mem, \"end\" - start, id FROM event WHERE kind IN (1, 2, 10, 13)"
-      " AND status = 0 AND NOT (flags & 16) UNION ALL"
-      " SELECT 255, \"end\", id, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 9223372036854775807 FROM process"
-      " WHERE \"end\" IS NOT NULL ORDER BY t, id",
-      take_cache_row, p);
+  bool nvml = wr_db_has_table(p->db, "nvml_sample");
+  weir_status s =
+      wr_db_each(p->db, nvml ? FACTS ASKED_NVML BY_TIME : FACTS BY_TIME, take_cache_row, p);
   if (!s) settle_until(p, (int64_t)p->c->end_ns);
   return s;
 }

@@ -13,7 +13,7 @@ uint64_t wr_in_use_known(const wr_moment *m)
 
 int64_t wr_in_use_unexplained(const wr_in_use *u, const wr_moment *m)
 {
-  return (int64_t)(m->used - wr_in_use_known(m) - u->before);
+  return (int64_t)(m->used - wr_in_use_known(m) - u->before - (uint64_t)m->others);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -22,10 +22,42 @@ typedef struct sampler {
   wr_in_use_sums *s;
   wr_in_use *(*of)(void *context, int device);
   void *context;
+  int sayer;
+  int64_t ended;       /* when the last process had */
+  wr_moment most[256]; /* so far */
 } sampler;
 
-/* The first, the greatest and the last so far stand in their places. Columns: device, total, free,
- * time. */
+static int by_time(const void *left, const void *right)
+{
+  const wr_moment *a = left, *b = right;
+  return (a->at > b->at) - (a->at < b->at);
+}
+
+/* Moments that are one stand once. */
+static void join_moments(wr_in_use *u)
+{
+  size_t all = u->moments;
+  if (all) qsort(u->moment, all, sizeof *u->moment, by_time);
+  u->moments = all ? 1 : 0;
+  for (size_t i = 1; i < all; i++)
+    if (u->moment[i].at != u->moment[u->moments - 1].at) u->moment[u->moments++] = u->moment[i];
+}
+
+/* The driver's: the first, the greatest, the last so far stand in their places; of NVML's the
+ * greatest and the last have the last two. Columns: device, total, free, time, of others, place,
+ * how many. */
+static void place_moment(sampler *p, wr_in_use *u, int device, const wr_moment *now, int64_t place,
+                         int64_t count)
+{
+  const size_t spread = p->sayer == WR_BY_NVML ? WR_SPREAD : 1;
+  int64_t step = count / (int64_t)spread + 1;
+  bool first = !u->samples++;
+  if (first || now->used > p->most[device].used) p->most[device] = *now;
+  if ((first || place % step == 0) && u->moments < spread) u->moment[u->moments++] = *now;
+  u->moment[spread] = p->most[device];
+  u->moment[spread + 1] = *now;
+}
+
 static weir_status take_sample(void *context, sqlite3_stmt *q)
 {
   sampler *p = context;
@@ -33,23 +65,73 @@ static weir_status take_sample(void *context, sqlite3_stmt *q)
   uint64_t total = (uint64_t)sqlite3_column_int64(q, 1);
   uint64_t free_bytes = (uint64_t)sqlite3_column_int64(q, 2);
   if (device < 0 || device >= WR_NO_DEVICE || free_bytes > total) return WEIR_OK;
-  wr_in_use *u = p->of(p->context, (int)device);
+  wr_in_use *u = p->of(p->context, (int)device) + p->sayer;
   wr_moment now = {.at = sqlite3_column_int64(q, 3), .used = total - free_bytes};
-  if (!u->samples++) u->moment[0] = u->moment[1] = now;
-  if (now.used > u->moment[1].used) u->moment[1] = now;
-  u->moment[2] = now;
+  bool known = sqlite3_column_type(q, 4) != SQLITE_NULL;
+  int64_t others = known ? sqlite3_column_int64(q, 4) : -1;
+  if (!u->samples) u->after = -1, u->first_others = others;
+  if (now.at > p->ended) {
+    u->after = (int64_t)now.used;
+    return WEIR_OK;
+  }
+  if (known && u->first_others >= 0)
+    now.others = (int64_t)((uint64_t)others - (uint64_t)u->first_others);
+  place_moment(p, u, (int)device, &now, sqlite3_column_int64(q, 5), sqlite3_column_int64(q, 6));
   u->total = total;
-  p->s->device[device] = u;
+  p->s->device[p->sayer][device] = u;
   p->s->any = true;
   return WEIR_OK;
 }
 
-/* Moments that are one stand once. */
-static void join_moments(wr_in_use *u)
+static const char *const samples_sql[WR_SAYERS] = {
+    [WR_BY_DRIVER] = "SELECT device, bytes, b, \"end\", NULL, 0, 1 FROM rare_event WHERE kind = 13"
+                     " AND copy = 9 AND device IS NOT NULL ORDER BY \"end\", id",
+    [WR_BY_NVML] = "SELECT device, total_bytes, total_bytes - used_bytes, time_ns, of_others_bytes,"
+                   " row_number() OVER (PARTITION BY device ORDER BY time_ns, id) - 1,"
+                   " count(*) OVER (PARTITION BY device) FROM device_usage ORDER BY time_ns, id"};
+
+/* Whether NVML means what the driver means: not where the driver has a part of it only. */
+static bool is_same_device(const wr_in_use *driver, const wr_in_use *nvml)
 {
-  u->moments = 1;
-  for (int i = 1; i < WR_MOMENTS; i++)
-    if (u->moment[i].at != u->moment[u->moments - 1].at) u->moment[u->moments++] = u->moment[i];
+  return !driver || (driver->total <= nvml->total && driver->total >= nvml->total / 8 * 7);
+}
+
+static void close_samples(wr_in_use_sums *s, int sayer)
+{
+  for (int i = 0; i < 256; i++) {
+    wr_in_use *u = s->device[sayer][i];
+    if (!u) continue;
+    if (sayer == WR_BY_NVML && !is_same_device(s->device[WR_BY_DRIVER][i], u)) {
+      *u = (wr_in_use){.samples = 0};
+      s->device[sayer][i] = NULL;
+      continue;
+    }
+    size_t spread = sayer == WR_BY_NVML ? WR_SPREAD : 1;
+    u->moment[u->moments] = u->moment[spread];
+    u->moment[u->moments + 1] = u->moment[spread + 1];
+    u->moments += 2;
+    join_moments(u);
+  }
+}
+
+static weir_status load_samples(wr_in_use_sums *s, int sayer,
+                                wr_in_use *(*of)(void *context, int device), void *context,
+                                const wr_db *db)
+{
+  if (sayer == WR_BY_NVML && !wr_db_has_table(db, "nvml_sample")) return WEIR_OK;
+  sampler *p = calloc(1, sizeof *p);
+  int64_t living = 0;
+  if (!p) return weir_fail(WEIR_ENOMEM, "adding up what is in use: out of host memory");
+  *p = (sampler){.s = s, .of = of, .context = context, .sayer = sayer, .ended = INT64_MAX};
+  weir_status status = WEIR_OK;
+  if (sayer == WR_BY_NVML)
+    status = wr_db_number(db, "SELECT count(*) FROM process WHERE \"end\" IS NULL", &living);
+  if (!status && sayer == WR_BY_NVML && !living)
+    status = wr_db_number(db, "SELECT max(\"end\") FROM process", &p->ended);
+  if (!status) status = wr_db_each(db, samples_sql[sayer], take_sample, p);
+  free(p);
+  close_samples(s, sayer);
+  return status;
 }
 
 static weir_status take_process_end(void *context, sqlite3_stmt *q)
@@ -142,13 +224,8 @@ static void mix_taken(wr_in_use_sums *s, int device, int64_t at)
 weir_status wr_in_use_open(wr_in_use_sums *s, wr_in_use *(*of)(void *context, int device),
                            void *context, const wr_db *db)
 {
-  sampler p = {s, of, context};
-  weir_status status = wr_db_each(db,
-                                  "SELECT device, bytes, b, \"end\" FROM rare_event WHERE kind = 13"
-                                  " AND copy = 9 AND device IS NOT NULL ORDER BY \"end\", id",
-                                  take_sample, &p);
-  for (int i = 0; i < 256; i++)
-    if (s->device[i]) join_moments(s->device[i]);
+  weir_status status = load_samples(s, WR_BY_DRIVER, of, context, db);
+  if (!status) status = load_samples(s, WR_BY_NVML, of, context, db);
   if (!status && s->any) status = load_taken(s, db);
   if (status || !s->any) return status;
   return wr_db_each(db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL",
@@ -157,17 +234,17 @@ weir_status wr_in_use_open(wr_in_use_sums *s, wr_in_use *(*of)(void *context, in
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static bool add_to_sum(wr_in_use_sums *s, const wr_in_use_block *b, int moment)
+static bool add_to_sum(wr_in_use_sums *s, const wr_in_use_block *b, wr_moment *moment)
 {
   bool added;
-  uint64_t where = (uint64_t)b->device << 2 | (unsigned)moment;
+  uint64_t where = (uint64_t)(uintptr_t)moment;
   uint64_t *at =
       hash_map_place(&s->index, hash_mix(hash_mix(9, (uint64_t)b->stack), where), &added);
   if (!at) return false;
   if (added) {
     if (!wr_grow(&s->sum, &s->capacity, s->count + 1, sizeof *s->sum)) return false;
     *at = s->count++;
-    s->sum[*at] = (struct wr_in_use_sum){.stack = b->stack, .device = b->device, .moment = moment};
+    s->sum[*at] = (struct wr_in_use_sum){.stack = b->stack, .moment = moment};
   }
   s->sum[*at].bytes += b->bytes;
   return true;
@@ -181,21 +258,28 @@ static int64_t end_within(wr_in_use_sums *s, int64_t process, int64_t until)
   return until < of_process ? until : of_process;
 }
 
-weir_status wr_in_use_add(wr_in_use_sums *s, const wr_in_use_block *b, const wr_db *db)
+static bool add_to_moments(wr_in_use_sums *s, wr_in_use *u, const wr_in_use_block *b, int64_t end)
 {
-  wr_in_use *u = b->device >= 0 && b->device < 256 ? s->device[b->device] : NULL;
-  if (!u || !wr_mem_device_side(b->mem)) return WEIR_OK;
-  int64_t end = end_within(s, b->process, b->end);
-  if (s->take_count) mix_taken(s, b->device, b->start);
-  if (s->take_count) mix_taken(s, b->device, b->end);
   for (size_t i = 0; i < u->moments; i++) {
     wr_moment *m = &u->moment[i];
     if (b->start > m->at || end <= m->at) continue;
     if (b->mem == WEIR_MEM_MANAGED)
       m->managed += b->bytes;
-    else if (m->live += b->bytes, !add_to_sum(s, b, (int)i))
-      return wr_db_out_of_memory(db);
+    else if (m->live += b->bytes, !add_to_sum(s, b, m))
+      return false;
   }
+  return true;
+}
+
+weir_status wr_in_use_add(wr_in_use_sums *s, const wr_in_use_block *b, const wr_db *db)
+{
+  if (b->device < 0 || b->device >= 256 || !wr_mem_device_side(b->mem)) return WEIR_OK;
+  int64_t end = end_within(s, b->process, b->end);
+  if (s->take_count) mix_taken(s, b->device, b->start);
+  if (s->take_count) mix_taken(s, b->device, b->end);
+  for (int k = 0; k < WR_SAYERS; k++)
+    if (s->device[k][b->device] && !add_to_moments(s, s->device[k][b->device], b, end))
+      return wr_db_out_of_memory(db);
   return WEIR_OK;
 }
 
@@ -296,14 +380,16 @@ static weir_status name_owners(wr_in_use_sums *s, const wr_db *db)
                     &q);
   for (size_t i = 0; !status && i < s->count; i++) {
     const struct wr_in_use_sum *x = &s->sum[i];
-    wr_moment *m = &s->device[x->device]->moment[x->moment];
-    if (!add_owner(&m->of_live, owner_of(q, x->stack), x->bytes)) status = wr_db_out_of_memory(db);
+    if (!add_owner(&x->moment->of_live, owner_of(q, x->stack), x->bytes))
+      status = wr_db_out_of_memory(db);
   }
-  for (int d = 0; d < 256; d++)
-    for (size_t i = 0; !status && s->device[d] && i < s->device[d]->moments; i++) {
-      sort_owners(&s->device[d]->moment[i].of_live);
-      status = add_taken(s, q, d, &s->device[d]->moment[i]);
+  for (int i = 0; i < WR_SAYERS * 256; i++) {
+    wr_in_use *u = s->device[i / 256][i % 256];
+    for (size_t k = 0; !status && u && k < u->moments; k++) {
+      sort_owners(&u->moment[k].of_live);
+      status = add_taken(s, q, i % 256, &u->moment[k]);
     }
+  }
   sqlite3_finalize(q);
   return status;
 }
@@ -372,11 +458,11 @@ static weir_status add_reserved(wr_moment *m, int device, const wr_db *db)
 weir_status wr_in_use_finish(wr_in_use_sums *s, const wr_db *db)
 {
   weir_status status = s->any ? name_owners(s, db) : WEIR_OK;
-  for (int d = 0; d < 256; d++) {
-    wr_in_use *u = s->device[d];
-    for (size_t i = 0; !status && u && i < u->moments; i++)
-      status = add_reserved(&u->moment[i], d, db);
+  for (int i = 0; i < WR_SAYERS * 256; i++) {
+    wr_in_use *u = s->device[i / 256][i % 256];
     if (!u) continue;
+    for (size_t k = 0; !status && k < u->moments; k++)
+      status = add_reserved(&u->moment[k], i % 256, db);
     uint64_t known = wr_in_use_known(&u->moment[0]);
     u->before = u->moment[0].used > known ? u->moment[0].used - known : 0;
   }
@@ -401,9 +487,11 @@ static void free_owners(wr_owners *list)
 
 void wr_in_use_free(wr_in_use *u)
 {
-  for (size_t i = 0; i < WR_MOMENTS; i++) {
-    free_owners(&u->moment[i].of_live);
-    free_owners(&u->moment[i].of_code);
+  for (int k = 0; k < WR_SAYERS; k++) {
+    for (size_t i = 0; i < WR_MOMENTS; i++) {
+      free_owners(&u[k].moment[i].of_live);
+      free_owners(&u[k].moment[i].of_code);
+    }
+    u[k] = (wr_in_use){0};
   }
-  *u = (wr_in_use){0};
 }

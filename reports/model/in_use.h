@@ -9,7 +9,11 @@
  * in use later and belongs to none of these is *unexplained*: what the driver rounds up, contexts
  * and modules that came later, other programs. It may be negative: one of them has gone.
  *
- * At three moments: the first sample, the one with the most in use, the last. */
+ * At three moments: the first sample, the one with the most in use, the last.
+ *
+ * NVML's word, where there was NVML (device_usage), is held against the same, over time: at some
+ * moments more between the first and the last. It tells other CUDA programs apart, often. Of a
+ * device that is divided among several (MIG) it speaks of the whole, and is left out. */
 #ifndef WEIR_REPORTS_IN_USE_H
 #define WEIR_REPORTS_IN_USE_H
 
@@ -38,16 +42,23 @@ typedef struct wr_moment {
   uint64_t graphs;        /* the same for graphs */
   uint64_t code;          /* modules with their variables, those that were measured */
   uint64_t contexts;      /* so measured */
+  int64_t others;         /* other CUDA programs have more than at the first moment, by NVML */
   wr_owners of_live, of_code;
 } wr_moment;
 
-enum { WR_MOMENTS = 3 };
+enum { WR_MOMENTS = 8, WR_SPREAD = 6 };
 
-typedef struct wr_in_use { /* of one device */
-  uint64_t samples, total; /* times the driver was asked; bytes of the device */
-  uint64_t before;         /* bytes */
+/* Who said what is in use. */
+enum { WR_BY_DRIVER, WR_BY_NVML, WR_SAYERS };
+
+typedef struct wr_in_use { /* of one device, by one of them */
+  uint64_t samples,
+      total;       /* times it was asked, as far as its answer changed; bytes of the device */
+  uint64_t before; /* bytes */
   wr_moment moment[WR_MOMENTS];
-  size_t moments; /* fewer where they are one */
+  size_t moments;       /* fewer where they are one */
+  int64_t after;        /* in use when all processes had ended; -1: not known */
+  int64_t first_others; /* of other CUDA programs at the first moment; -1: not known */
 } wr_in_use;
 
 /* What a call took of a device. */
@@ -62,13 +73,13 @@ typedef struct wr_take {
 
 /* What is summed up in the pass over the blocks. */
 typedef struct wr_in_use_sums {
-  wr_in_use *device[256]; /* borrowed, NULL: it was never asked about */
-  hash_map ends;          /* process -> end + 1 */
-  hash_map index;         /* stack, device and moment -> place in `sum` */
+  wr_in_use *device[WR_SAYERS][256]; /* borrowed, NULL: it was never asked about */
+  hash_map ends;                     /* process -> end + 1 */
+  hash_map index;                    /* stack, device and moment -> place in `sum` */
   struct wr_in_use_sum {
     int64_t stack;
     uint64_t bytes;
-    int device, moment;
+    wr_moment *moment; /* borrowed */
   } * sum;
   size_t count, capacity;
   wr_take *take; /* by start */
@@ -83,14 +94,15 @@ typedef struct wr_in_use_block {
   int device, mem;
 } wr_in_use_block;
 
-/* Ahead of the pass: the moments of a device, for each that has samples. `of`: the place for it. */
+/* Ahead of the pass: the moments of a device, for each that has samples. `of`: the places for it,
+ * WR_SAYERS of them. */
 weir_status wr_in_use_open(wr_in_use_sums *s, wr_in_use *(*of)(void *context, int device),
                            void *context, const wr_db *db);
 weir_status wr_in_use_add(wr_in_use_sums *s, const wr_in_use_block *b, const wr_db *db);
 /* After it. */
 weir_status wr_in_use_finish(wr_in_use_sums *s, const wr_db *db);
 void wr_in_use_sums_free(wr_in_use_sums *s);
-void wr_in_use_free(wr_in_use *u);
+void wr_in_use_free(wr_in_use *u); /* of a device: WR_SAYERS of them */
 
 /* All that is known of, `before` apart; and what is not, by sign. */
 uint64_t wr_in_use_known(const wr_moment *m);

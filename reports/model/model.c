@@ -544,7 +544,7 @@ static wr_in_use *in_use_of(void *context, int device)
 {
   const wr_model *m = context;
   m->devices[device].seen = true;
-  return &m->devices[device].in_use;
+  return m->devices[device].in_use;
 }
 
 /* What was cached when a device was asked about; then all is known. */
@@ -552,9 +552,12 @@ static weir_status finish_in_use(load *l)
 {
   const wr_cache *c = &l->m->cache;
   for (size_t i = 0; i < c->cached_at_count; i++) {
-    wr_in_use *u = &l->m->devices[c->cached_at[i].device].in_use;
-    for (size_t k = 0; k < u->moments; k++)
-      if (u->moment[k].at == c->cached_at[i].at) u->moment[k].cached = c->cached_at[i].bytes;
+    wr_in_use *u = l->m->devices[c->cached_at[i].device].in_use;
+    for (size_t k = 0; k < WR_SAYERS * (size_t)WR_MOMENTS; k++) {
+      wr_moment *m = &u[k / WR_MOMENTS].moment[k % WR_MOMENTS];
+      if (k % WR_MOMENTS < u[k / WR_MOMENTS].moments && m->at == c->cached_at[i].at)
+        m->cached = c->cached_at[i].bytes;
+    }
   }
   return wr_in_use_finish(&l->in_use, l->db);
 }
@@ -909,7 +912,7 @@ void wr_model_free(wr_model *m)
     free(m->devices[i].name);
     free(m->devices[i].label);
     wr_sites_free(&m->devices[i].owners);
-    wr_in_use_free(&m->devices[i].in_use);
+    wr_in_use_free(m->devices[i].in_use);
   }
   for (size_t i = 0; i < m->api_count; i++)
     free(m->apis[i].name);

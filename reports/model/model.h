@@ -137,7 +137,7 @@ typedef struct wr_device {
   int64_t peak_place;
   wr_device_totals total;
   wr_sites owners; /* at this device's peak */
-  wr_in_use in_use;
+  wr_in_use in_use[WR_SAYERS];
 } wr_device;
 
 typedef struct wr_unseen { /* a program that ran without Weir */

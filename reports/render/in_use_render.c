@@ -11,20 +11,24 @@ static void signed_bytes(int64_t n, char out[72])
   (void)snprintf(out, 72, "%s%s", n < 0 ? "-" : "", size ? BYTES(size) : "0");
 }
 
+static void signed_cell(wr_page *p, int64_t n)
+{
+  char text[72];
+  signed_bytes(n, text);
+  CELL(p, "%s", text);
+}
+
 /* A row: what it is of, and a number a moment; left out where all are 0. */
 static void number_row(wr_page *p, const char *what, const int64_t *n, size_t count)
 {
-  char text[72];
   size_t i = 0;
   while (i < count && !n[i])
     i++;
   if (i == count) return;
   wr_grid_row(&p->grid);
   CELL(p, "%s", what);
-  for (i = 0; i < count; i++) {
-    signed_bytes(n[i], text);
-    CELL(p, "%s", text);
-  }
+  for (i = 0; i < count; i++)
+    signed_cell(p, n[i]);
 }
 
 static const wr_owners *owners_at(const wr_moment *m, bool code)
@@ -72,9 +76,32 @@ static void owner_rows(wr_page *p, const wr_in_use *u, bool code)
     number_row(p, what, n_, (u)->moments);                                                         \
   } while (0)
 
+/* Fewer columns than the driver's section: one line a moment. */
+static void nvml_section(wr_page *p, int device, const wr_in_use *u)
+{
+  if (!u->samples) return;
+  LINE(p, false, "GPU %d: in use over time of its %s, as NVML said %s", device, BYTES(u->total),
+       OF(u->samples, "time", "times"));
+  wr_page_begin(p, "rrrrrrr");
+  ROW(p, "at", "in use", "blocks", "kept", "code", "others' more", "unexplained");
+  for (size_t i = 0; i < u->moments; i++) {
+    const wr_moment *m = &u->moment[i];
+    wr_grid_row(&p->grid);
+    CELL(p, "%s", DURATION(m->at > 0 ? (uint64_t)m->at : 0));
+    CELL(p, "%s", BYTES(m->used));
+    CELL(p, "%s", BYTES(m->live));
+    CELL(p, "%s", BYTES(m->cached + m->pools + m->engine + m->graphs));
+    CELL(p, "%s", BYTES(m->code + m->contexts));
+    signed_cell(p, m->others);
+    signed_cell(p, wr_in_use_unexplained(u, m));
+  }
+  wr_page_end(p);
+}
+
 void wr_in_use_section(wr_page *p, int device, const wr_in_use *u)
 {
   uint64_t most = 0;
+  nvml_section(p, device, &u[WR_BY_NVML]);
   for (size_t i = 0; i < u->moments; i++)
     most = u->moment[i].used > most ? u->moment[i].used : most;
   if (!most) return; /* or never asked */
@@ -138,11 +165,13 @@ json_t *wr_in_use_json(const wr_in_use *u)
     json_object_set_new(x, "graphs_idle_bytes", number(m->graphs));
     json_object_set_new(x, "unexplained_bytes", json_integer(wr_in_use_unexplained(u, m)));
     json_object_set_new(x, "managed_bytes", number(m->managed));
+    json_object_set_new(x, "others_more_bytes", json_integer(m->others));
     json_array_append_new(list, x);
   }
   json_object_set_new(o, "samples", number(u->samples));
   json_object_set_new(o, "total_bytes", number(u->total));
   json_object_set_new(o, "before_bytes", number(u->before));
+  json_object_set_new(o, "after_bytes", u->after < 0 ? json_null() : json_integer(u->after));
   json_object_set_new(o, "moments", list);
   return o;
 }

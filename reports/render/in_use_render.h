@@ -7,6 +7,7 @@
 #include "reports/render/page.h"
 
 /* Nothing where the driver was never asked. */
+/* `u`: WR_SAYERS of them. */
 void wr_in_use_section(wr_page *p, int device, const wr_in_use *u);
 json_t *wr_in_use_json(const wr_in_use *u); /* new; null where the driver was never asked */
 

@@ -123,7 +123,8 @@ static json_t *devices_json(const wr_model *m)
     WR_DEVICE_MAP(FIELD)
 #undef FIELD
     json_object_set_new(o, "peak_owners", sites_json(m, &d->owners));
-    json_object_set_new(o, "in_use", wr_in_use_json(&d->in_use));
+    json_object_set_new(o, "in_use", wr_in_use_json(&d->in_use[WR_BY_DRIVER]));
+    json_object_set_new(o, "in_use_nvml", wr_in_use_json(&d->in_use[WR_BY_NVML]));
     json_array_append_new(a, o);
   }
   return a;

@@ -238,7 +238,7 @@ static void print_memory(wr_page *p)
   print_reserved(t->weir_reserved_peak_bytes, t->weir_pinned_reserved_peak_bytes, p);
   print_owners(p);
   for (int i = 0; i < 256; i++)
-    wr_in_use_section(p, i, &p->m->devices[i].in_use);
+    wr_in_use_section(p, i, p->m->devices[i].in_use);
 }
 
 /* ---- waiting and functions ------------------------------------------------------------------- */

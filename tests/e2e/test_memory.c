@@ -102,6 +102,58 @@ START_TEST(memory_of_another_process_is_imported_and_in_no_sum_of_this_one)
 }
 END_TEST
 
+#define NVML_RUN                                                                                   \
+  "WEIR_TEST_NVML=$PWD/answer WEIR_TEST_NVML_SAID=$PWD/said "                                      \
+  "LD_LIBRARY_PATH=$BUILD/lib/sim:$BUILD/tests/e2e/nvml WEIR_SIM_DEVICES=1 "
+
+/* 300 MiB were in use, then 64 more by the program, then 20 more by another. */
+START_TEST(what_nvml_says_is_held_against_what_the_trace_knows)
+{
+  sh_status(0, NVML_RUN "$WEIR run --force -o t.db --stacks=8 -- $BUILD/tests/e2e/nvml_caller");
+  ck_assert_int_eq(ask("t.db", "select count(distinct device) from device_usage"), 1);
+  ck_assert_int_eq(ask("t.db", "select used_bytes / 1048576 from device_usage order by id"), 300);
+  ck_assert_int_eq(ask("t.db", "select sum(of_run_bytes) / 1048576 from device_usage where"
+                               " used_bytes = 384 * 1048576"),
+                   114);
+  ck_assert_int_eq(ask("t.db", "select count(*) from device_usage where reserved_bytes <> 5 << 20"),
+                   0);
+  sh_status(0, "$WEIR report --format json t.db > report.json");
+  json_t *report = json_load_file("report.json", 0, NULL), *x;
+  json_t *device = json_array_get(json_object_get(report, "devices"), 0);
+  json_t *in_use = json_object_get(device, "in_use_nvml");
+  size_t i, most = 0;
+  ck_assert_int_eq(number(in_use, "before_bytes"), 300 << 20);
+  ck_assert_int_eq(number(in_use, "after_bytes"), 270 << 20);
+  json_array_foreach(json_object_get(in_use, "moments"), i, x)
+  {
+    if (number(x, "used_bytes") != 384 << 20) continue;
+    ck_assert_int_eq(number(x, "live_bytes"), 64 << 20);
+    ck_assert_int_eq(number(x, "others_more_bytes"), 20 << 20);
+    ck_assert_int_eq(number(x, "unexplained_bytes"), 0);
+    most++;
+  }
+  ck_assert_uint_eq(most, 1);
+  json_decref(report);
+  sh_status(0, "$WEIR report t.db | grep -q 'in use over time of its .*, as NVML said'");
+}
+END_TEST
+
+START_TEST(nvml_is_not_asked_where_that_is_off_or_the_device_is_software)
+{
+  sh_status(0, NVML_RUN
+            "WEIR_NVML=off $WEIR run --force -o t.db -- $BUILD/tests/e2e/segments malloc 1");
+  ck_assert_int_eq(ask("t.db", "select count(*) from nvml_sample"), 0);
+  sh_status(0, "echo 0 10 0 1000000 1 2 >answer");
+  sh_status(0, NVML_RUN "$WEIR run --sim=1 --force -o t.db -- $BUILD/tests/e2e/segments malloc 1");
+  ck_assert_int_eq(ask("t.db", "select count(*) from nvml_sample"), 0);
+  sh_status(0, NVML_RUN "$WEIR run --force -o t.db -- $BUILD/tests/e2e/segments malloc 1");
+  ck_assert_int_gt(ask("t.db", "select count(*) from nvml_sample"), 0);
+  sh_status(0, "echo 0 11 0 1000000 1 2 >answer"); /* a device that the program has not used */
+  sh_status(0, NVML_RUN "$WEIR run --force -o t.db -- $BUILD/tests/e2e/segments malloc 1");
+  ck_assert_int_eq(ask("t.db", "select count(*) from nvml_sample"), 0);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("memory");
@@ -110,6 +162,8 @@ int main(void)
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_loop_test(t, segments_of_mapped_pages_count_as_those_of_malloc_do, 0, SEEDS);
   tcase_add_loop_test(t, memory_of_another_process_is_imported_and_in_no_sum_of_this_one, 0, 4);
+  tcase_add_test(t, what_nvml_says_is_held_against_what_the_trace_knows);
+  tcase_add_test(t, nvml_is_not_asked_where_that_is_off_or_the_device_is_software);
   suite_add_tcase(s, t);
   return run_suite(s);
 }

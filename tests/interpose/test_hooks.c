@@ -1024,17 +1024,19 @@ START_TEST(a_function_given_out_again_under_another_name_is_named_again)
 }
 END_TEST
 
-START_TEST(devices_are_named_once_with_their_memory)
+START_TEST(devices_are_named_once_with_their_memory_and_their_bus)
 {
   D(cuCtxSynchronize)();
   on_device(1, CTX_B);
   D(cuCtxSynchronize)();
   D(cuCtxSynchronize)();
   const rig_log *l = rig_read();
-  ck_assert_uint_eq(l->names, 2);
+  ck_assert_uint_eq(l->names, 4);
   ck_assert_str_eq(l->name[0].text, "Fake One");
-  ck_assert_str_eq(l->name[1].text, "Fake Two");
-  ck_assert_uint_eq(l->name[1].more, UINT64_C(2) << 30);
+  ck_assert_str_eq(l->name[1].text, "0000:1A:00.0");
+  ck_assert_str_eq(l->name[2].text, "Fake Two");
+  ck_assert_uint_eq(l->name[2].more, UINT64_C(2) << 30);
+  ck_assert_str_eq(l->name[3].text, "0000:3B:00.0");
   ck_assert_uint_eq(l->event[0].device, 0);
   ck_assert_uint_eq(l->event[1].device, 1);
   ck_assert_uint_ne(l->event[0].stack >> 24, l->event[1].stack >> 24);
@@ -1218,7 +1220,7 @@ END_TEST
   X(a_launch_carries_grid_threads_stream_and_its_kernels_name_once)                                \
   X(a_registered_stub_and_the_handle_made_of_it_have_the_kernels_name)                             \
   X(a_function_given_out_again_under_another_name_is_named_again)                                  \
-  X(devices_are_named_once_with_their_memory)                                                      \
+  X(devices_are_named_once_with_their_memory_and_their_bus)                                        \
   X(work_queued_into_a_capture_is_marked)                                                          \
   X(a_reset_forgets_the_devices_blocks_and_a_destroyed_context_its_own)                            \
   X(a_reset_leaves_a_context_that_the_program_made)                                                \

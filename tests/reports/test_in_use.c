@@ -202,6 +202,100 @@ START_TEST(what_was_taken_while_blocks_came_and_went_stays_unexplained)
 }
 END_TEST
 
+static void insert(const char *trace, const char *sql)
+{
+  sqlite3 *db;
+  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
+  ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
+  sqlite3_close(db);
+}
+
+/* A program from 0 to 1005 that has 40 bytes from 200 on, device 0 on bus 1A, and NVML's word on
+ * that bus each 10 ns up to 1200: 30 bytes are in use, then 70, 75 once, and 25 when it has gone.
+ * `more`: of another CUDA program, from 500 on. */
+static const char *trace_with_nvml(int64_t total, int more)
+{
+  char sql[768];
+  open_with_stacks();
+  synth_extended(0, WEIR_EV_NAME, 0, WEIR_NAME_DEVICE_BUS, "0000:1a:00.0", 12);
+  sample(100, 10000, 9970, 0);
+  alloc_of("cudaMalloc", OF_PROGRAM, 200, 0x10000, 40, WEIR_MEM_DEVICE);
+  synth_close();
+  const char *one[] = {synth_spool(), NULL}, *trace = synth_import("t.db", one);
+  (void)snprintf(sql, sizeof sql,
+                 "UPDATE process SET \"end\" = 1005; WITH RECURSIVE t(n) AS (SELECT 10 UNION ALL"
+                 " SELECT n + 10 FROM t WHERE n < 1200) INSERT INTO nvml_sample(time, bus, total,"
+                 " used, of_run, of_others) SELECT n, '0000:1A:00.0', %lld, CASE WHEN n > 1000 THEN"
+                 " 25 WHEN n < 200 THEN 30 WHEN n = 440 THEN 75 ELSE 70 END + (n >= 500) * %d, 1,"
+                 " 5 + (n >= 500) * %d FROM t",
+                 (long long)total, more, more);
+  insert(trace, sql);
+  return trace;
+}
+
+START_TEST(what_nvml_says_over_time_is_divided_as_the_drivers_word_is)
+{
+  json_t *report = synth_json(trace_with_nvml(10100, 20)), *x;
+  json_t *device = json_array_get(json_object_get(report, "devices"), 0);
+  json_t *in_use = json_object_get(device, "in_use_nvml");
+  size_t i, once = 0;
+  int64_t before = -1;
+  has(in_use, "samples", 100);
+  has(in_use, "before_bytes", 30);
+  has(in_use, "after_bytes", 45);
+  ck_assert_uint_eq(json_array_size(json_object_get(in_use, "moments")), 7);
+  json_array_foreach(json_object_get(in_use, "moments"), i, x)
+  {
+    int64_t at = json_integer_value(json_object_get(x, "at_ns"));
+    ck_assert_int_gt(at, before);
+    has(x, "live_bytes", at >= 200 ? 40 : 0);
+    has(x, "others_more_bytes", at >= 500 ? 20 : 0);
+    has(x, "unexplained_bytes", at == 440 ? 5 : 0);
+    if (at >= 200) has_owner(x, 0, "program", 40);
+    before = at;
+    if (i == 6) ck_assert_int_eq(at, 1000);
+  }
+  json_array_foreach(json_object_get(json_object_get(device, "in_use"), "moments"), i, x) once++;
+  ck_assert_uint_eq(once, 1);
+  json_decref(report);
+}
+END_TEST
+
+START_TEST(the_moment_with_the_most_is_among_those_of_nvml)
+{
+  json_t *report = synth_json(trace_with_nvml(10100, 0)), *x;
+  json_t *device = json_array_get(json_object_get(report, "devices"), 0);
+  size_t i, most = 0;
+  json_array_foreach(json_object_get(json_object_get(device, "in_use_nvml"), "moments"), i,
+                     x) if (json_integer_value(json_object_get(x, "used_bytes")) == 75)
+  {
+    has(x, "at_ns", 440);
+    has(x, "unexplained_bytes", 5);
+    most++;
+  }
+  ck_assert_uint_eq(most, 1);
+  json_decref(report);
+}
+END_TEST
+
+START_TEST(of_a_divided_device_and_of_an_ordinal_of_two_devices_nvml_is_not_heard)
+{
+  json_t *report = synth_json(trace_with_nvml(80000, 0)); /* the program has an eighth of it */
+  json_t *device = json_array_get(json_object_get(report, "devices"), 0);
+  ck_assert(json_is_null(json_object_get(device, "in_use_nvml")));
+  ck_assert(json_is_object(json_object_get(device, "in_use")));
+  json_decref(report);
+  synth_clean();
+  const char *trace = trace_with_nvml(10100, 0);
+  insert(trace, "INSERT INTO name(process, kind, handle, name) VALUES(2, 'device_bus', 0,"
+                " '0000:1B:00.0')");
+  report = synth_json(trace);
+  device = json_array_get(json_object_get(report, "devices"), 0);
+  ck_assert(json_is_null(json_object_get(device, "in_use_nvml")));
+  json_decref(report);
+}
+END_TEST
+
 START_TEST(moments_that_are_one_stand_once_and_damaged_samples_not_at_all)
 {
   open_with_stacks();
@@ -258,6 +352,9 @@ int main(void)
   tcase_add_test(t, all_in_use_is_its_owners_what_is_idle_what_was_there_and_the_rest);
   tcase_add_test(t, what_code_contexts_and_graphs_took_is_no_part_of_the_unexplained);
   tcase_add_test(t, what_was_taken_while_blocks_came_and_went_stays_unexplained);
+  tcase_add_test(t, what_nvml_says_over_time_is_divided_as_the_drivers_word_is);
+  tcase_add_test(t, the_moment_with_the_most_is_among_those_of_nvml);
+  tcase_add_test(t, of_a_divided_device_and_of_an_ordinal_of_two_devices_nvml_is_not_heard);
   tcase_add_test(t, moments_that_are_one_stand_once_and_damaged_samples_not_at_all);
   tcase_add_test(t, a_trace_without_samples_says_so);
   tcase_add_test(t, the_page_shows_who_has_what_is_in_use);

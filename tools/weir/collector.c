@@ -37,6 +37,7 @@
 #include "core/base/clock.h"
 #include "core/trace/spool.h"
 #include "tools/weir/cmd.h"
+#include "tools/weir/nvml.h"
 #include "tools/weir/process.h"
 #include "tools/weir/spool_list.h"
 
@@ -86,14 +87,15 @@ struct collector {
   int epoll, inotify;
   spool *spools; /* unfinished ones only */
   unsigned count, room;
-  int wait_ms;       /* between two looks at what live programs have written */
-  uint64_t poll_ns;  /* CLOCK_MONOTONIC of the next of them */
-  uint64_t turn_ns;  /* CLOCK_MONOTONIC at the end of the last turn */
-  bool looked;       /* all names in the folder are known but for what inotify tells of */
-  bool stuck;        /* the trace could not be written at the last try */
-  bool refused;      /* at the last scan a spool could not be taken in: disk, descriptors */
-  bool warned;       /* and that was said */
-  uint64_t retry_ns; /* when stuck: CLOCK_MONOTONIC of the next try */
+  int wait_ms;        /* between two looks at what live programs have written */
+  uint64_t poll_ns;   /* CLOCK_MONOTONIC of the next of them */
+  uint64_t turn_ns;   /* CLOCK_MONOTONIC at the end of the last turn */
+  bool looked;        /* all names in the folder are known but for what inotify tells of */
+  bool stuck;         /* the trace could not be written at the last try */
+  bool refused;       /* at the last scan a spool could not be taken in: disk, descriptors */
+  bool warned;        /* and that was said */
+  uint64_t retry_ns;  /* when stuck: CLOCK_MONOTONIC of the next try */
+  nvml_sampler *nvml; /* NULL: not to be asked */
   announced announced[WEIR_SPOOL_ANNOUNCED]; /* as seen last */
 };
 
@@ -163,6 +165,7 @@ void collector_free(collector *c)
   for (unsigned i = 0; i < c->count; i++)
     spool_clear(&c->spools[i]);
   free(c->spools);
+  nvml_sampler_free(c->nvml);
   if (c->lock >= 0) (void)close(c->lock);
   if (c->inotify >= 0) (void)close(c->inotify);
   if (c->epoll >= 0) (void)close(c->epoll);
@@ -435,9 +438,34 @@ static bool poll_spools(collector *c)
   return true;
 }
 
+/* ---- what devices have in use ---------------------------------------------------------------- */
+
+void collector_ask_nvml(collector *c)
+{
+  c->nvml = nvml_sampler_new();
+}
+
+static bool is_traced(void *context, unsigned pid)
+{
+  const collector *c = context;
+  for (unsigned i = 0; i < c->count; i++)
+    if (c->spools[i].state == SPOOL_LIVE && c->spools[i].pid == (pid_t)pid) return true;
+  return false;
+}
+
+/* From the first spool on: a process is about to use a device. */
+static void sample_devices(collector *c, bool last)
+{
+  if (!c->nvml || (!last && !c->count)) return;
+  uint64_t now = clock_monotonic_ns(), due = nvml_sampler_due(c->nvml);
+  if (due == UINT64_MAX || (last ? !due : now < due)) return; /* 0: there was no process */
+  (void)note_failure(c, nvml_sampler_ask(c->nvml, c->importer, now, last, is_traced, c));
+}
+
 static void run_turn(collector *c)
 {
   collector_scan(c);
+  sample_devices(c, false);
   note_ends(c); /* before the drains: what they wrote last is then surely there */
   if (c->stuck && clock_monotonic_ns() < c->retry_ns) return;
   c->stuck = false;
@@ -528,7 +556,10 @@ bool collector_finish(collector *c, bool abandon, bool *lives)
   for (int try = 0; try < FINISH_TRIES; try++) {
     unsigned before = c->count;
     c->stuck = false;
-    if (finish_once(c, abandon, lives)) return true;
+    if (finish_once(c, abandon, lives)) {
+      sample_devices(c, true);
+      return true;
+    }
     if (*lives) return false;
     drop_done(c);
     if (c->count < before)

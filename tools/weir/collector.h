@@ -53,6 +53,9 @@ bool collector_remove(collector *c);
 /* A folder in which nothing was recorded: removes it. */
 void collector_discard(const char *dir);
 
+/* From now on NVML, where there is one, is asked how much of each device is in use. */
+void collector_ask_nvml(collector *c);
+
 void collector_free(collector *c);
 
 #endif

@@ -382,6 +382,7 @@ static char *open_trace(run *r)
     free(output);
     output = NULL;
   }
+  if (output && !r->env.sim) collector_ask_nvml(r->job.collector);
   free(command);
   return output;
 }
