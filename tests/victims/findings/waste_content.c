@@ -181,11 +181,12 @@ static void same_bytes_on_many_ranks_twin(void)
 }
 
 const waster content_wasters[] = {
-    {"duplicate-transfer", duplicate_transfer, duplicate_transfer_twin},
-    {"round-trip", round_trip, round_trip_twin},
-    {"redundant-read-back", redundant_read_back, redundant_read_back_twin},
-    {"peer-bounce", peer_bounce, peer_bounce_twin},
-    {"constant-payload", constant_payload, constant_payload_twin},
-    {"same-bytes-on-many-ranks", same_bytes_on_many_ranks, same_bytes_on_many_ranks_twin},
-    {0},
+    {"duplicate-transfer", duplicate_transfer, duplicate_transfer_twin, "--hash=on"},
+    {"round-trip", round_trip, round_trip_twin, "--hash=on"},
+    {"redundant-read-back", redundant_read_back, redundant_read_back_twin, "--hash=on"},
+    {"peer-bounce", peer_bounce, peer_bounce_twin, "--hash=on"},
+    {"constant-payload", constant_payload, constant_payload_twin, "--hash=on"},
+    {"same-bytes-on-many-ranks", same_bytes_on_many_ranks, same_bytes_on_many_ranks_twin,
+     "--hash=on"},
+    {NULL, NULL, NULL, NULL},
 };

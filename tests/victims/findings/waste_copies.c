@@ -3,21 +3,6 @@
 
 enum { BYTES = 1 << 20, TIMES = 20, PIECES = 200, PIECE = 1024 };
 
-static char *device_memory(size_t bytes)
-{
-  char *p;
-  CHECK(cudaMalloc((void **)&p, bytes));
-  return p;
-}
-
-static char *pinned_memory(size_t bytes)
-{
-  char *p;
-  CHECK(cudaMallocHost((void **)&p, bytes));
-  memset(p, 0, bytes);
-  return p;
-}
-
 /* ---- pageable-async -------------------------------------------------------------------------- */
 
 static void copy_async(char *host, int times)
@@ -150,11 +135,111 @@ static void dead_write_twin(void)
   set_and_copy(1);
 }
 
+/* ---- blocking-copy --------------------------------------------------------------------------- */
+
+/* Keeps the host busy. */
+static unsigned work_of_hosts(void)
+{
+  volatile unsigned sum = 0;
+  for (unsigned i = 0; i < 2000000; i++)
+    sum = sum + i;
+  return sum;
+}
+
+static void copy_and_work(int asynchronous)
+{
+  enum { MUCH = 16 << 20 };
+  char *host = pinned_memory(MUCH), *p = device_memory(MUCH);
+  for (int i = 0; i < 5; i++) {
+    host[i]++;
+    if (asynchronous)
+      CHECK(cudaMemcpyAsync(p, host, MUCH, cudaMemcpyHostToDevice, 0));
+    else
+      CHECK(cudaMemcpy(p, host, MUCH, cudaMemcpyHostToDevice)); /* WASTE blocking-copy */
+    launch(NULL, (float *)(void *)p, 64);
+    (void)work_of_hosts();
+    CHECK(cudaDeviceSynchronize());
+  }
+  CHECK(cudaFree(p));
+  CHECK(cudaFreeHost(host));
+}
+
+static void blocking_copy(void)
+{
+  copy_and_work(0);
+}
+
+static void blocking_copy_twin(void)
+{
+  copy_and_work(1);
+}
+
+/* ---- staged-peer ----------------------------------------------------------------------------- */
+
+static void copy_to_peer(int enable)
+{
+  CHECK(cudaSetDevice(1));
+  char *there = device_memory(BYTES);
+  CHECK(cudaSetDevice(0));
+  char *here = device_memory(BYTES);
+  if (enable) CHECK(cudaDeviceEnablePeerAccess(1, 0));
+  for (int i = 0; i < TIMES; i++) {
+    launch(NULL, (float *)(void *)here, 64);
+    CHECK(cudaMemcpyPeerAsync(there, 1, here, 0, BYTES, 0)); /* WASTE staged-peer */
+    CHECK(cudaDeviceSynchronize());
+  }
+  CHECK(cudaFree(here));
+  CHECK(cudaFree(there));
+}
+
+static void staged_peer(void)
+{
+  copy_to_peer(0);
+}
+
+static void staged_peer_twin(void)
+{
+  copy_to_peer(1);
+}
+
+/* ---- serialised-copies ----------------------------------------------------------------------- */
+
+/* One half of the memory goes up and the other down; or the same. */
+static void copy_both_ways(int same)
+{
+  char *host = pinned_memory(2 * BYTES), *p = device_memory(2 * BYTES);
+  char *back = same ? p : p + BYTES, *to = host + BYTES;
+  cudaStream_t s;
+  CHECK(cudaStreamCreate(&s));
+  for (int i = 0; i < TIMES; i++) {
+    CHECK(cudaMemcpyAsync(p, host, BYTES, cudaMemcpyHostToDevice, s));
+    cudaMemcpyAsync(to, back, BYTES, cudaMemcpyDeviceToHost, s); /* WASTE serialised-copies */
+    launch(s, (float *)(void *)p, 64);
+    CHECK(cudaStreamSynchronize(s));
+  }
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(p));
+  CHECK(cudaFreeHost(host));
+}
+
+static void serialised_copies(void)
+{
+  copy_both_ways(0);
+}
+
+static void serialised_copies_twin(void)
+{
+  copy_both_ways(1);
+}
+
 const waster copy_wasters[] = {
-    {"unused-transfer", unused_transfer, unused_transfer_twin},
-    {"pageable-async", pageable_async, pageable_async_twin},
-    {"tiny-copies", tiny_copies, tiny_copies_twin},
-    {"rows-one-by-one", rows_one_by_one, rows_one_by_one_twin},
-    {"dead-write", dead_write, dead_write_twin},
-    {0},
+    {"blocking-copy", blocking_copy, blocking_copy_twin, NULL},
+    {"staged-peer", staged_peer, staged_peer_twin, NULL},
+    {"serialised-copies", serialised_copies, serialised_copies_twin, NULL},
+    {"unused-transfer", unused_transfer, unused_transfer_twin, NULL},
+    {"pageable-async", pageable_async, pageable_async_twin, NULL},
+    {"tiny-copies", tiny_copies, tiny_copies_twin, NULL},
+    {"rows-one-by-one", rows_one_by_one, rows_one_by_one_twin, NULL},
+    {"dead-write", dead_write, dead_write_twin, NULL},
+    {NULL, NULL, NULL, NULL},
 };

@@ -132,10 +132,10 @@ static void graph_made_anew_twin(void)
 }
 
 const waster memory_wasters[] = {
-    {"repeated-allocation", repeated_allocation, repeated_allocation_twin},
-    {"unused-allocation", unused_allocation, unused_allocation_twin},
-    {"leak", leak, leak_twin},
-    {"pinned-churn", pinned_churn, pinned_churn_twin},
-    {"graph-made-anew", graph_made_anew, graph_made_anew_twin},
-    {0},
+    {"repeated-allocation", repeated_allocation, repeated_allocation_twin, NULL},
+    {"unused-allocation", unused_allocation, unused_allocation_twin, NULL},
+    {"leak", leak, leak_twin, NULL},
+    {"pinned-churn", pinned_churn, pinned_churn_twin, NULL},
+    {"graph-made-anew", graph_made_anew, graph_made_anew_twin, NULL},
+    {NULL, NULL, NULL, NULL},
 };

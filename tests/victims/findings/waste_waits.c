@@ -96,8 +96,8 @@ static void hidden_wait_twin(void)
 }
 
 const waster wait_wasters[] = {
-    {"redundant-wait", redundant_wait, redundant_wait_twin},
-    {"wide-wait", wide_wait, wide_wait_twin},
-    {"hidden-wait", hidden_wait, hidden_wait_twin},
-    {0},
+    {"redundant-wait", redundant_wait, redundant_wait_twin, NULL},
+    {"wide-wait", wide_wait, wide_wait_twin, NULL},
+    {"hidden-wait", hidden_wait, hidden_wait_twin, NULL},
+    {NULL, NULL, NULL, NULL},
 };

@@ -1,18 +1,35 @@
 /* waster.c: a program that commits one waste, or its twin, which looks like it and commits none.
  *
  *   waster ID [twin]      ID: of the rule that finds it
- *   waster list           prints the ids
+ *   waster list           prints the ids, and options of weir run behind those that need them
  */
 #include "tests/victims/findings/waster.h"
 
-static const waster *const tables[] = {content_wasters, copy_wasters, wait_wasters, memory_wasters};
+static const waster *const tables[] = {content_wasters, copy_wasters, device_wasters,
+                                       memory_wasters,  pool_wasters, wait_wasters};
+
+char *device_memory(size_t bytes)
+{
+  char *p;
+  CHECK(cudaMalloc((void **)&p, bytes));
+  return p;
+}
+
+char *pinned_memory(size_t bytes)
+{
+  char *p;
+  CHECK(cudaMallocHost((void **)&p, bytes));
+  memset(p, 0, bytes);
+  return p;
+}
 
 int main(int argc, char **argv)
 {
   const char *id = argc > 1 ? argv[1] : "";
   for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
     for (const waster *w = tables[t]; w->id; w++) {
-      if (!strcmp(id, "list")) (void)puts(w->id);
+      if (!strcmp(id, "list"))
+        printf("%s%s%s\n", w->id, w->options ? " " : "", w->options ? w->options : "");
       if (strcmp(id, w->id) != 0) continue;
       (argc > 2 && !strcmp(argv[2], "twin") ? w->twin : w->waste)();
       return 0;

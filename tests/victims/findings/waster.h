@@ -22,16 +22,22 @@ typedef struct waster {
   const char *id;      /* of the rule */
   void (*waste)(void); /* commits it */
   void (*twin)(void);  /* looks like it, and does not */
+  const char *options; /* that weir run needs, or NULL */
 } waster;
 
 /* kernels.cu */
 int victim_launch(cudaStream_t stream, float *p, int n);
+int victim_gate_launch(cudaStream_t stream, volatile int *flags);
 
 static inline void launch(cudaStream_t stream, float *p, int n)
 {
   CHECK((cudaError_t)victim_launch(stream, p, n));
 }
 
-extern const waster content_wasters[], copy_wasters[], wait_wasters[], memory_wasters[];
+char *device_memory(size_t bytes);
+char *pinned_memory(size_t bytes); /* zeros */
+
+extern const waster content_wasters[], copy_wasters[], device_wasters[], memory_wasters[],
+    pool_wasters[], wait_wasters[];
 
 #endif
