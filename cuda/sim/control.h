@@ -23,7 +23,8 @@
  *                           pinned: a pageable copy takes as long as the slower of it and the link
  *                           (they overlap), and holds the link only for the link's part.
  *   WEIR_SIM_CARD=NAME      costs of a real card, a100 or h100: allocations, frees, page-locking,
- *                           launches, copies and memsets take as long as published figures say
+ *                           access to mappings, launches of kernels and graphs, records of events,
+ *                           copies and memsets take as long as published figures say
  *                           (device/card.c has the table); WEIR_SIM_LINK goes before
  *   WEIR_SIM_CUPTI=LIST     how libcupti.so.13 of the software device shall fail, a word each:
  *                             version:N            the version it says it is

@@ -652,8 +652,12 @@ enum sim_cost {
   SIM_COST_ALLOC,
   SIM_COST_FREE,
   SIM_COST_LAUNCH,
-  SIM_COST_PIN,   /* of bytes */
-  SIM_COST_UNPIN, /* of bytes */
+  SIM_COST_GRAPH,       /* a launch of it */
+  SIM_COST_ACCESS,      /* to a mapping */
+  SIM_COST_RECORD,      /* of an event without times */
+  SIM_COST_RECORD_TIME, /* of one with */
+  SIM_COST_PIN,         /* of bytes */
+  SIM_COST_UNPIN,       /* of bytes */
   SIM_COSTS
 };
 extern _Atomic bool sim_has_card;

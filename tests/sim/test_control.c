@@ -262,6 +262,67 @@ START_TEST(calls_take_as_long_as_they_cost_on_the_card)
 }
 END_TEST
 
+static CUgraphExec graph_of_a_memset(CUdeviceptr p)
+{
+  CUgraph g;
+  CUgraphNode node;
+  CUgraphExec e;
+  CUcontext c;
+  CUDA_MEMSET_NODE_PARAMS params = {.dst = p, .elementSize = 1, .width = 100, .height = 1};
+  ok(cuCtxGetCurrent(&c));
+  ok(cuGraphCreate(&g, 0));
+  ok(cuGraphAddMemsetNode(&node, g, NULL, 0, &params, c));
+  ok(cuGraphInstantiateWithFlags(&e, g, 0));
+  return e;
+}
+
+START_TEST(graphs_and_events_take_as_long_as_they_cost_on_the_card)
+{
+  enum { TIMES = 100 };
+  static const unsigned flags[] = {CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING};
+  static const double costs[] = {2.5e-6, 0.25e-6};
+  CUgraphExec e = graph_of_a_memset(device_bytes(1000));
+  ok(weir_sim_set_card("h100"));
+  double begin = seconds();
+  for (int i = 0; i < TIMES; i++)
+    ok(cuGraphLaunch(e, NULL));
+  ck_assert(seconds() - begin >= TIMES * 3.5e-6);
+  for (int f = 0; f < 2; f++) {
+    CUevent event;
+    ok(cuEventCreate(&event, flags[f]));
+    begin = seconds();
+    for (int i = 0; i < TIMES; i++)
+      ok(cuEventRecord(event, NULL));
+    ck_assert(seconds() - begin >= TIMES * costs[f]);
+  }
+  ok(cuCtxSynchronize());
+}
+END_TEST
+
+/* By the number of allocations in the range. */
+START_TEST(access_to_mappings_takes_as_long_as_it_costs_on_the_card)
+{
+  enum { CHUNKS = 20 };
+  CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                              .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemGenericAllocationHandle handle;
+  CUdeviceptr p;
+  size_t chunk;
+  ok(cuMemGetAllocationGranularity(&chunk, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  ok(cuMemAddressReserve(&p, CHUNKS * chunk, 0, 0, 0));
+  for (int i = 0; i < CHUNKS; i++) {
+    ok(cuMemCreate(&handle, chunk, &prop, 0));
+    ok(cuMemMap(p + (size_t)i * chunk, chunk, 0, handle, 0));
+  }
+  ok(weir_sim_set_card("a100"));
+  double begin = seconds();
+  ok(cuMemSetAccess(p, CHUNKS * chunk, &access, 1));
+  ck_assert(seconds() - begin >= CHUNKS * 40e-6);
+  fails(cuMemSetAccess(p + CHUNKS * chunk, chunk, &access, 1), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 static float elapsed(CUstream s, CUresult (*work)(CUdeviceptr, void *, CUstream), CUdeviceptr p,
                      void *h)
 {
@@ -335,6 +396,8 @@ int main(void)
                                        pageable_copies_are_as_slow_as_the_host,
                                        copies_of_one_direction_share_the_link,
                                        calls_take_as_long_as_they_cost_on_the_card,
+                                       graphs_and_events_take_as_long_as_they_cost_on_the_card,
+                                       access_to_mappings_takes_as_long_as_it_costs_on_the_card,
                                        the_devices_clock_sees_the_cards_bandwidths,
                                        links_that_are_asked_for_go_before_the_cards,
                                        NULL};

@@ -13,10 +13,21 @@
  *   launch                 5 us of the host's time (NVIDIA developer forum, topic 196616); 0.9 us
  *                          from kernel to kernel (NVIDIA's "Getting Started with CUDA Graphs":
  *                          kernels of 2.9 us, launched ahead, end every 3.8 us).
+ *   graph                  a launch of a graph 3.5 us of the host's time, whatever is in it (CUDA.jl's
+ *                          manual, "Graphs": 80 kernels in a row).
+ *   access                 40 us to map a physical allocation and to give access to it (arXiv
+ *                          2405.04437: cuMemMap and cuMemSetAccess), each one of a range (PyTorch
+ *                          pull request 96995: by the number of allocations, not by their size);
+ *                          all of it is in cuMemSetAccess here.
+ *   record                 2.5 us an event with times, a tenth of that without (NVIDIA/NVTX issue 3:
+ *                          400,000 records a second, ten times as many without times).
  *   alloc, free            cudaMalloc 13.9 us, cudaFree 46.7 us (eunomia-bpf/bpftime issue 506,
  *                          medians).
  *   pin, unpin             0.36 ms a MiB (rapidsai/dask-cuda issue 106: 11.6 ms for 32 MB); to give
- *                          back 0.22 ms (kekzl/imp issue 1653: 115 ms for 512 MiB). */
+ *                          back 0.22 ms (kekzl/imp issue 1653: 115 ms for 512 MiB).
+ *
+ * What has no such figure costs nothing: streams and events created, physical memory created and
+ * released, allocations from pools. */
 #include "cuda/sim/internal.h"
 
 #include <string.h>
@@ -26,11 +37,10 @@
 #define SPIN_NS 100000 /* what is shorter is waited for by looking at the clock */
 #define MIB     ((uint64_t)1 << 20)
 #define HOST_COSTS                                                                                 \
-  .host_ns = {[SIM_COST_ALLOC] = 13900,                                                            \
-              [SIM_COST_FREE] = 46700,                                                             \
-              [SIM_COST_LAUNCH] = 5000,                                                            \
-              [SIM_COST_PIN] = 362000,                                                             \
-              [SIM_COST_UNPIN] = 225000},                                                          \
+  .host_ns =                                                                                       \
+      {[SIM_COST_ALLOC] = 13900,      [SIM_COST_FREE] = 46700,   [SIM_COST_LAUNCH] = 5000,         \
+       [SIM_COST_GRAPH] = 3500,       [SIM_COST_ACCESS] = 40000, [SIM_COST_RECORD] = 250,          \
+       [SIM_COST_RECORD_TIME] = 2500, [SIM_COST_PIN] = 362000,   [SIM_COST_UNPIN] = 225000},       \
   .kernel_ns = 900
 
 static const struct card {

@@ -380,6 +380,7 @@ static CUresult capture_launch(CUgraphExec e, CUstream s)
 CUresult sim_cuGraphLaunch(CUgraphExec e, CUstream stream)
 {
   SIM_FIND_STREAM(s, stream);
+  if (!sim_capturing(s)) sim_spend(SIM_COST_GRAPH, 0);
   SIM_GRAPH_HOLD();
   NEED_EXEC(e);
   return sim_capturing(s) ? capture_launch(e, s) : launch(e, s, false);

@@ -522,10 +522,24 @@ static CUresult set_access(uintptr_t p, uintptr_t end, const CUmemAccessDesc *li
   return error;
 }
 
+/* What it costs, a mapping at a time. */
+static void spend_access(uintptr_t p, size_t bytes)
+{
+  unsigned count = 0;
+  if (!atomic_load_explicit(&sim_has_card, memory_order_relaxed)) return;
+  pthread_mutex_lock(&sim_memory_lock);
+  for (uintptr_t at = p; whole_mappings(p, bytes) && at < p + bytes; at += mapping_at(at)->bytes)
+    count++;
+  pthread_mutex_unlock(&sim_memory_lock);
+  while (count--)
+    sim_spend(SIM_COST_ACCESS, 0);
+}
+
 CUresult sim_cuMemSetAccess(CUdeviceptr p, size_t bytes, const CUmemAccessDesc *list, size_t count)
 {
   CUresult error = check_access(list, count);
   if (error) return error;
+  spend_access(p, bytes);
   SIM_HOLD(sim_memory_lock);
   error =
       whole_mappings(p, bytes) ? set_access(p, p + bytes, list, count) : CUDA_ERROR_INVALID_VALUE;

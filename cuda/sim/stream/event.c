@@ -151,6 +151,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent e, CUstream stream, unsigned int fla
   error = sim_queue_barred(s);
   if (e->taken) sim_capture_ops->forget(e);
   struct sim_op *op = error ? NULL : sim_record_op(e, &error);
+  if (op) sim_spend(e->flags & CU_EVENT_DISABLE_TIMING ? SIM_COST_RECORD : SIM_COST_RECORD_TIME, 0);
   return op ? sim_submit(s, op, SIM_AT_ONCE, NULL) : error;
 }
 
