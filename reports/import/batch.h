@@ -34,7 +34,7 @@ enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
   X(EVENT_RANGE, 2, "event_range", false)                                                          \
   X(DEVICE_CALL, 3, "device_call", false)                                                          \
   X(DEVICE_WORK, 13, "device_work", true)                                                          \
-  X(COPY_HASH, 9, "copy_hash", true)                                                               \
+  X(COPY_HASH, 11, "copy_hash", true)                                                              \
   X(COPY_HASH_CALL, 3, "copy_hash_call", false)                                                    \
   X(BLOCK, 7, "block_row", true)                                                                   \
   X(GRAPH_CHANGE, 9, "graph_change", false)                                                        \

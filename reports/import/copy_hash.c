@@ -7,7 +7,7 @@
 #include <string.h>
 #include "reports/import/importer.h"
 
-enum { PROCESS, EVENT, NUMBER, OUTCOME, LOW, HIGH, BYTES, UNIFORM, NS };
+enum { PROCESS, EVENT, NUMBER, OUTCOME, LOW, HIGH, BYTES, UNIFORM, NS, TIME, RANGE };
 
 static void fill_hash(wr_row *row, const wr_spool *s, const wr_hash *h, int64_t event)
 {
@@ -22,6 +22,9 @@ static void fill_hash(wr_row *row, const wr_spool *s, const wr_hash *h, int64_t 
   row->v[BYTES] = (int64_t)h->info.bytes;
   row->v[UNIFORM] = h->uniform;
   row->v[NS] = (int64_t)wr_length(s, h->info.ticks);
+  row->v[TIME] = h->time;
+  row->v[RANGE] = h->range;
+  if (!h->range) row->nulls |= 1u << RANGE;
   if (!event) row->nulls |= 1u << EVENT;
   if (!h->number) row->nulls |= 1u << NUMBER;
 }
@@ -33,6 +36,8 @@ weir_status wr_take_copy_hash(wr_spool *s, wr_thread *t, const trace_event *head
   if (bytes < sizeof(h.info)) return WEIR_OK;
   memcpy(&h.info, payload, sizeof(h.info));
   h.uniform = h.uniform == 1;
+  h.time = wr_time(s, head->start);
+  h.range = t->open_count ? wr_range_innermost(t) : 0;
   if (h.outcome < WEIR_HASH_HASHED || h.outcome > WEIR_HASH_TOO_MANY) return WEIR_OK;
   if (h.start) {
     t->hash = h;

@@ -26,6 +26,7 @@ typedef struct wr_hash { /* a COPY_HASH record */
   uint64_t number;
   unsigned outcome; /* hash_outcome */
   unsigned uniform;
+  int64_t time, range; /* when it was made, ns; row of the thread's innermost range then, 0 none */
   copy_hash_info info;
 } wr_hash;
 

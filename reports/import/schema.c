@@ -415,7 +415,7 @@ static const char graph_tables[] =
 static const char hash_tables[] =
     "CREATE TABLE IF NOT EXISTS copy_hash(id INTEGER PRIMARY KEY, process INTEGER, event INTEGER,"
     " number INTEGER, outcome INTEGER, hash_low INTEGER, hash_high INTEGER, bytes INTEGER,"
-    " uniform INTEGER, ns INTEGER);"
+    " uniform INTEGER, ns INTEGER, time INTEGER, range INTEGER);"
     "CREATE INDEX IF NOT EXISTS copy_hash_by_event ON copy_hash(event) WHERE event IS NOT NULL;"
     "CREATE TABLE IF NOT EXISTS copy_hash_call(process INTEGER, number INTEGER, event INTEGER);"
     "CREATE TABLE IF NOT EXISTS hash_outcome(id INTEGER PRIMARY KEY, name TEXT);"

@@ -710,6 +710,28 @@ static weir_status take_main_thread(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+/* copies, of them hashed, ns */
+static weir_status take_hashes(void *context, sqlite3_stmt *q)
+{
+  wr_totals *t = &((load *)context)->m->total;
+  uint64_t copies = number_of(q, 0), hashed = number_of(q, 1);
+  t->copies_hashed = hashed < copies ? hashed : copies;
+  t->copies_not_hashed = copies - t->copies_hashed;
+  t->hashing_ns = number_of(q, 2);
+  return WEIR_OK;
+}
+
+/* Of copies that have a number and no hash the program's end came first. */
+static weir_status load_hashes(load *l)
+{
+  if (!wr_db_has_table(l->db, "copy_hash") || !wr_db_has_table(l->db, "copy_hash_call"))
+    return WEIR_OK;
+  return wr_db_each(l->db,
+                    "SELECT (SELECT count(*) FROM copy_hash_call) + sum(number IS NULL),"
+                    " sum(outcome = 1), total(max(ns, 0)) FROM copy_hash",
+                    take_hashes, l);
+}
+
 static weir_status load_threads(load *l)
 {
   wr_totals *t = &l->m->total;
@@ -722,6 +744,7 @@ static weir_status load_threads(load *l)
     t->threads++;
     if (x->end > x->start) t->thread_time_ns += (uint64_t)x->end - (uint64_t)x->start;
   }
+  t->thread_time_ns -= t->hashing_ns < t->thread_time_ns ? t->hashing_ns : t->thread_time_ns;
   return s;
 }
 
@@ -848,6 +871,7 @@ static weir_status load_all(load *l, int top)
   if (!s) s = load_events(l);
   if (!s) s = load_graphs(l);
   if (!s) s = choose_tables(l);
+  if (!s) s = load_hashes(l);
   if (!s) s = load_threads(l);
   if (!s) s = load_memory(l);
   if (!s) s = load_tables(l);

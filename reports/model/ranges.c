@@ -284,6 +284,33 @@ static weir_status load_device_work(range_pass *p)
       take_device_work, p);
 }
 
+/* ---- what is not the program's time ---------------------------------------------------------- */
+
+static void add_hashing(wr_range_sum *sum, const void *ns)
+{
+  sum->hashing_ns += *(const uint64_t *)ns;
+}
+
+/* range, time, ns */
+static weir_status take_hash(void *context, sqlite3_stmt *q)
+{
+  uint64_t ns = column(q, 2) > 0 ? (uint64_t)column(q, 2) : 0;
+  each_name(context, column(q, 0), column(q, 1), add_hashing, &ns);
+  return WEIR_OK;
+}
+
+static weir_status load_hashing(range_pass *p)
+{
+  if (!wr_db_has_table(p->db, "copy_hash")) return WEIR_OK;
+  weir_status s = wr_db_each(
+      p->db, "SELECT range, time, ns FROM main.copy_hash WHERE range IS NOT NULL", take_hash, p);
+  for (size_t i = 0; i < p->r->count; i++) {
+    wr_range_sum *sum = &p->r->sum[i];
+    sum->ns -= sum->hashing_ns < sum->ns ? sum->hashing_ns : sum->ns;
+  }
+  return s;
+}
+
 /* ---- memory allocated in them ---------------------------------------------------------------- */
 
 static void add_bytes(wr_range_sum *sum, const void *bytes)
@@ -331,6 +358,7 @@ static weir_status load_all(range_pass *p)
                  take_call, p);
   if (!s) s = load_graph_work(p);
   if (!s) s = load_device_work(p);
+  if (!s) s = load_hashing(p);
   if (!s)
     s = wr_db_each(p->db,
                    "SELECT range, start, bytes, over, mem FROM (SELECT x.range AS range, b.start AS"

@@ -14,6 +14,7 @@ typedef struct wr_range_sum {
   char *domain, *text; /* owned; "" the default domain */
   uint64_t ranges, ns; /* how many; their time, of nested ones of the same name only the outer */
   uint64_t open;       /* of them, never ended */
+  uint64_t hashing_ns; /* of Weir's own within them (--hash), which `ns` is less */
   uint64_t calls, copies, copy_bytes, waits, wait_ns, launches, allocs, alloc_bytes;
   uint64_t device_ns; /* that devices took for what was called within, each operation's summed */
   uint64_t live_bytes, peak_bytes; /* device-side, allocated within: now, while summing; the most */

@@ -246,7 +246,10 @@ static void print_memory(wr_page *p)
 /* What the waits of a run are part of: of one thread the run, of several what they had together. */
 static uint64_t had_time(const wr_model *m)
 {
-  return m->total.threads == 1 ? (uint64_t)m->duration_ns : m->total.thread_time_ns;
+  const wr_totals *t = &m->total;
+  uint64_t run = (uint64_t)m->duration_ns;
+  if (t->threads != 1) return t->thread_time_ns;
+  return run - (t->hashing_ns < run ? t->hashing_ns : 0);
 }
 
 static void wait_row(wr_page *p, const wr_api_row *a, bool implicit)
@@ -432,6 +435,18 @@ static void print_graph_work(wr_page *p)
          COUNTED(t->graph_conditional_nodes, "graph node"));
 }
 
+static void print_hashes(wr_page *p)
+{
+  const wr_totals *t = &p->m->total;
+  if (t->copies_hashed || t->copies_not_hashed)
+    LINE(
+        p, false,
+        "%s hashed, %llu not: that took %s of host time, which the run's length has, and no time of"
+        " calls, ranges or threads",
+        OF(t->copies_hashed, "copy was", "copies were"), (unsigned long long)t->copies_not_hashed,
+        DURATION(t->hashing_ns));
+}
+
 static void print_captured(wr_page *p)
 {
   const wr_totals *t = &p->m->total;
@@ -444,6 +459,7 @@ static void print_captured(wr_page *p)
         t->captured_copy_bytes ? BYTES(t->captured_copy_bytes) : "0",
         COUNTED(t->captured_memsets, "memset"), COUNTED(t->captured_launches, "kernel"));
   print_graph_work(p);
+  print_hashes(p);
 }
 
 static void print_losses(wr_page *p)

@@ -124,6 +124,7 @@ START_TEST(a_listing_has_the_hash_of_each_copy)
   (void)next_line(said + 1, hash);
   ck_assert_ptr_nonnull(strstr(o->out, hash));
   ck_assert_ptr_nonnull(strstr(o->out, "\"uniform\":1"));
+  (void)sh_status(0, "$WEIR report t.db | grep 'copies were hashed, 7 not: that took'");
 }
 END_TEST
 
