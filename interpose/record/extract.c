@@ -162,12 +162,15 @@ uint64_t extract_format_bytes(CUarray_format format, unsigned channels)
   return (UINT64_C(1) << i % 3) << (i / 3 & 1);
 }
 
-/* Bytes of an array and its mipmap levels. Layers and cube faces (in `depth`) do not shrink. */
+/* Bytes of an array and its mipmap levels. Layers and cube faces (in `depth`) do not shrink. What is
+ * sparse, or mapped later, has none of its own: it lies in memory that the program creates
+ * (cuMemCreate), which is counted there. */
 static uint64_t array_bytes(uint64_t element, uint64_t w, uint64_t h, uint64_t d, uint64_t levels,
                             uint64_t flags)
 {
   uint64_t sum = 0;
   bool layers = flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+  if (flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) return 0;
   for (uint64_t l = 0; l < levels && l < 64; l++) {
     sum += element * w * (h ? h : 1) * (d ? d : 1);
     w = w > 1 ? w / 2 : w;
@@ -177,18 +180,34 @@ static uint64_t array_bytes(uint64_t element, uint64_t w, uint64_t h, uint64_t d
   return sum;
 }
 
-void extract_alloc_array(hook_call *c, extract_word handle, extract_word element,
-                         extract_word width, extract_word height, extract_word depth,
-                         extract_word levels, extract_word flags)
+static void alloc_array(hook_call *c, uint64_t handle, uint64_t element, uint64_t bytes,
+                        unsigned mem)
 {
   event_fields e = event_begin(c, WEIR_EV_ALLOC);
   remember(c, handle, 0, WEIR_MEM_ARRAY, c->thread->last_device,
            (block_tag)(element & 1023) << WEIR_TAG_ELEMENT);
   e.a = handle;
-  e.bytes = array_bytes(element, width, height, depth, levels, flags);
-  e.mem = WEIR_MEM_ARRAY;
+  e.bytes = bytes;
+  e.mem = (uint8_t)mem;
   e.device = c->thread->last_device;
   event_commit(c, &e);
+}
+
+void extract_alloc_array(hook_call *c, extract_word handle, extract_word element,
+                         extract_word width, extract_word height, extract_word depth,
+                         extract_word levels, extract_word flags)
+{
+  uint64_t bytes = array_bytes(element, width, height, depth, levels, flags);
+  alloc_array(c, handle, element, bytes, WEIR_MEM_ARRAY);
+}
+
+/* Of memory that is another API's; freed like any other array. */
+void extract_import_array(hook_call *c, extract_word handle, extract_word element,
+                          extract_word width, extract_word height, extract_word depth,
+                          extract_word levels, extract_word flags)
+{
+  uint64_t bytes = array_bytes(element, width, height, depth, levels, flags);
+  alloc_array(c, handle, element, bytes, WEIR_MEM_IMPORTED);
 }
 
 /* A free takes its block out ahead of the real one (pointers.h), and puts it back when that fails.

@@ -11,6 +11,7 @@ void extract_pool_set(hook_call *c, extract_word pool, extract_word device);
 void extract_pool_destroy(hook_call *c, extract_word pool);
 void extract_alloc_host(hook_call *c, extract_word ptr, extract_word bytes, extract_word flags);
 void extract_alloc_array(hook_call *c, extract_word handle, extract_word element, extract_word width, extract_word height, extract_word depth, extract_word levels, extract_word flags);
+void extract_import_array(hook_call *c, extract_word handle, extract_word element, extract_word width, extract_word height, extract_word depth, extract_word levels, extract_word flags);
 void extract_free(hook_call *c, extract_word ptr, extract_word mem);
 void extract_free_async(hook_call *c, extract_word ptr, extract_word stream);
 void extract_import(hook_call *c, extract_word ptr, extract_word bytes, extract_word pool);

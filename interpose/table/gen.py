@@ -45,6 +45,7 @@ EXTRACTORS = {
     'pool_trim': 'pool bytes', 'pool_set': 'pool device', 'pool_destroy': 'pool',
     'alloc_host': 'ptr bytes flags=0',
     'alloc_array': 'handle element width height=1 depth=1 levels=1 flags=0',
+    'import_array': 'handle element width height=1 depth=1 levels=1 flags=0',
     'free': 'ptr mem=WEIR_MEM_UNKNOWN', 'free_async': 'ptr stream',
     'import': 'ptr bytes=0 pool=0', 'ipc_open': 'ptr', 'ipc_close': 'ptr',
     'vmm_create': 'handle bytes !prop', 'vmm_import': 'handle', 'vmm_retain': 'handle address',

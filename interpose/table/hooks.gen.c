@@ -5122,7 +5122,7 @@ _Static_assert(WEIR_SAME(&w_cuWaitExternalSemaphoresAsync_ptsz, PFN_cuWaitExtern
 WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync_ptsz, cuWaitExternalSemaphoresAsync_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuExternalMemoryGetMappedMipmappedArray)(CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc);
-static WEIR_RARE CUresult w_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
+static CUresult w_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
 {
   fn_cuExternalMemoryGetMappedMipmappedArray real = (fn_cuExternalMemoryGetMappedMipmappedArray)(uintptr_t)hook_original(260);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
@@ -5133,7 +5133,7 @@ static WEIR_RARE CUresult w_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedA
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(mipmap, extMem, mipmapDesc))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, WEIR_OUT(mipmap), W(extMem), W(0), W(WEIR_NO_STREAM));
+  extract_import_array(c, WEIR_OUT(mipmap), (mipmapDesc ? W(extract_format_bytes(mipmapDesc->arrayDesc.Format, mipmapDesc->arrayDesc.NumChannels)) : 0), (mipmapDesc ? W(mipmapDesc->arrayDesc.Width) : 0), (mipmapDesc ? W(mipmapDesc->arrayDesc.Height) : 0), (mipmapDesc ? W(mipmapDesc->arrayDesc.Depth) : 0), (mipmapDesc ? W(mipmapDesc->numLevels) : 0), (mipmapDesc ? W(mipmapDesc->arrayDesc.Flags) : 0));
   call_leave(c);
   return r;
 }

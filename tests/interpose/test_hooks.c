@@ -552,6 +552,58 @@ START_TEST(external_memory_and_a_shared_pools_is_imported_until_it_is_freed)
 }
 END_TEST
 
+START_TEST(mipmaps_of_external_memory_are_imported_until_they_are_destroyed)
+{
+  CUmipmappedArray levels = NULL;
+  CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc = {
+      .arrayDesc = {8, 4, 0, CU_AD_FORMAT_FLOAT, 2, 0}, .numLevels = 2};
+  rig_fake[0]->give = 0xa44a2;
+  D(cuExternalMemoryGetMappedMipmappedArray)(&levels, (CUexternalMemory)P(7), &desc);
+  one_imported(rig_one(), WEIR_EV_ALLOC, 0xa44a2, 8 * (8 * 4 + 4 * 2));
+  D(cuMipmappedArrayDestroy)((CUmipmappedArray)P(0xa44a2));
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_FREE);
+  ck_assert_uint_eq(pointer_tag(0xa44a2), 0);
+}
+END_TEST
+
+/* An object for many devices, and arrays that are mapped piece by piece: the memory in them is that
+ * which cuMemCreate made. */
+START_TEST(multicast_objects_and_sparse_arrays_have_no_bytes_of_their_own)
+{
+  CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                              .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  CUmulticastObjectProp many = {.numDevices = 2, .size = 1 << 20};
+  CUmemGenericAllocationHandle memory = 0, object = 0;
+  CUDA_ARRAY3D_DESCRIPTOR sparse = {8, 8, 2, CU_AD_FORMAT_UNORM_INT16X4, 4, CUDA_ARRAY3D_SPARSE};
+  CUarrayMapInfo piece = {.memOperationType = CU_MEM_OPERATION_TYPE_MAP};
+  CUarray array = NULL;
+  uint64_t live = 0;
+  rig_fake[0]->give = 0x77;
+  D(cuMemCreate)(&memory, 1 << 20, &prop, 0);
+  rig_fake[0]->give = 0x78;
+  D(cuMulticastCreate)(&object, &many);
+  D(cuMulticastAddDevice)(0x78, 0);
+  D(cuMulticastBindMem)(0x78, 0, 0x77, 0, 1 << 20, 0);
+  D(cuMemMap)(DEVICE_A, 1 << 20, 0, 0x78, 0);
+  rig_fake[0]->give = 0xa44a3;
+  D(cuArray3DCreate_v2)(&array, &sparse);
+  sparse.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
+  rig_fake[0]->give = 0xa44a4;
+  D(cuArray3DCreate_v2)(&array, &sparse);
+  D(cuMemMapArrayAsync)(&piece, 1, NULL);
+  const rig_log *l = rig_read();
+  for (unsigned i = 0; i < l->events; i++)
+    if (l->event[i].kind == WEIR_EV_ALLOC) live += l->event[i].bytes;
+  ck_assert_uint_eq(live, 1 << 20);
+  D(cuMemUnmap)(DEVICE_A, 1 << 20);
+  D(cuMulticastUnbind)(0x78, 0, 0, 1 << 20);
+  D(cuMemRelease)(0x78);
+  ck_assert_uint_eq(rig_read()->events, 3);
+  D(cuMemRelease)(0x77);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_FREE);
+}
+END_TEST
+
 /* The one fact on a device's memory among what was recorded, of `free` bytes; 0: there is none. */
 static void one_sample(size_t free_bytes)
 {
@@ -1203,6 +1255,8 @@ END_TEST
   X(many_mappings_go_with_one_call_and_outlive_a_reset)                                            \
   X(memory_of_another_process_counts_from_the_first_open_to_the_last_close)                        \
   X(external_memory_and_a_shared_pools_is_imported_until_it_is_freed)                              \
+  X(mipmaps_of_external_memory_are_imported_until_they_are_destroyed)                              \
+  X(multicast_objects_and_sparse_arrays_have_no_bytes_of_their_own)                                \
   X(the_driver_is_asked_what_is_in_use_at_waits_where_memory_is_short_and_in_no_capture)           \
   X(what_loading_code_and_making_contexts_takes_of_the_device_is_recorded)                         \
   X(code_is_measured_in_no_capture_and_no_more_after_16_in_vain)                                   \
