@@ -47,14 +47,16 @@ typedef enum sql_number {
   SQL_DEVICE_NAME,
   SQL_STREAM_NAME,
   SQL_MEMORY_NAME,
-  SQL_HANDLE_NAME
+  SQL_HANDLE_NAME,
+  SQL_DEVICE_START,
+  SQL_DEVICE_NS
 } sql_number;
 
 #define PLACE                                                                                      \
-  ", l.function, l.file, l.line, %s, %s, %s FROM event e LEFT JOIN main.site s ON s.stack = "      \
+  ", l.function, l.file, l.line, %s, %s, %s, %s FROM event e LEFT JOIN main.site s ON s.stack = "  \
   "e.stack"                                                                                        \
   " LEFT JOIN main.source_line l ON l.frame = s.frame AND l.inlined = s.inlined WHERE e.id = ?1"
-#define NO_PLACE ", NULL, NULL, NULL, %s, %s, %s FROM event e WHERE e.id = ?1"
+#define NO_PLACE ", NULL, NULL, NULL, %s, %s, %s, %s FROM event e WHERE e.id = ?1"
 #define INNERMOST_RANGE                                                                            \
   "(SELECT n.text FROM main.event_range x JOIN main.range_row r ON r.id = x.range"                 \
   " JOIN main.range_name n ON n.id = r.name WHERE x.event = e.id)"
@@ -86,6 +88,13 @@ typedef enum sql_number {
               " WHEN e.kind IN (9, 10) THEN " SAID_CONTEXT " END"
 #define NO_NAMES "NULL, NULL, NULL, NULL, NULL"
 
+/* When the device began with it, and its time there: what the views copy, memset and launch have. */
+#define ON_DEVICE(what)                                                                            \
+  "(SELECT " what " FROM main.device_work d WHERE d.event = e.id AND d.event IS NOT NULL AND ("    \
+  "e.kind = 3 AND d.kind = 1 OR e.kind = 4 AND d.kind = 2 OR e.kind = 6 AND d.kind IN (3, 4)))"
+#define DEVICE_TIMES    ON_DEVICE("min(d.start)") ", " ON_DEVICE("sum(d.\"end\" - d.start)")
+#define NO_DEVICE_TIMES "NULL, NULL"
+
 /* Whether the program has given names to anything: looking for them costs each row some steps. */
 static weir_status has_names(const wr_db *db, int64_t *any)
 {
@@ -113,8 +122,9 @@ weir_status listing_row_prepare(const wr_db *db, sqlite3_stmt **out)
   if (!s && any) s = wr_named_blocks(db);
   if (s) return s;
   const char *said = any ? SAID_NAMES : NO_NAMES;
-  char *sql = placed ? wr_format(NUMBERS PLACE, range, hash, said)
-                     : wr_format(NUMBERS NO_PLACE, range, hash, said);
+  const char *times = wr_db_has_table(db, "device_work") ? DEVICE_TIMES : NO_DEVICE_TIMES;
+  char *sql = placed ? wr_format(NUMBERS PLACE, range, hash, said, times)
+                     : wr_format(NUMBERS NO_PLACE, range, hash, said, times);
   s = sql ? wr_db_prepare(db, sql, out) : wr_db_out_of_memory(db);
   free(sql);
   return s;
@@ -255,7 +265,9 @@ void listing_row_read(listing_row *row, sqlite3_stmt *q, const listing_names *na
                {LISTING_call, SQL_CALL},
                {LISTING_context, SQL_CONTEXT},
                {LISTING_stack, SQL_STACK},
-               {LISTING_line, SQL_LINE}};
+               {LISTING_line, SQL_LINE},
+               {LISTING_device_start_ns, SQL_DEVICE_START},
+               {LISTING_device_ns, SQL_DEVICE_NS}};
   memset(row, 0, sizeof *row);
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
     copy_number(row, plain[i].to, q, plain[i].from);

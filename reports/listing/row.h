@@ -52,7 +52,9 @@
   X(device_name)                                                                                   \
   X(stream_name)                                                                                   \
   X(memory_name)                                                                                   \
-  X(handle_name)
+  X(handle_name)                                                                                   \
+  X(device_start_ns)                                                                               \
+  X(device_ns)
 
 typedef enum listing_column {
 #define LISTING_COLUMN_ENUM(name) LISTING_##name,

@@ -198,6 +198,8 @@ static void put_what(FILE *out, const listing_row *row)
   put_name(out, &v[LISTING_memory_name]);
   put_value(out, "device ", &v[LISTING_device]);
   put_name(out, &v[LISTING_device_name]);
+  if (v[LISTING_device_ns].type == VALUE_NUMBER && v[LISTING_device_ns].number >= 0)
+    (void)fprintf(out, " for %s", wr_duration((uint64_t)v[LISTING_device_ns].number).text);
   put_value(out, "from device ", &v[LISTING_source_device]);
   put_value(out, "stream ", &v[LISTING_stream]);
   put_name(out, &v[LISTING_stream_name]);

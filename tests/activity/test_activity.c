@@ -88,7 +88,18 @@ START_TEST(all_has_kernels_too)
                        " WHERE k.start = l.device_start_ns AND k.gridY = l.grid_y"
                        " AND s.value = l.kernel"),
                    launches);
-  outcome *o = sh_status(0, "$WEIR report t.db");
+  /* listed with their names, grids and times */
+  outcome *o =
+      sh_status(0, "$WEIR trace --kind launch -f jsonl t.db | grep '\"kernel\":\"relax\"' |"
+                   " grep '\"grid_x\":' | grep -o '\"device_ns\":[0-9]*' | cut -d: -f2 |"
+                   " awk '{ n++; ns += $1 } END { print n, ns }'");
+  long long count = 0, ns = 0;
+  ck_assert_int_eq(sscanf(o->out, "%lld %lld", &count, &ns), 2);
+  ck_assert_int_eq(count, launches);
+  ck_assert_int_eq(ns, ONE("SELECT sum(device_ns) FROM launch"));
+  o = sh_status(0, "$WEIR trace --kind launch t.db | grep -c 'device 0 for '");
+  ck_assert_int_eq(atoll(o->out), launches);
+  o = sh_status(0, "$WEIR report t.db");
   ck_assert_ptr_nonnull(strstr(o->out, "copies and kernels, CUPTI"));
   ck_assert_ptr_nonnull(strstr(o->out, "kernels"));
 }
