@@ -160,7 +160,7 @@ static weir_status update_exec(pass *p, exec_graph *g, int64_t change)
   weir_status s = append_nodes(p, g, change);
   if (s) return s;
   take_handles(p, g, g->node, count, count);
-  memmove(g->node, g->node + count, (g->count - count) * sizeof(exec_node));
+  if (g->count > count) memmove(g->node, g->node + count, (g->count - count) * sizeof(exec_node));
   g->count -= count;
   g->known = true;
   return WEIR_OK;
