@@ -11,6 +11,7 @@
 #include "reports/model/device_times.h"
 #include "reports/import/schema.h"
 #include "reports/model/in_use.h"
+#include "reports/model/graphs.h"
 #include "reports/model/named.h"
 #include "reports/model/ranges.h"
 #include "reports/model/tensors.h"
@@ -226,6 +227,7 @@ typedef struct wr_model {
   wr_cache cache;
   wr_ranges ranges;
   wr_named named;
+  wr_graphs graphs;
   wr_tensors tensors;
   wr_device_times device_times;
   wr_wait_truth waits;

@@ -5,6 +5,7 @@
 #include "reports/render/render.h"
 #include "reports/model/sites.h"
 #include "reports/render/device_times_render.h"
+#include "reports/render/graphs_render.h"
 #include "reports/render/named_render.h"
 #include "reports/render/ranges_render.h"
 #include "reports/render/tensors_render.h"
@@ -316,6 +317,7 @@ weir_status wr_render_json(FILE *out, const wr_model *m)
   json_object_set_new(o, "waits", wr_waits_json(&m->waits));
   json_object_set_new(o, "sites", site_lists_json(m));
   json_object_set_new(o, "ranges", wr_ranges_json(&m->ranges));
+  json_object_set_new(o, "graphs", wr_graphs_json(&m->graphs));
   json_object_set_new(o, "named_memory", wr_named_json(&m->named));
   json_object_set_new(o, "tensors", wr_tensors_json(&m->tensors));
   json_object_set_new(o, "device_times", wr_device_times_json(m));

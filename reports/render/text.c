@@ -13,6 +13,7 @@
 #include "reports/render/page.h"
 #include "reports/render/render.h"
 #include "reports/render/named_render.h"
+#include "reports/render/graphs_render.h"
 #include "reports/render/ranges_render.h"
 #include "reports/render/tensors_render.h"
 #include "reports/render/text_sites.h"
@@ -604,6 +605,7 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const wr_findings *find
     wr_wait_parts_section(p);
     if (m->cache.rerouted || m->cache.pool_count) wr_cache_section(p, &m->cache, false);
     print_functions(p);
+    wr_graphs_section(p, &m->graphs);
     print_call_sites(p);
     print_leaks(p);
   }

@@ -26,6 +26,42 @@ static void compare_totals(const char *account, const char *what)
   json_decref(report);
 }
 
+static json_t *graphs_of_report(void)
+{
+  json_t *report = json_load_file("report.json", 0, NULL), *graphs;
+  ck_assert_ptr_nonnull(report);
+  graphs = json_incref(json_object_get(report, "graphs"));
+  json_decref(report);
+  return graphs;
+}
+
+static long long number_in(const json_t *graph, const char *name)
+{
+  return json_integer_value(json_object_get(graph, name));
+}
+
+/* Lists by place leave nothing out. */
+static void compare_places(const char *what)
+{
+  static const char *const names[][2] = {{"launches", "graph_launches"},
+                                         {"unknown", "graph_launches_unknown"},
+                                         {"kernels", "graph_kernels"},
+                                         {"copies", "graph_copies"},
+                                         {"copy_bytes", "graph_copy_bytes"},
+                                         {"memsets", "graph_memsets"},
+                                         {"may_have_run", "graph_conditional_nodes"}};
+  json_t *report = json_load_file("report.json", 0, NULL);
+  const json_t *graphs = json_object_get(report, "graphs"), *g;
+  size_t at;
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    long long sum = 0, whole = number_in(json_object_get(report, "totals"), names[i][1]);
+    json_array_foreach(graphs, at, g) sum += number_in(g, names[i][0]);
+    ck_assert_msg(sum == whole, "%s: %s are %lld by place, %lld in all", what, names[i][0], sum,
+                  whole);
+  }
+  json_decref(report);
+}
+
 /* Runs a mode of the caller and holds its account against the trace. */
 static void try_mode(const char *mode)
 {
@@ -33,6 +69,7 @@ static void try_mode(const char *mode)
       sh_status(0, "$WEIR run --force -o t.db --sim -- $BUILD/tests/e2e/graph_caller %s", mode);
   (void)sh_status(0, "$WEIR report --format json t.db > report.json");
   compare_totals(o->out, mode);
+  compare_places(mode);
 }
 
 START_TEST(a_loop_of_captured_graphs_has_moved_what_its_launches_moved)
@@ -44,6 +81,33 @@ START_TEST(a_loop_of_captured_graphs_has_moved_what_its_launches_moved)
   ck_assert_int_eq(ask("t.db", "SELECT count(DISTINCT id) FROM copy WHERE by_graph"), 450);
   ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMCPY"),
                    450LL * 262144);
+}
+END_TEST
+
+/* The loop captures, makes and launches in lines of their own, one behind the other. */
+START_TEST(launches_of_graphs_have_the_places_of_launch_and_of_capture)
+{
+  int captured = 0, made = 0, launched = 0;
+  try_mode("loop");
+  json_t *graphs = graphs_of_report();
+  ck_assert_uint_eq(json_array_size(graphs), 1);
+  const json_t *g = json_array_get(graphs, 0);
+  ck_assert_int_eq(number_in(g, "launches"), 450);
+  ck_assert_int_eq(number_in(g, "graphs"), 150);
+  ck_assert_int_eq(number_in(g, "updates") + number_in(g, "unknown"), 0);
+  ck_assert_int_eq(number_in(g, "copies"), 450);
+  ck_assert_int_eq(number_in(g, "copy_bytes"), 450LL * 262144);
+  const char *at = json_string_value(json_object_get(g, "captured_in"));
+  ck_assert_ptr_nonnull(at);
+  ck_assert_msg(sscanf(at, "run_loop  graph_caller.c:%d", &captured) == 1, "%s", at);
+  at = json_string_value(json_object_get(g, "made_in"));
+  ck_assert_msg(sscanf(at, "run_loop  graph_caller.c:%d", &made) == 1, "%s", at);
+  at = json_string_value(json_object_get(g, "launched_in"));
+  ck_assert_msg(sscanf(at, "run_loop  graph_caller.c:%d", &launched) == 1, "%s", at);
+  ck_assert_int_gt(made, captured);
+  ck_assert_int_gt(launched, made);
+  json_decref(graphs);
+  ck_assert_ptr_nonnull(strstr(sh_status(0, "$WEIR report t.db")->out, "captured or made in"));
 }
 END_TEST
 
@@ -91,7 +155,12 @@ START_TEST(the_body_of_a_conditional_node_is_in_no_total_and_the_report_says_so)
   ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM memset WHERE NOT conditional"), 4 * 512);
   ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM memset WHERE conditional"), 4 * 4096);
   ck_assert_int_eq(ask("t.db", "SELECT sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMSET"), 4 * 512);
+  json_t *graphs = graphs_of_report();
+  ck_assert_int_eq(number_in(json_array_get(graphs, 0), "may_have_run"), 4);
+  ck_assert_int_eq(number_in(json_array_get(graphs, 0), "memsets"), 4);
+  json_decref(graphs);
   outcome *o = sh_status(0, "$WEIR report t.db");
+  ck_assert_ptr_nonnull(strstr(o->out, "may have run"));
   ck_assert_ptr_nonnull(strstr(o->out, "4 graph nodes in bodies of conditional nodes"));
 }
 END_TEST
@@ -119,6 +188,7 @@ int main(void)
   tcase_set_timeout(t, 600);
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_test(t, a_loop_of_captured_graphs_has_moved_what_its_launches_moved);
+  tcase_add_test(t, launches_of_graphs_have_the_places_of_launch_and_of_capture);
   tcase_add_test(t, a_graph_made_node_by_node_and_its_clone_are_counted_at_each_launch);
   tcase_add_test(t, what_nodes_allocate_is_counted_at_each_launch);
   tcase_add_loop_test(t, blocks_of_graphs_are_live_until_anything_frees_them, 0, SEEDS);

@@ -131,7 +131,15 @@ START_TEST(a_change_of_what_a_graph_has_not_makes_it_unknown_until_it_is_made_ag
     ck_assert_int_eq(copied(t, 100 * i + 30), 10);
   }
   ck_assert_int_eq(copied(t, 910), 10);
-  json_decref(whole_report(t));
+  json_t *report = whole_report(t);
+  const json_t *graphs = json_object_get(report, "graphs"), *g = json_array_get(graphs, 0);
+  ck_assert_uint_eq(json_array_size(graphs), 1);
+  ck_assert_int_eq(json_integer_value(json_object_get(g, "launches")), 2 * CHANGES + 1);
+  ck_assert_int_eq(json_integer_value(json_object_get(g, "unknown")), CHANGES);
+  ck_assert_int_eq(json_integer_value(json_object_get(g, "graphs")), 2 * CHANGES);
+  ck_assert_int_eq(json_integer_value(json_object_get(g, "updates")), CHANGES);
+  ck_assert(json_is_null(json_object_get(g, "captured_in")));
+  json_decref(report);
 }
 END_TEST
 

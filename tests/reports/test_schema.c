@@ -88,6 +88,10 @@ static const char *make_trace(void)
   synth_event(0, 40, 0, (trace_event){.kind = WEIR_EV_RANGE, .copy = WEIR_RANGE_PUSH, .bytes = 1});
   device_operation work = {.kind = WEIR_DEVICE_KERNEL};
   ck_assert(synth_extended(0, WEIR_EV_DEVICE_WORK, 0, 0, &work, sizeof(work)));
+  const graph_node_info node = {.node = 1, .type = 0, .a = 77};
+  ck_assert(synth_graph(0, 50, 5, &node, 1));
+  synth_event(0, 60, 5,
+              (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuGraphLaunch"), .a = 5});
   head.a = 0x1000, head.b = WEIR_NAME_REGION;
   ck_assert(spool_writer_extended(synth_thread(0), WEIR_EV_NAME, &head, "weights", 7));
   synth_close();
@@ -143,19 +147,13 @@ static void add_members(words *w, const char *section, const json_t *value)
 
 START_TEST(every_member_of_the_report_is_documented_and_no_other)
 {
-  static const char *const sections[] = {"totals",
-                                         "devices",
-                                         "apis",
-                                         "matrix",
-                                         "host_memory",
-                                         "processes",
-                                         "coverage",
-                                         "cache",
-                                         "tensors",
-                                         "ranges",
-                                         "named_memory",
-                                         "device_times",
-                                         "device_observation",
+  static const char *const sections[] = {"totals",       "devices",
+                                         "apis",         "matrix",
+                                         "host_memory",  "processes",
+                                         "coverage",     "cache",
+                                         "tensors",      "ranges",
+                                         "named_memory", "graphs",
+                                         "device_times", "device_observation",
                                          "waits"};
   static words said, there;
   read_page(&said, "#### `");
