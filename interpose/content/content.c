@@ -64,13 +64,13 @@ typedef struct host_end {
   bool pinned; /* page-locked: the copy may go on behind the call */
 } host_end;
 
-/* What the map does not know and the driver does is page-locked all the same. */
-static bool is_pinned(unsigned mem, uint64_t at)
+/* What the address is by the driver's word: the map does not know all. 0: CUDA was not told of it. */
+static CUmemorytype driver_memory_type(uint64_t at)
 {
   PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
   CUmemorytype type = 0;
-  if (mem == WEIR_MEM_PINNED) return true;
-  return ask && ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) == CUDA_SUCCESS && type != 0;
+  if (!ask) return CU_MEMORYTYPE_DEVICE;
+  return ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) == CUDA_SUCCESS ? type : 0;
 }
 
 static host_end host_end_of(const event_fields *e, const copy_args *a)
@@ -81,7 +81,10 @@ static host_end host_end_of(const event_fields *e, const copy_args *a)
   host_end h = {.region = {at, a->width, a->height, pitch}};
   if (pitch < a->width) h.region.pitch = a->width;
   if (a->height == 1) h.region.pitch = a->width;
-  h.pinned = e->flags & WEIR_EVF_ASYNC && is_pinned(to_device ? e->mem >> 4 : e->mem & 15, at);
+  unsigned mem = to_device ? e->mem >> 4 : e->mem & 15;
+  CUmemorytype type = mem == WEIR_MEM_PINNED ? CU_MEMORYTYPE_HOST : driver_memory_type(at);
+  h.region.open = type == 0 || type == CU_MEMORYTYPE_HOST;
+  h.pinned = e->flags & WEIR_EVF_ASYNC && type != 0;
   return h;
 }
 
@@ -94,12 +97,14 @@ static void explain(const hook_call *c, const event_fields *e, hash_outcome why)
 static void hash_copy(const hook_call *c, const event_fields *e, const copy_args *a)
 {
   host_end h = host_end_of(e, a);
-  if (e->copy == WEIR_COPY_DTOH && h.pinned)
+  if (e->copy == WEIR_COPY_DTOH && h.pinned) {
+    h.region.open = false; /* when it is read, another thread may have waited too */
     pending_copy(c, e, &h.region);
-  else if (e->copy == WEIR_COPY_HTOD && h.pinned && pending_may_write(&h.region))
+  } else if (e->copy == WEIR_COPY_HTOD && h.pinned && pending_may_write(&h.region)) {
     explain(c, e, WEIR_HASH_UNORDERED);
-  else
+  } else {
     content_hash(c->thread, 0, c->start, &h.region, e->a, e->b);
+  }
 }
 
 static void watch_copy(const hook_call *c, const event_fields *e, const copy_args *a)
