@@ -48,6 +48,12 @@ $(E2E)/graph_caller: $(E2E_OBJ)/graph_caller.o $(E2E_OBJ)/kernels.o
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lpthread
 
+$(E2E)/graph_caller_static: $(E2E_OBJ)/graph_caller.o $(E2E_OBJ)/kernels.o $(RT_STATIC)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(E2E_LINK) $(E2E_OBJ)/graph_caller.o $(E2E_OBJ)/kernels.o $(SIM)/libweir_sim_cudart_static.a -o $@ \
+	  -L$(CUDA_STUBS) -lcuda -ldl -lpthread
+
 $(E2E)/poller: $(E2E_OBJ)/poller.o $(SIM)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(say) LD $@
@@ -189,7 +195,7 @@ $(E2E)/test_hardship: $(E2E_OBJ)/test_hardship.o $(OBJ)/tests/tools/command.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-$(addprefix $(E2E)/,random_caller random_caller_static graph_caller segments importer nvml_caller ticker keeper keeper_static): | $(CUDA_STUBS)/libcuda.so
+$(addprefix $(E2E)/,random_caller random_caller_static graph_caller graph_caller_static segments importer nvml_caller ticker keeper keeper_static): | $(CUDA_STUBS)/libcuda.so
 
 TESTS      += $(addprefix $(E2E)/test_,counts graphs hardship memory polls)
 # An instrumented program under an uninstrumented preload library is what neither sanitizer can host.
@@ -201,5 +207,5 @@ SAME_PLAIN += $(E2E_OBJ)/kernels.o
 $(E2E)/test_counts $(E2E)/test_counts_all $(E2E)/test_counts_long: | $(E2E)/random_caller $(E2E)/random_caller_static
 $(E2E)/test_memory: | $(E2E)/segments $(E2E)/importer $(E2E)/nvml_caller $(E2E)/nvml/libnvidia-ml.so.1
 $(E2E)/test_hardship: | $(E2E)/ticker
-$(E2E)/test_graphs $(E2E)/test_graphs_all $(E2E)/test_graphs_long: | $(E2E)/graph_caller
+$(E2E)/test_graphs $(E2E)/test_graphs_all $(E2E)/test_graphs_long: | $(E2E)/graph_caller $(E2E)/graph_caller_static
 $(E2E)/test_polls $(E2E)/test_polls_all $(E2E)/test_polls_long: | $(E2E)/poller

@@ -63,13 +63,18 @@ static void compare_places(const char *what)
 }
 
 /* Runs a mode of the caller and holds its account against the trace. */
-static void try_mode(const char *mode)
+static void try_caller(const char *caller, const char *mode)
 {
   outcome *o =
-      sh_status(0, "$WEIR run --force -o t.db --sim -- $BUILD/tests/e2e/graph_caller %s", mode);
+      sh_status(0, "$WEIR run --force -o t.db --sim -- $BUILD/tests/e2e/%s %s", caller, mode);
   (void)sh_status(0, "$WEIR report --format json t.db > report.json");
   compare_totals(o->out, mode);
   compare_places(mode);
+}
+
+static void try_mode(const char *mode)
+{
+  try_caller("graph_caller", mode);
 }
 
 START_TEST(a_loop_of_captured_graphs_has_moved_what_its_launches_moved)
@@ -181,6 +186,20 @@ START_TEST(random_graphs_changed_and_launched_in_any_order_are_counted_exactly)
 }
 END_TEST
 
+/* Its functions are then seen as the driver's that they call. */
+START_TEST(a_program_with_the_runtime_linked_in_has_the_same_account)
+{
+  static const char *const modes[] = {"loop",      "explicit", "memory",
+                                      "condition", "blocks 3", "random 5"};
+  for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+    try_caller("graph_caller_static", modes[i]);
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM call WHERE layer = 'runtime'"), 0);
+    ck_assert_int_gt(ask("t.db", "SELECT count(*) FROM call WHERE function LIKE 'cuGraphLaunch%'"),
+                     0);
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("graphs");
@@ -196,6 +215,7 @@ int main(void)
   tcase_add_test(t, a_large_graph_is_counted_to_its_last_node);
   tcase_add_loop_test(t, random_graphs_changed_and_launched_in_any_order_are_counted_exactly, 0,
                       SEEDS);
+  tcase_add_test(t, a_program_with_the_runtime_linked_in_has_the_same_account);
   suite_add_tcase(s, t);
   return run_suite(s);
 }
