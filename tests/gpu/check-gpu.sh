@@ -5,6 +5,7 @@
 #   allocator  the allocator's and kernels' suites (tests/cuda) with this GPU's driver beneath
 #   times      device times of the examples, by Weir and by CUPTI in a program of its own: the same operations;
 #              what they cost; a program with a CUPTI client: the same records
+#   memory     what is in use of the device, by the driver's word and by NVML's, against Weir's account of it
 #   calls      the examples, with NVIDIA's shared and static runtime, with and without Weir: their outputs
 #              must be equal, and every call that CUPTI counts must be in the trace
 #   reroute    the programs of tests/reroute alone and in each mode: their outputs must be equal
@@ -174,6 +175,34 @@ section_times() {
   for program in train pipeline stencil driver; do compare_times $program; done
   try_client "a client that opens CUPTI" "$root/tests/activity/worker"
   try_client "a client that is linked with CUPTI" "$root/tests/activity/worker_linked"
+}
+
+# ---- memory
+
+section_memory() {
+  local said status hold=2.5 slack=$((64 << 20)) # what modules, heaps and pools of the driver grow by meanwhile
+  [ -n "$trial" ] && slack=0 hold=0
+  part="A program (tests/gpu/memory.c) takes memory by several ways and keeps account; of each level NVML is asked, too.
+
+| program | what is in use, and explained |
+|---|---|
+"
+  if [ ! -x "$suites/memory" ]; then
+    echo "check-gpu: $suites/memory is not built"
+    failed=$((failed + 1))
+    return
+  fi
+  rm -f "$work/t.db"
+  "$weir" run --mode=observe -o "$work/t.db" -- "$suites/memory" "$hold" >"$work/account" 2>"$work/err"
+  status=$?
+  if [ $status -eq 0 ] && "$weir" report --format json "$work/t.db" >"$work/report.json"; then
+    said=$(python3 "$here/memory.py" "$work/report.json" "$work/account" "$slack") || failed=$((failed + 1))
+  else
+    said="failed: $(head -1 "$work/err")"
+    failed=$((failed + 1))
+  fi
+  part+="| memory | $said |"$'\n'
+  printf '  %-14s %s\n' memory "$said"
 }
 
 # ---- rerouting
@@ -382,8 +411,8 @@ What the allocator and the driver's own ways cost (ns a call or pair, medians of
 
 # ---- which
 
-titles=([1]="The engine" [2]="Figures" [3]="The allocator's suites" [4]="Calls" [5]="Rerouting" [6]="Modes" [7]="Device times")
-all=([1]=engine [2]=figures [3]=allocator [4]=calls [5]=reroute [6]=modes [7]=times)
+titles=([1]="The engine" [2]="Figures" [3]="The allocator's suites" [4]="Calls" [5]="Rerouting" [6]="Modes" [7]="Device times" [8]="Memory")
+all=([1]=engine [2]=figures [3]=allocator [4]=calls [5]=reroute [6]=modes [7]=times [8]=memory)
 [ $# -gt 0 ] || set -- "${all[@]}"
 find_cublas
 machine="$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | sed 's/^ *//; s/,/, driver/' | tr '\n' ';') $(uname -srm), $(getconf GNU_LIBC_VERSION)"
@@ -400,6 +429,7 @@ for i in "${!all[@]}"; do
     reroute) section_reroute ;;
     modes) section_modes ;;
     times) section_times ;;
+    memory) section_memory ;;
   esac
   {
     echo "## ${titles[i]}"

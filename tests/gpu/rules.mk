@@ -48,7 +48,14 @@ $(O)/tests/gpu/bandwidth: $(OBJ)/tests/gpu/bandwidth.o | $(CUDA_STUBS)/libcuda.s
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) -o $@ $< -L$(CUDA_STUBS) -lcudart
 
-gpu-suites: $(GPU_SUITES) $(GPU_ENGINE) $(O)/bench/gpu $(O)/bench/gpu_tensor $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
+EXTRA_tests/gpu/memory.c = $(CUDAINC)
+
+$(O)/tests/gpu/memory: $(OBJ)/tests/gpu/memory.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) -o $@ $< -L$(CUDA_STUBS) -lcuda
+
+gpu-suites: $(GPU_SUITES) $(GPU_ENGINE) $(O)/tests/gpu/memory $(O)/bench/gpu $(O)/bench/gpu_tensor $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
 check-gpu: gpu-suites
 .PHONY: gpu-suites
 
@@ -56,7 +63,7 @@ check-gpu: gpu-suites
 TESTS += $(O)/tests/gpu/test_gpu
 
 $(O)/tests/gpu/test_gpu: $(call objs,tests/gpu/test_gpu.c tests/tools/command.c) \
-    | $(GPU_SUITES) $(GPU_ENGINE) $(O)/tests/gpu/bandwidth $(O)/bench/gpu $(O)/bench/gpu_tensor
+    | $(GPU_SUITES) $(GPU_ENGINE) $(O)/tests/gpu/memory $(O)/tests/gpu/bandwidth $(O)/bench/gpu $(O)/bench/gpu_tensor
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)

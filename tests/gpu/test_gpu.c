@@ -66,6 +66,22 @@ START_TEST(overlap_is_counted_from_activities)
 }
 END_TEST
 
+START_TEST(memory_in_use_is_explained_and_a_wrong_account_is_found)
+{
+  (void)sh_status(0,
+                  "LD_LIBRARY_PATH=$BUILD/lib/sim WEIR_SIM_DEVICES=1 $WEIR run --mode=observe -o "
+                  "t.db -- " GPU "memory >account && $WEIR report --format json t.db >r.json");
+  outcome *o = sh_status(0, "$WEIR_SOURCE/tests/gpu/memory.py r.json account 0");
+  ck_assert_msg(strstr(o->out, "EQUAL: the driver: at most 0.0 MiB unexplained of 448") == o->out,
+                "%s", o->out);
+  (void)sh_status(1, "sed 's/cuMemCreate 402653184/cuMemCreate 902653184/' account >wrong && "
+                     "$WEIR_SOURCE/tests/gpu/memory.py r.json wrong 0");
+  o = sh_status(1, "sed 's/\"unexplained_bytes\": 0/\"unexplained_bytes\": 7/' r.json >w.json && "
+                   "$WEIR_SOURCE/tests/gpu/memory.py w.json account 6");
+  ck_assert_ptr_nonnull(strstr(o->out, "7 bytes that the driver says"));
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("gpu/gpu");
@@ -77,6 +93,7 @@ int main(void)
   tcase_add_test(t, without_a_device_each_says_so_in_a_line);
   tcase_add_test(t, figures_are_taken_and_put_beside_others);
   tcase_add_test(t, overlap_is_counted_from_activities);
+  tcase_add_test(t, memory_in_use_is_explained_and_a_wrong_account_is_found);
   suite_add_tcase(s, t);
   return run_suite(s);
 }

@@ -44,7 +44,7 @@ if [ -d "$build/examples" ]; then
 fi
 
 # what check-gpu.sh runs on a GPU: the engine's rows, the allocator's suites (Check is in them), the traps, and figures
-for f in "$build"/tests/gpu/cuda_* "$build/tests/gpu/engine" "$build/tests/gpu/overlap" "$build/tests/gpu/bandwidth" "$build/tests/reroute/trap" "$build/tests/reroute/differ"; do
+for f in "$build"/tests/gpu/cuda_* "$build/tests/gpu/engine" "$build/tests/gpu/overlap" "$build/tests/gpu/memory" "$build/tests/gpu/bandwidth" "$build/tests/reroute/trap" "$build/tests/reroute/differ"; do
   [ -x "$f" ] && install -D -m 755 "$f" "$root/tests/$(basename "$f")"
 done
 for f in gpu gpu_tensor; do
