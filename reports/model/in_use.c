@@ -58,6 +58,13 @@ static void place_moment(sampler *p, wr_in_use *u, int device, const wr_moment *
   u->moment[spread + 1] = *now;
 }
 
+/* Before the driver was first asked there was no context: what that took would be unexplained. */
+static bool is_ahead(const sampler *p, int device, int64_t at)
+{
+  const wr_in_use *driver = p->s->device[WR_BY_DRIVER][device];
+  return p->sayer == WR_BY_NVML && driver && at < driver->moment[0].at;
+}
+
 static weir_status take_sample(void *context, sqlite3_stmt *q)
 {
   sampler *p = context;
@@ -70,6 +77,11 @@ static weir_status take_sample(void *context, sqlite3_stmt *q)
   bool known = sqlite3_column_type(q, 4) != SQLITE_NULL;
   int64_t others = known ? sqlite3_column_int64(q, 4) : -1;
   if (!u->samples) u->after = -1, u->first_others = others;
+  if (is_ahead(p, (int)device, now.at)) {
+    u->ahead = now.used;
+    u->has_ahead = true;
+    return WEIR_OK;
+  }
   if (now.at > p->ended) {
     u->after = (int64_t)now.used;
     return WEIR_OK;

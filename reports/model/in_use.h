@@ -56,7 +56,9 @@ typedef struct wr_in_use { /* of one device, by one of them */
       total;       /* times it was asked, as far as its answer changed; bytes of the device */
   uint64_t before; /* bytes */
   wr_moment moment[WR_MOMENTS];
-  size_t moments;       /* fewer where they are one */
+  size_t moments; /* fewer where they are one */
+  uint64_t ahead; /* in use by NVML before the driver was asked: without our contexts */
+  bool has_ahead;
   int64_t after;        /* in use when all processes had ended; -1: not known */
   int64_t first_others; /* of other CUDA programs at the first moment; -1: not known */
 } wr_in_use;

@@ -82,6 +82,7 @@ static void nvml_section(wr_page *p, int device, const wr_in_use *u)
   if (!u->samples) return;
   LINE(p, false, "GPU %d: in use over time of its %s, as NVML said %s", device, BYTES(u->total),
        OF(u->samples, "time", "times"));
+  if (u->has_ahead) LINE(p, false, "  %s were, before there was a context", BYTES(u->ahead));
   wr_page_begin(p, "rrrrrrr");
   ROW(p, "at", "in use", "blocks", "kept", "code", "others' more", "unexplained");
   for (size_t i = 0; i < u->moments; i++) {
@@ -171,6 +172,7 @@ json_t *wr_in_use_json(const wr_in_use *u)
   json_object_set_new(o, "samples", number(u->samples));
   json_object_set_new(o, "total_bytes", number(u->total));
   json_object_set_new(o, "before_bytes", number(u->before));
+  json_object_set_new(o, "ahead_bytes", u->has_ahead ? number(u->ahead) : json_null());
   json_object_set_new(o, "after_bytes", u->after < 0 ? json_null() : json_integer(u->after));
   json_object_set_new(o, "moments", list);
   return o;
