@@ -6,6 +6,13 @@
 #include <string.h>
 #include "tests/tools/command.h"
 
+/* A build without libxxhash's header hashes nothing (interpose/rules.mk). */
+#if __has_include(<xxhash.h>)
+enum { CAN_HASH = 1 };
+#else
+enum { CAN_HASH = 0 };
+#endif
+
 enum { IDS = 64 };
 
 static char ids[IDS][64], options[IDS][64];
@@ -74,6 +81,7 @@ static bool says_waste(const char *file, long n, const char *id)
 START_TEST(a_waste_is_found_where_it_is)
 {
   const char *id = ids[_i];
+  if (!CAN_HASH && strstr(options[_i], "--hash")) return;
   json_t *all = findings_of(id, "waste");
   const json_t *f = finding(all, id);
   ck_assert_msg(f != NULL, "%s is not found", id);
