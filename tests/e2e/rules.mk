@@ -54,6 +54,24 @@ $(E2E)/graph_caller_static: $(E2E_OBJ)/graph_caller.o $(E2E_OBJ)/kernels.o $(RT_
 	$(Q)$(E2E_LINK) $(E2E_OBJ)/graph_caller.o $(E2E_OBJ)/kernels.o $(SIM)/libweir_sim_cudart_static.a -o $@ \
 	  -L$(CUDA_STUBS) -lcuda -ldl -lpthread
 
+# Names of memory are an extension of NVTX that came with CUDA 12.3's headers.
+ifneq ($(wildcard $(CUDA_HOME)/include/nvtx3/nvToolsExtMem.h),)
+$(E2E)/namer: $(E2E_OBJ)/namer.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcudart -ldl -lpthread
+
+$(E2E)/test_named: $(E2E_OBJ)/test_named.o $(OBJ)/tests/tools/command.o | $(E2E)/namer
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) $(CHECK_LIBS) $(call pkg_libs,sqlite3 jansson)
+
+$(E2E)/namer: | $(CUDA_STUBS)/libcuda.so
+TESTS    += $(E2E)/test_named
+NOT_ASAN += tests/e2e/test_named
+NOT_TSAN += tests/e2e/test_named
+endif
+
 $(E2E)/poller: $(E2E_OBJ)/poller.o $(SIM)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(say) LD $@
