@@ -413,6 +413,7 @@ static weir_status rule_failed(search *x, const wr_rule *rule)
     return wr_db_fail(x->db, "reading");
   else
     (void)snprintf(why, sizeof(why), "%s", sqlite3_errmsg(x->db->handle));
+  x->f->late += x->guard.late;
   return cannot_judge(x, rule, why);
 }
 

@@ -66,6 +66,7 @@ typedef struct wr_findings {
   size_t removed_count, removed_capacity;
   wr_unjudged_rule *unjudged; /* owned */
   size_t unjudged_count, unjudged_capacity;
+  size_t late;                     /* of them, those that took too long */
   uint64_t saving_ns, moved_bytes; /* of all findings together */
   uint64_t duration_ns;            /* of the run */
   const char *unavailable;         /* why nothing was judged, or NULL */

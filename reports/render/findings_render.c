@@ -149,7 +149,11 @@ void wr_findings_section(wr_page *p, const wr_findings *f, bool whole)
     LINE(p, false, "… and %s more: weir report findings", COUNTED(f->count - most, "finding"));
   if (!f->count) print_none(p, f);
   print_removed(p, f);
-  if (whole) print_unjudged(p, f);
+  if (whole)
+    print_unjudged(p, f);
+  else if (f->late)
+    LINE(p, false, "%s took too long for a summary: weir report findings",
+         COUNTED(f->late, "rule"));
 }
 
 weir_status wr_findings_render_text(FILE *out, const wr_findings *f, const char *path,

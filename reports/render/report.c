@@ -9,7 +9,10 @@
 #define TOP_TEXT 5
 #define TOP_JSON 20
 
-enum { SUMMARY_EVENTS = 1000000 /* of which a summary has findings: about a second */ };
+enum { /* what of findings a summary has time for */
+       SUMMARY_EVENTS = 1000000,
+       SUMMARY_RULE_MS = 2000
+};
 
 weir_status report_summary(FILE *out, const char *trace, const report_settings *o)
 {
@@ -19,6 +22,7 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
   wr_findings f = {0};
   wr_findings_settings findings = o->findings;
   findings.most_events = SUMMARY_EVENTS;
+  findings.rule_ms = SUMMARY_RULE_MS;
   weir_status s = wr_input_open(&in, trace);
   if (s) return s;
   in.db.symbols = o->symbols;

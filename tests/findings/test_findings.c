@@ -102,6 +102,29 @@ START_TEST(what_looks_like_a_waste_is_not_found)
 }
 END_TEST
 
+/* What Weir's caches did away with is no finding; that they did is said. */
+START_TEST(what_weir_removed_in_a_run_is_said_and_not_found)
+{
+  sh_status(0, "$WEIR run --force -o s.db --mode=strict --sim -- $BUILD/tests/findings/waster"
+               " repeated-allocation");
+  const char *out = sh_status(0, "$WEIR report findings --min-cost 0ns s.db")->out;
+  const char *removed = strstr(out, "Removed by Weir in this run: The same memory allocated");
+  ck_assert_msg(removed && strstr(removed, " times"), "%s", out);
+}
+END_TEST
+
+START_TEST(a_summary_begins_with_findings)
+{
+  const char *out =
+      sh_status(0, "$WEIR report --width 80 --min-cost 0ns pinned-churn.waste.db")->out;
+  const char *found = strstr(out, "\nFindings"), *title = strstr(out, "1. Host memory pinned");
+  ck_assert_msg(found && title && strstr(title, "waste_memory.c:"), "%s", out);
+  out = sh_status(0, "$WEIR report findings pinned-churn.twin.db")->out;
+  ck_assert_msg(strstr(out, "Nothing was found that costs 1.00 ms or 0.5 % of the run."), "%s",
+                out);
+}
+END_TEST
+
 START_TEST(every_rule_has_a_victim)
 {
   const char *rules =
@@ -126,6 +149,8 @@ int main(void)
   list_ids();
   tcase_add_loop_test(t, a_waste_is_found_where_it_is, 0, id_count);
   tcase_add_loop_test(t, what_looks_like_a_waste_is_not_found, 0, id_count);
+  tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
+  tcase_add_test(t, a_summary_begins_with_findings);
   tcase_add_test(t, every_rule_has_a_victim);
   suite_add_tcase(s, t);
   return run_suite(s);

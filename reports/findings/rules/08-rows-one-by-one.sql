@@ -7,12 +7,15 @@
 -- threshold: link 10 bytes a ns
 -- fix: Copy all rows by one cudaMemcpy2DAsync(), or where they lie one behind the other by one
 --      cudaMemcpyAsync().
-WITH one AS (
+WITH busy AS (
+  SELECT t.thread FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 3 GROUP BY t.thread HAVING count(*) >= :min_rows),
+one AS (
   SELECT e.id, t.thread, t.copy, t.stream, e.a, e.b, e.bytes, e.duration, e.template,
          lag(e.a) OVER own AS a1, lag(e.b) OVER own AS b1, lag(e.bytes) OVER own AS n1,
          lag(t.copy) OVER own AS copy1, lag(t.stream) OVER own AS stream1
   FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind IN (3, 4, 6, 12) AND t.status = 0 AND NOT t.flags & 48
+  WHERE t.thread IN busy AND t.kind IN (3, 4, 6, 12) AND t.status = 0 AND NOT t.flags & 48
   WINDOW own AS (PARTITION BY t.thread ORDER BY e.id)),
 stride AS (
   SELECT *, a - a1 AS da, b - b1 AS db,

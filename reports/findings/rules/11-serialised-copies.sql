@@ -7,13 +7,18 @@
 -- threshold: link 25 bytes a ns
 -- fix: Put one direction into a second stream: the copies are of different memory, and a device copies
 --      both ways at one time.
-WITH step AS (
+WITH both AS (
+  SELECT process, context, stream FROM template
+  WHERE kind = 3 AND copy IN (1, 2) AND status = 0 AND flags & 49 = 1 AND 2 IN (mem, src_mem)
+  GROUP BY 1, 2, 3 HAVING count(DISTINCT copy) = 2),
+step AS (
   SELECT e.id, t.process, t.kind, t.copy, t.flags, t.mem, t.src_mem, e.start, e.a, e.b, e.bytes,
          lag(e.id) OVER own AS id1, lag(t.kind) OVER own AS kind1, lag(t.copy) OVER own AS copy1,
          lag(t.flags) OVER own AS flags1, lag(t.mem) OVER own AS mem1, lag(t.src_mem) OVER own AS src1,
          lag(e.a) OVER own AS a1, lag(e.b) OVER own AS b1, lag(e.bytes) OVER own AS bytes1
   FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind IN (3, 4, 6, 12) AND t.status = 0 AND NOT t.flags & 48
+  WHERE (t.process, t.context, t.stream) IN both AND t.kind IN (3, 4, 6, 12) AND t.status = 0
+    AND NOT t.flags & 48
   WINDOW own AS (PARTITION BY t.process, t.context, t.stream ORDER BY e.start)),
 pair AS (
   SELECT *, CASE copy WHEN 1 THEN a ELSE b END AS here, CASE copy1 WHEN 1 THEN a1 ELSE b1 END AS there,

@@ -6,13 +6,13 @@
 -- threshold: min_pairs 16 times
 -- threshold: most_between 1 allocations
 -- fix: Keep the largest block and use a part of it, or take it from a pool with cudaMallocAsync().
-WITH pair AS (
+WITH pair AS MATERIALIZED (
   SELECT b.process, b.stack, b.device, b.alloc, b.free, b.bytes, b.start AS born, b."end" AS died
   FROM block b WHERE b.how = 1 AND NOT b.registered AND b.mem = 3 AND b.alloc IS NOT NULL),
 both AS (
   SELECT process, born AS time, 1 AS one, alloc AS id FROM pair
   UNION ALL SELECT process, died, 0, free FROM pair),
-counted AS (
+counted AS MATERIALIZED (
   SELECT id, one, sum(one) OVER (PARTITION BY process ORDER BY time) AS allocs FROM both),
 short AS (
   SELECT p.*, count(*) OVER (PARTITION BY p.process, p.stack) AS pairs,
