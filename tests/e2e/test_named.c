@@ -8,7 +8,7 @@ static const char *listed(const char *options)
   return sh_status(0, "$WEIR trace --format jsonl %s t.db", options)->out;
 }
 
-static int times(const char *text, const char *what)
+static int occurrences(const char *text, const char *what)
 {
   int n = 0;
   for (; (text = strstr(text, what)); text++)
@@ -20,17 +20,17 @@ START_TEST(every_event_has_the_names_that_its_things_had)
 {
   (void)sh_status(0, "$WEIR run --mode=observe --force -o t.db --sim -- $BUILD/tests/e2e/namer");
   const char *text = listed("--kind alloc");
-  ck_assert_int_eq(times(text, "\"memory_name\":\"weights\""), 2);
-  ck_assert_int_eq(times(text, "\"memory_name\":\"gradients\""), 1);
+  ck_assert_int_eq(occurrences(text, "\"memory_name\":\"weights\""), 2);
+  ck_assert_int_eq(occurrences(text, "\"memory_name\":\"gradients\""), 1);
   text = listed("--kind copy");
-  ck_assert_int_eq(times(text, "\"memory_name\":\"weights\""), 2);
-  ck_assert_int_eq(times(text, "\"memory_name\":\"gradients\""), 1);
-  ck_assert_int_eq(times(text, "\"stream_name\":\"uploads\""), 3);
-  ck_assert_int_eq(times(text, "\"device_name\":\"left card\""), 3);
-  ck_assert_int_eq(times(text, "\"thread_name\":\"main loop\""), 3);
+  ck_assert_int_eq(occurrences(text, "\"memory_name\":\"weights\""), 2);
+  ck_assert_int_eq(occurrences(text, "\"memory_name\":\"gradients\""), 1);
+  ck_assert_int_eq(occurrences(text, "\"stream_name\":\"uploads\""), 3);
+  ck_assert_int_eq(occurrences(text, "\"device_name\":\"left card\""), 3);
+  ck_assert_int_eq(occurrences(text, "\"thread_name\":\"main loop\""), 3);
   text = sh_status(0, "$WEIR trace --kind free t.db")->out;
-  ck_assert_int_eq(times(text, "(weights)"), 2);
-  ck_assert_int_eq(times(text, "(gradients)"), 1);
+  ck_assert_int_eq(occurrences(text, "(weights)"), 2);
+  ck_assert_int_eq(occurrences(text, "(gradients)"), 1);
 }
 END_TEST
 
