@@ -147,22 +147,58 @@ compare_times() { # PROGRAM: CUPTI's records of one run, and Weir's of another
   printf '  %-14s %s\n' "$program" "$said"
 }
 
-# A client of CUPTI in the program, which opens it or is linked with it: what it prints.
-try_client() { # PROGRAM
-  local words="copies 50 begin-client copies 70 end-client again copies 5"
-  [ -x "$2" ] || return 0
-  # shellcheck disable=SC2086 # the words are arguments
-  seconds "$2" $words >/dev/null
+# What a trace says of copies without device times, of times when Weir was away, of allocations.
+in_trace() {
+  python3 - "$work/t.db" <<'END'
+import sqlite3, sys
+db = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+one = lambda query: db.execute(query).fetchone()[0]
+print(one("SELECT count(*) FROM copy WHERE device_ns IS NULL"),
+      one("SELECT count(*) FROM device_fact WHERE fact = 'yielded'"),
+      one("SELECT count(*) FROM allocation"))
+END
+}
+
+# A client of CUPTI in the program, which opens it or is linked with it: what it prints. One that is
+# alone has Weir away for its time; beside one that allows others Weir has all, too.
+try_client() { # NAME PROGRAM WORDS...
+  local name=$1 program=$2 said
+  shift 2
+  [ -x "$program" ] || return 0
+  seconds "$program" "$@" >/dev/null
   mv "$work/out" "$work/plain"
   rm -f "$work/t.db"
-  # shellcheck disable=SC2086
-  seconds "$weir" run --mode=observe --device-times=copies -o "$work/t.db" -- "$2" $words >/dev/null
-  if cmp -s "$work/plain" "$work/out"; then
-    part+="| $1 | same records | | | |"$'\n'
+  seconds "$weir" run --mode=observe --device-times=copies -o "$work/t.db" -- "$program" "$@" >/dev/null
+  if [[ " $* " == *" begin-beside "* ]] && ! grep -q 'client begins beside: 0 0 0 0' "$work/plain"; then
+    said="none here: CUPTI has one subscriber"
+  elif ! cmp -s "$work/plain" "$work/out"; then
+    said="DIFFERENT: $(diff "$work/plain" "$work/out" | sed -n 's/|/ /g; 2,5p' | tr '\n' ';')"
+  elif [[ " $* " != *" begin-beside "* ]]; then
+    said="same records"
+  elif [ "$(in_trace)" = "0 0 1" ]; then
+    said="same records, and every copy's time"
   else
-    failed=$((failed + 1))
-    part+="| $1 | DIFFERENT: $(diff "$work/plain" "$work/out" | sed -n 's/|/ /g; 2,5p' | tr '\n' ';') | | | |"$'\n'
+    said="DIFFERENT: copies without times, times away, allocations: $(in_trace)"
   fi
+  [[ $said == DIFFERENT* ]] && failed=$((failed + 1))
+  part+="| $name | $said | | | |"$'\n'
+  printf '  %-14s %s\n' "client" "$said"
+}
+
+# CUPTI takes device memory for its records, which is none of the program's.
+try_memory() {
+  local tier said="the program's alone" counts=()
+  for tier in off all; do
+    rm -f "$work/t.db"
+    "$weir" run --mode=observe --device-times=$tier -o "$work/t.db" -- "$examples/train" >/dev/null 2>&1
+    counts+=("$(in_trace | cut -d' ' -f3)")
+  done
+  if [ "${counts[0]}" != "${counts[1]}" ]; then
+    said="DIFFERENT: ${counts[0]} allocations without device times, ${counts[1]} with"
+    failed=$((failed + 1))
+  fi
+  part+="| memory that is recorded | $said | | | |"$'\n'
+  printf '  %-14s %s\n' "memory" "$said"
 }
 
 section_times() {
@@ -173,8 +209,15 @@ section_times() {
 |---|---|---|---|---|
 "
   for program in train pipeline stencil driver; do compare_times $program; done
-  try_client "a client that opens CUPTI" "$root/tests/activity/worker"
-  try_client "a client that is linked with CUPTI" "$root/tests/activity/worker_linked"
+  local alone="copies 50 begin-client copies 70 end-client again copies 5"
+  # shellcheck disable=SC2086 # the words are arguments
+  {
+    try_client "a client that opens CUPTI" "$root/tests/activity/worker" $alone
+    try_client "a client that is linked with CUPTI" "$root/tests/activity/worker_linked" $alone
+    try_client "one that sets a clock first" "$root/tests/activity/worker" set-clock $alone
+  }
+  try_client "one that allows others" "$root/tests/activity/worker" copies 50 begin-beside copies 70 end-beside copies 5
+  try_memory
 }
 
 # ---- memory
