@@ -43,6 +43,19 @@ static bool is_ready(const struct client *c) /* locked */
   return c->request || c->request_v2;
 }
 
+/* A struct with its own size in front and nothing that is known beside it. */
+static void request_by_v2(sim_request_v2 f, uint8_t **buffer, size_t *bytes, size_t *most)
+{
+  size_t info[1] = {sizeof info};
+  f(buffer, bytes, most, (void *)info);
+}
+
+static void complete_by_v2(sim_complete_v2 f, uint8_t *buffer, size_t bytes, size_t valid)
+{
+  size_t info[4] = {sizeof info}; /* of no thread, and of no layouts that the client chose */
+  f(buffer, bytes, valid, (void *)info);
+}
+
 /* ---- giving back ----------------------------------------------------------------------------- */
 
 static void set_aside(struct client *c) /* locked */
@@ -67,7 +80,7 @@ static void give_back_one(struct client *c) /* locked; full_count is not 0 */
   pthread_mutex_unlock(&lock);
   in_client = true;
   if (f2)
-    sim_complete(f2, b.start, b.bytes, b.used);
+    complete_by_v2(f2, b.start, b.bytes, b.used);
   else
     f(NULL, 0, b.start, b.bytes, b.used);
   in_client = false;
@@ -154,7 +167,7 @@ static void ask(struct client *c) /* locked */
   bool before = in_client;
   in_client = true;
   if (f2)
-    sim_request(f2, &b.start, &b.bytes, &b.most);
+    request_by_v2(f2, &b.start, &b.bytes, &b.most);
   else
     f(&b.start, &b.bytes, &b.most);
   in_client = before;
@@ -181,7 +194,7 @@ static bool make_room(struct client *c, size_t bytes) /* locked */
   return true;
 }
 
-static void put(struct client *c, const void *record, size_t bytes) /* locked */
+static void put_for_client(struct client *c, const void *record, size_t bytes) /* locked */
 {
   uint32_t every = sim_faults()->drop;
   if ((every && ++c->offered % every == 0) || !make_room(c, bytes)) {
@@ -198,7 +211,7 @@ void sim_put(uint32_t wanting, const void *record, size_t bytes)
 {
   pthread_mutex_lock(&lock);
   for (int i = 0; i < SIM_CLIENTS; i++)
-    if (wanting >> i & 1) put(&clients[i], record, bytes);
+    if (wanting >> i & 1) put_for_client(&clients[i], record, bytes);
   pthread_mutex_unlock(&lock);
 }
 

@@ -25,19 +25,6 @@ static CUptiResult find_client(unsigned *client, SUBSCRIBER, uint32_t from)
   return *client ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 
-/* A struct with its own size in front and nothing that is known beside it. */
-void sim_request(sim_request_v2 f, uint8_t **buffer, size_t *bytes, size_t *most)
-{
-  size_t info[1] = {sizeof info};
-  f(buffer, bytes, most, (void *)info);
-}
-
-void sim_complete(sim_complete_v2 f, uint8_t *buffer, size_t bytes, size_t valid)
-{
-  size_t info[4] = {sizeof info}; /* of no thread, and of no layouts that the client chose */
-  f(buffer, bytes, valid, (void *)info);
-}
-
 CUptiResult cuptiActivityRegisterCallbacks_v2(SUBSCRIBER, sim_request_v2 request,
                                               sim_complete_v2 complete)
 {

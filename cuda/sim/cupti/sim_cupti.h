@@ -100,11 +100,6 @@ unsigned sim_subscriber_count(void);
 unsigned sim_client_of(CUpti_SubscriberHandle subscriber); /* 0: it is none */
 bool sim_several(void); /* subscribers allow others: functions without a version are refused */
 
-/* ---- functions with a subscriber (several.c) ------------------------------------------------- */
-
-void sim_request(sim_request_v2 f, uint8_t **buffer, size_t *bytes, size_t *most);
-void sim_complete(sim_complete_v2 f, uint8_t *buffer, size_t bytes, size_t valid);
-
 void sim_subscribers_end(void);
 
 void sim_allocate_own(void); /* own.c */
