@@ -17,13 +17,13 @@ static size_t live;
 static unsigned waits, level;
 static double hold;
 
-static void must(CUresult r, const char *what)
+static void require_success(CUresult r, const char *what)
 {
   if (r == CUDA_SUCCESS) return;
   (void)fprintf(stderr, "memory: %s: %d\n", what, (int)r);
   exit(1);
 }
-#define MUST(call) must((call), #call)
+#define MUST(call) require_success((call), #call)
 
 /* Weir asks the driver at a thread's 1st, 2nd, 4th, 8th ... wait: each level has one of these. */
 static void hold_level(const char *name)

@@ -663,7 +663,7 @@ static const trace_event *cache_fact_read(cache_fact fact)
   return NULL;
 }
 
-static void took(taken_by what, uint64_t handle, int64_t bytes)
+static void expect_taken(taken_by what, uint64_t handle, int64_t bytes)
 {
   const trace_event *e = cache_fact_read(WEIR_CACHE_TAKEN);
   ck_assert_ptr_nonnull(e);
@@ -693,13 +693,13 @@ START_TEST(what_loading_code_and_making_contexts_takes_of_the_device_is_recorded
   rig_fake[0]->give = 0x77;
   rig_fake[0]->inside = take_100;
   D(cuModuleLoadData)(&m, "image");
-  took(WEIR_TAKEN_CODE, 0x77, 100);
+  expect_taken(WEIR_TAKEN_CODE, 0x77, 100);
   D(cuLibraryLoadFromFile)(&l, "file", NULL, NULL, 0, NULL, NULL, 0);
-  took(WEIR_TAKEN_CODE, 0x77, 100);
+  expect_taken(WEIR_TAKEN_CODE, 0x77, 100);
   D(cuModuleGetGlobal_v2)(&p, &bytes, (CUmodule)P(9), "variable");
-  took(WEIR_TAKEN_CODE, 9, 100);
+  expect_taken(WEIR_TAKEN_CODE, 9, 100);
   D(cuCtxCreate_v2)(&x, 0, 0);
-  took(WEIR_TAKEN_CONTEXT, 0x77, 100);
+  expect_taken(WEIR_TAKEN_CONTEXT, 0x77, 100);
   D(cuCtxCreate_v2)(&x, 0, 1); /* of another device than was asked about */
   ck_assert_ptr_null(cache_fact_read(WEIR_CACHE_TAKEN));
   rig_fake[0]->status = 1;
@@ -707,7 +707,7 @@ START_TEST(what_loading_code_and_making_contexts_takes_of_the_device_is_recorded
   ck_assert_ptr_null(cache_fact_read(WEIR_CACHE_TAKEN));
   rig_fake[0]->status = 0;
   D(cuModuleUnload)((CUmodule)P(9));
-  took(WEIR_TAKEN_CODE, 9, 100);
+  expect_taken(WEIR_TAKEN_CODE, 9, 100);
 }
 END_TEST
 

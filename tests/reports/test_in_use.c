@@ -44,7 +44,8 @@ static void level(uint64_t at, int fact, uint64_t pool, uint64_t reserved, uint6
                             .bytes = reserved});
 }
 
-static void taken(uint64_t at, uint64_t ns, uint32_t stack, int by, uint64_t handle, int64_t bytes)
+static void taken_fact(uint64_t at, uint64_t ns, uint32_t stack, int by, uint64_t handle,
+                       int64_t bytes)
 {
   synth_event(0, at, ns,
               (trace_event){.kind = WEIR_EV_CACHE,
@@ -149,10 +150,10 @@ START_TEST(what_code_contexts_and_graphs_took_is_no_part_of_the_unexplained)
 {
   open_with_stacks();
   sample(100, 10000, 9900, 0);
-  taken(200, 10, OF_LIBRARY, WEIR_TAKEN_CODE, 0x71, 40);
-  taken(220, 10, OF_PROGRAM, WEIR_TAKEN_CODE, 0x72, 30);
-  taken(240, 10, OF_PROGRAM, WEIR_TAKEN_CODE, 0x72, -8); /* unloaded in part */
-  taken(260, 10, OF_PROGRAM, WEIR_TAKEN_CONTEXT, 0x73, 50);
+  taken_fact(200, 10, OF_LIBRARY, WEIR_TAKEN_CODE, 0x71, 40);
+  taken_fact(220, 10, OF_PROGRAM, WEIR_TAKEN_CODE, 0x72, 30);
+  taken_fact(240, 10, OF_PROGRAM, WEIR_TAKEN_CODE, 0x72, -8); /* unloaded in part */
+  taken_fact(260, 10, OF_PROGRAM, WEIR_TAKEN_CONTEXT, 0x73, 50);
   level(280, WEIR_CACHE_GRAPHS, 0, 20, 0);
   sample(300, 10000, 9900 - (40 + 22 + 50 + 20 + 3), 0);
   synth_event(0, 400, 5,
@@ -187,9 +188,9 @@ START_TEST(what_was_taken_while_blocks_came_and_went_stays_unexplained)
 {
   open_with_stacks();
   sample(100, 10000, 10000, 0);
-  taken(200, 100, OF_LIBRARY, WEIR_TAKEN_CODE, 0x71, 70);
+  taken_fact(200, 100, OF_LIBRARY, WEIR_TAKEN_CODE, 0x71, 70);
   alloc_of("cudaMalloc", OF_PROGRAM, 250, 0x10000, 40, WEIR_MEM_DEVICE);
-  taken(400, 10, OF_PROGRAM, WEIR_TAKEN_CODE, 0x72, 5);
+  taken_fact(400, 10, OF_PROGRAM, WEIR_TAKEN_CODE, 0x72, 5);
   sample(500, 10000, 10000 - 75, 0);
   synth_close();
   json_t *report = report_of_spool();
