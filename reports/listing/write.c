@@ -6,7 +6,7 @@
 #include "reports/listing/write.h"
 #include <inttypes.h>
 #include <string.h>
-#include "reports/base/util.h"
+#include "reports/base/escape.h"
 #include "reports/render/grid.h"
 
 static const char *const column_names[LISTING_COLUMNS] = {
@@ -17,72 +17,11 @@ static const char *const column_names[LISTING_COLUMNS] = {
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* The code point of a control character of `n` bytes, 0: it is none. */
-static unsigned control_of(const unsigned char *c, size_t n)
-{
-  if (n == 1 && (c[0] < 0x20 || c[0] == 0x7f)) return c[0];
-  return n == 2 && c[0] == 0xc2 && c[1] < 0xa0 ? c[1] : 0;
-}
-
-/* Bytes in front that every format writes as they are: most texts are nothing else. */
-static size_t plain_bytes(const char *text)
-{
-  size_t n = 0;
-  for (; text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' && text[n] != '\\'; n++) {
-  }
-  return n;
-}
-
-static void put_json_text(FILE *out, const char *text)
-{
-  (void)putc('"', out);
-  for (size_t left = strlen(text), n; left; text += n, left -= n) {
-    const unsigned char *c = (const unsigned char *)text;
-    n = plain_bytes(text);
-    if (n) {
-      (void)fwrite(text, 1, n, out);
-      continue;
-    }
-    n = wr_utf8_length(c, left);
-    unsigned control = control_of(c, n);
-    if (!n)
-      (void)fputs("\\ufffd", out);
-    else if (control)
-      (void)fprintf(out, "\\u%04x", control);
-    else
-      (void)fprintf(out, "%s%.*s", *c == '"' || *c == '\\' ? "\\" : "", (int)n, text);
-    n += !n;
-  }
-  (void)putc('"', out);
-}
-
-/* Quotes are doubled where `quoted`. Returns how many characters that are. */
-static size_t put_clean_text(FILE *out, const char *text, bool quoted)
-{
-  size_t count = 0;
-  for (size_t left = strlen(text), n; left; text += n, left -= n) {
-    const unsigned char *c = (const unsigned char *)text;
-    n = plain_bytes(text);
-    count += n ? n : 1;
-    if (n) {
-      (void)fwrite(text, 1, n, out);
-      continue;
-    }
-    n = wr_utf8_length(c, left);
-    if (!n || control_of(c, n))
-      (void)putc('?', out);
-    else
-      (void)fprintf(out, "%s%.*s", quoted && *c == '"' ? "\"" : "", (int)n, text);
-    n += !n;
-  }
-  return count;
-}
-
 static void put_csv_text(FILE *out, const char *text)
 {
   bool quoted = text[strcspn(text, "\",\r\n ;\t")] != '\0';
   if (quoted) (void)putc('"', out);
-  (void)put_clean_text(out, text, quoted);
+  (void)wr_put_clean_text(out, text, quoted);
   if (quoted) (void)putc('"', out);
 }
 
@@ -116,7 +55,7 @@ static void write_json(FILE *out, const listing_row *row)
     else if (v->type == VALUE_HANDLE)
       (void)fprintf(out, "\"0x%" PRIx64 "\"", (uint64_t)v->number);
     else
-      put_json_text(out, v->text);
+      wr_put_json_text(out, v->text);
   }
   (void)fputs("}\n", out);
 }
@@ -154,7 +93,7 @@ static void put_value(FILE *out, const char *before, const listing_value *v)
   else if (v->type == VALUE_HANDLE)
     (void)fprintf(out, "0x%" PRIx64, (uint64_t)v->number);
   else
-    (void)put_clean_text(out, v->text, false);
+    (void)wr_put_clean_text(out, v->text, false);
 }
 
 /* " (left half)": the program's own name of what stands before it. */
@@ -162,7 +101,7 @@ static void put_name(FILE *out, const listing_value *v)
 {
   if (v->type != VALUE_TEXT) return;
   (void)fputs(" (", out);
-  (void)put_clean_text(out, v->text, false);
+  (void)wr_put_clean_text(out, v->text, false);
   (void)putc(')', out);
 }
 
@@ -223,7 +162,7 @@ static void write_text(FILE *out, const listing_row *row)
   put_time(out, v[LISTING_start_ns].number);
   put_duration(out, &v[LISTING_duration_ns]);
   (void)fprintf(out, " %8" PRId64 " %8" PRId64 "  ", v[LISTING_pid].number, v[LISTING_tid].number);
-  put_padding(out, put_clean_text(out, name->text ? name->text : "?", false), 26);
+  put_padding(out, wr_put_clean_text(out, name->text ? name->text : "?", false), 26);
   put_what(out, row);
   (void)putc('\n', out);
 }

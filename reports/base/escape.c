@@ -1,0 +1,64 @@
+/* escape.c: see escape.h. */
+#include "reports/base/escape.h"
+#include <string.h>
+#include "reports/base/util.h"
+
+/* The code point of a control character of `n` bytes, 0: it is none. */
+static unsigned control_of(const unsigned char *c, size_t n)
+{
+  if (n == 1 && (c[0] < 0x20 || c[0] == 0x7f)) return c[0];
+  return n == 2 && c[0] == 0xc2 && c[1] < 0xa0 ? c[1] : 0;
+}
+
+/* Bytes in front that every format writes as they are: most texts are nothing else. */
+static size_t plain_bytes(const char *text)
+{
+  size_t n = 0;
+  for (; text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' && text[n] != '\\'; n++) {
+  }
+  return n;
+}
+
+void wr_put_json_text(FILE *out, const char *text)
+{
+  (void)putc('"', out);
+  for (size_t left = strlen(text), n; left; text += n, left -= n) {
+    const unsigned char *c = (const unsigned char *)text;
+    n = plain_bytes(text);
+    if (n) {
+      (void)fwrite(text, 1, n, out);
+      continue;
+    }
+    n = wr_utf8_length(c, left);
+    unsigned control = control_of(c, n);
+    if (!n)
+      (void)fputs("\\ufffd", out);
+    else if (control)
+      (void)fprintf(out, "\\u%04x", control);
+    else
+      (void)fprintf(out, "%s%.*s", *c == '"' || *c == '\\' ? "\\" : "", (int)n, text);
+    n += !n;
+  }
+  (void)putc('"', out);
+}
+
+size_t wr_put_clean_text(FILE *out, const char *text, bool quoted)
+{
+  size_t count = 0;
+  for (size_t left = strlen(text), n; left; text += n, left -= n) {
+    const unsigned char *c = (const unsigned char *)text;
+    n = plain_bytes(text);
+    count += n ? n : 1;
+    if (n) {
+      (void)fwrite(text, 1, n, out);
+      continue;
+    }
+    n = wr_utf8_length(c, left);
+    if (!n || control_of(c, n))
+      (void)putc('?', out);
+    else
+      (void)fprintf(out, "%s%.*s", quoted && *c == '"' ? "\"" : "", (int)n, text);
+    n += !n;
+  }
+  return count;
+}

@@ -1,0 +1,17 @@
+/* escape.h: texts of a trace, which are whatever a program, or who made the file, wrote, in formats
+ * that have their own signs. */
+#ifndef WEIR_REPORTS_ESCAPE_H
+#define WEIR_REPORTS_ESCAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* A string of JSON, quotes included: control characters escaped, U+FFFD for what is no UTF-8. */
+void wr_put_json_text(FILE *out, const char *text);
+
+/* '?' for control characters and for what is no UTF-8; quotes are doubled where `quoted`. Returns how
+ * many characters that are. */
+size_t wr_put_clean_text(FILE *out, const char *text, bool quoted);
+
+#endif
