@@ -1,5 +1,5 @@
-/* export.c: weir export: the command line around tools/replay/export.h and reports/export/nsys.h.
- */
+/* export.c: weir export: the command line around tools/replay/export.h, reports/export and the list of
+ * reports/listing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,36 +7,98 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reports/export/folded.h"
 #include "reports/export/nsys.h"
+#include "reports/export/pprof.h"
+#include "reports/export/speedscope.h"
+#include "reports/listing/listing.h"
 #include "tools/replay/export.h"
 #include "tools/replay/read.h"
 #include "tools/weir/commands.h"
 
-enum { OPT_FORMAT, OPT_OUTPUT };
+#define FORMATS "folded, speedscope, pprof, csv, nsys, rmm-csv, pytorch-snapshot or pytorch-pickle"
+#define WEIGHTS "calls, host-time, allocated, copied or live-at-peak"
 
-typedef struct request {
-  const rp_format *format;
-  bool nsys; /* and no format: not of operations, but of all */
+enum { OPT_FORMAT, OPT_OUTPUT, OPT_WEIGHT };
+
+typedef struct request request;
+
+/* A format of all of a trace; one of operations is in rp_formats. */
+typedef struct trace_format {
+  const char *name;
+  weir_status (*write)(const request *r, FILE *out, const char *trace);
+  weir_status (*make)(const char *trace, const char *output); /* or: not as a stream */
+} trace_format;
+
+struct request {
+  const trace_format *whole; /* one of both, */
+  const rp_format *format;   /* the other NULL */
   const char *output;
-} request;
+  profile_weight weight; /* of folded */
+  bool weighed;
+};
+
+static weir_status write_folded(const request *r, FILE *out, const char *trace)
+{
+  return folded_export(out, trace, r->weight);
+}
+
+static weir_status write_speedscope(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return speedscope_export(out, trace);
+}
+
+static weir_status write_pprof(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return pprof_export(out, trace);
+}
+
+static weir_status write_calls(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return listing_write(out, trace, &(listing_settings){.format = LISTING_CSV});
+}
+
+static const trace_format trace_formats[] = {
+    {"folded", write_folded, NULL}, {"speedscope", write_speedscope, NULL},
+    {"pprof", write_pprof, NULL},   {"csv", write_calls, NULL},
+    {"nsys", NULL, nsys_export},    {0}};
 
 const cmd_option export_options[] = {
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT",
-                    "nsys, rmm-csv, pytorch-snapshot or pytorch-pickle (needed)", 0},
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", FORMATS " (needed)", 0},
     [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the file to write (needed)",
                     CMD_SETS(request, output)},
+    [OPT_WEIGHT] =
+        {"weight", 'w', CMD_ARG_REQUIRED, "WEIGHT",
+         "of folded stacks: calls, host-time (default), allocated, copied or live-at-peak", 0},
     {0},
 };
+
+static bool on_weight(const cmd *c, const char *value, request *r)
+{
+  r->weighed = true;
+  for (int i = 0; i < PROFILE_WEIGHTS; i++)
+    if (!strcmp(profile_weights[i].name, value)) {
+      r->weight = (profile_weight)i;
+      return true;
+    }
+  cmd_usage(c, "there is no weight '%s': " WEIGHTS, value);
+  return false;
+}
 
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
   request *r = context;
-  (void)at; /* --format */
-  r->nsys = !strcmp(value, "nsys");
-  if (r->nsys) return true;
+  if (at == OPT_WEIGHT) return on_weight(c, value, r);
+  r->format = NULL;
+  for (r->whole = trace_formats; r->whole->name; r->whole++)
+    if (!strcmp(r->whole->name, value)) return true;
+  r->whole = NULL;
   for (r->format = rp_formats; r->format->name; r->format++)
     if (!strcmp(r->format->name, value)) return true;
-  cmd_usage(c, "there is no format '%s': nsys, rmm-csv, pytorch-snapshot or pytorch-pickle", value);
+  cmd_usage(c, "there is no format '%s': " FORMATS, value);
   return false;
 }
 
@@ -97,14 +159,24 @@ static weir_status export_operations(const request *r, const char *input)
   return s;
 }
 
+static weir_status fill_part(const request *r, const char *part, const char *input)
+{
+  if (r->whole->make) return r->whole->make(input, part);
+  FILE *out = fopen(part, "we");
+  if (!out) return weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
+  weir_status s = r->whole->write(r, out, input);
+  if (fclose(out) && !s) s = weir_fail_errno(WEIR_EIO, errno, "writing %s", r->output);
+  return s;
+}
+
 /* As write_file() does: whole, or not at all. */
-static weir_status export_nsys(const request *r, const char *input)
+static weir_status export_whole(const request *r, const char *input)
 {
   char *part = cmd_format("%s.part-%ld", r->output, (long)getpid());
   int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   weir_status s = WEIR_OK;
   if (fd < 0 || close(fd)) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
-  if (!s) s = nsys_export(input, part);
+  if (!s) s = fill_part(r, part, input);
   if (!s && rename(part, r->output))
     s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
   if (s && fd >= 0) (void)unlink(part);
@@ -114,14 +186,16 @@ static weir_status export_nsys(const request *r, const char *input)
 
 int export_main(const cmd *c, int argc, char **argv)
 {
-  request r = {0};
+  request r = {.weight = PROFILE_HOST_TIME};
   int at = cmd_parse(c, argc, argv, false, on_option, &r);
   if (at < 1) return at ? CMD_USAGE : 0;
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir export takes one file, not %d", argc - at);
-  if (!r.format && !r.nsys) return cmd_usage(c, "in which format? --format FORMAT is missing");
+  if (!r.format && !r.whole) return cmd_usage(c, "in which format? --format FORMAT is missing");
   if (!r.output) return cmd_usage(c, "where to? -o FILE is missing");
-  weir_status s = r.nsys ? export_nsys(&r, argv[at]) : export_operations(&r, argv[at]);
+  if (r.weighed && (!r.whole || r.whole->write != write_folded))
+    return cmd_usage(c, "--weight is of the format folded");
+  weir_status s = r.whole ? export_whole(&r, argv[at]) : export_operations(&r, argv[at]);
   if (!s) return 0;
   return cmd_failed();
 }

@@ -63,10 +63,12 @@ static const cmd commands[] = {
      "garbage_collection_threshold of pytorch; initial_pool_size and maximum_pool_size of "
      "rmm-pool.",
      replay_options, false, replay_main},
-    {"export", "--format FORMAT -o FILE TRACE",
+    {"export", "--format FORMAT [--weight WEIGHT] -o FILE TRACE",
      "Write a trace, or its allocations, in another program's format",
-     "TRACE is whatever weir replay reads. memory_viz opens the snapshot; older copies of it want\n"
-     "a pickle, which pytorch-pickle is.",
+     "folded, speedscope and pprof are what calls cost by stack; csv is all calls; nsys is what\n"
+     "Nsight Systems exports to SQLite. The others are allocations, and TRACE is whatever\n"
+     "weir replay reads. memory_viz opens the snapshot; older copies of it want a pickle, which\n"
+     "pytorch-pickle is.",
      export_options, false, export_main},
     {"version", "", "Print the versions of weir and of what it is built on", NULL, NULL, false,
      version_main},
