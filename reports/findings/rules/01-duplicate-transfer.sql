@@ -17,14 +17,16 @@ WITH step AS (
   LEFT JOIN copy_hash h ON h.event = e.id AND h.event IS NOT NULL AND h.outcome = 1
   WHERE t.kind IN (1, 2, 3, 4, 6, 10, 12) AND t.status = 0),
 written AS (
-  SELECT *, lag(id) OVER (PARTITION BY process, a ORDER BY start, id) AS before
-  FROM step WHERE touches),
+  SELECT id, start, process, device, copy, bytes, duration, hash_low, hash_high, uniform,
+         lag(id) OVER place AS here, writes - lag(writes) OVER place AS between_them,
+         hash_low = lag(hash_low) OVER place AND hash_high = lag(hash_high) OVER place
+           AND bytes = lag(bytes) OVER place AS same
+  FROM step WHERE touches WINDOW place AS (PARTITION BY process, a ORDER BY start, id)),
 again AS (
-  SELECT *, lag(id) OVER content AS earlier, lag(id) OVER place AS here, lag(writes) OVER place AS writes_here
-  FROM written WHERE kind = 3 AND copy = 1 AND hash_low IS NOT NULL AND bytes >= :min_bytes
-  WINDOW content AS (PARTITION BY process, device, hash_low, hash_high, bytes ORDER BY start, id),
-         place AS (PARTITION BY process, device, hash_low, hash_high, bytes, a ORDER BY start, id))
-SELECT id AS event, duration AS cost_ns, bytes AS bytes, ifnull(here, earlier) AS related,
-       CASE WHEN before = here AND writes = writes_here + 1 THEN 'certain'
-            WHEN before = here THEN 'likely' ELSE 'possible' END AS certainty
-FROM again WHERE before = here OR (earlier IS NOT NULL AND NOT uniform)
+  SELECT *, lag(id) OVER (PARTITION BY hash_low, hash_high, process, device, bytes
+                          ORDER BY start, id) AS earlier
+  FROM written WHERE copy = 1 AND hash_low IS NOT NULL AND bytes >= :min_bytes)
+SELECT id AS event, duration AS cost_ns, bytes AS bytes, CASE WHEN same THEN here ELSE earlier END AS related,
+       CASE WHEN same AND between_them = 1 THEN 'certain' WHEN same THEN 'likely' ELSE 'possible' END
+         AS certainty
+FROM again WHERE same OR (earlier IS NOT NULL AND NOT uniform)

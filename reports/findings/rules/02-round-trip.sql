@@ -19,13 +19,13 @@ WITH step AS (
   WHERE t.kind IN (1, 2, 3, 4, 6, 10, 12) AND t.status = 0),
 placed AS (
   SELECT *, min(CASE WHEN touches THEN start END) OVER (PARTITION BY process, at
-           ORDER BY start, id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS touched
+           ORDER BY start DESC, id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS touched
   FROM step WHERE touches OR (kind = 3 AND copy = 2)),
 pair AS (
   SELECT *, lag(id) OVER same AS out, lag(copy) OVER same AS out_copy, lag(at) OVER same AS out_at,
          lag(touched) OVER same AS out_touched, lag(writes) OVER same AS out_writes
   FROM placed WHERE kind = 3 AND copy IN (1, 2) AND known AND bytes >= :min_bytes
-  WINDOW same AS (PARTITION BY process, device, hash_low, hash_high, bytes ORDER BY start, id))
+  WINDOW same AS (PARTITION BY hash_low, hash_high, process, device, bytes ORDER BY start, id))
 SELECT id AS event, duration AS cost_ns, bytes AS bytes, out AS related,
        CASE WHEN writes - (copy = 1) = out_writes THEN 'certain' ELSE 'likely' END AS certainty
 FROM pair
