@@ -1,0 +1,128 @@
+/* test_findings.c: what findings add up to, and rules that do not end. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "reports/findings/findings.h"
+#include "reports/model/open.h"
+#include "tests/reports/synth.h"
+
+enum { DURATION = 1000000 };
+
+static char folder[600];
+
+/* Three waits in a ms, each for nothing that any rule of Weir's knows. */
+static const char *make_trace(void)
+{
+  const char *one[] = {NULL, NULL};
+  synth_open(synth_dir());
+  for (int i = 0; i < 3; i++)
+    synth_event(0, (uint64_t)i * 1000, 500,
+                (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuInit")});
+  synth_event(0, DURATION - 500, 500,
+              (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuInit")});
+  synth_close();
+  one[0] = synth_spool();
+  (void)snprintf(folder, sizeof folder, "%s/rules", synth_dir());
+  ck_assert_int_eq(mkdir(folder, 0700), 0);
+  return synth_import("t.db", one);
+}
+
+static void write_rule(const char *id, const char *sql)
+{
+  char path[700];
+  (void)snprintf(path, sizeof path, "%s/%s.sql", folder, id);
+  FILE *f = fopen(path, "w");
+  ck_assert_ptr_nonnull(f);
+  ck_assert_int_gt(fprintf(f, "-- id: %s\n-- title: T\n-- fix: F\n%s", id, sql), 0);
+  ck_assert_int_eq(fclose(f), 0);
+}
+
+static weir_status judge_trace_with(wr_findings *f, const char *trace,
+                                    const wr_findings_settings *settings)
+{
+  wr_input in;
+  ck_assert_int_eq(wr_input_open(&in, trace), WEIR_OK);
+  weir_status s = wr_findings_load(f, &in.db, settings);
+  wr_input_close(&in);
+  return s;
+}
+
+START_TEST(an_operation_that_two_rules_find_is_saved_once)
+{
+  wr_findings f;
+  const char *trace = make_trace();
+  write_rule("one", "SELECT 1 AS event, 500 AS cost_ns, 64 AS bytes"
+                    " UNION ALL SELECT 2, 300, 0");
+  write_rule("two", "SELECT 1 AS event, 800 AS cost_ns, 64 AS bytes, 200 AS saving_ns");
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(f.count, 2);
+  ck_assert_uint_eq(f.saving_ns, 500 + 300);
+  ck_assert_uint_eq(f.moved_bytes, 64);
+  ck_assert_str_eq(f.finding[0].rule->id, "one");
+  ck_assert_uint_eq(f.finding[0].saving_ns, 800);
+  ck_assert_uint_eq(f.finding[1].saving_ns, 200);
+  ck_assert_uint_eq(f.finding[1].cost_ns, 800);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(no_operation_costs_more_than_the_run_or_less_than_nothing)
+{
+  wr_findings f;
+  const char *trace = make_trace();
+  write_rule("much", "SELECT 1 AS event, 9223372036854775807 AS cost_ns");
+  write_rule("less", "SELECT 2 AS event, -5 AS cost_ns, -7 AS bytes, -1 AS count");
+  write_rule("odd", "SELECT NULL AS event, 'x' AS cost_ns, 'sure' AS certainty, -3 AS device");
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(f.count, 3);
+  ck_assert_uint_eq(f.saving_ns, f.duration_ns);
+  ck_assert_uint_eq(f.finding[0].cost_ns, f.duration_ns);
+  ck_assert_uint_eq(f.moved_bytes, 0);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(a_rule_that_does_not_end_is_ended)
+{
+  wr_findings f;
+  const char *trace = make_trace();
+  write_rule("endless", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+                        " SELECT count(*) AS event FROM n");
+  wr_findings_settings settings = {.rules = folder, .rule_ms = 50};
+  ck_assert_int_eq(judge_trace_with(&f, trace, &settings), WEIR_EINVAL);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "endless.sql: it takes more than 0.05 s"));
+}
+END_TEST
+
+START_TEST(a_stop_ends_a_rule)
+{
+  wr_findings f;
+  int stop = 1;
+  const char *trace = make_trace();
+  write_rule("endless", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+                        " SELECT count(*) AS event FROM n");
+  wr_findings_settings settings = {.rules = folder, .stop = &stop};
+  ck_assert_int_eq(judge_trace_with(&f, trace, &settings), WEIR_EIO);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("reports/findings");
+  TCase *t = tcase_create("sums");
+  tcase_set_timeout(t, 60);
+  tcase_add_checked_fixture(t, NULL, synth_clean);
+  tcase_add_test(t, an_operation_that_two_rules_find_is_saved_once);
+  tcase_add_test(t, no_operation_costs_more_than_the_run_or_less_than_nothing);
+  tcase_add_test(t, a_rule_that_does_not_end_is_ended);
+  tcase_add_test(t, a_stop_ends_a_rule);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
