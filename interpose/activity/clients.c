@@ -180,7 +180,7 @@ static void *original(int which, const char *name)
 #define NEED_REAL                                                                                  \
   if (!real) return CUPTI_ERROR_NOT_INITIALIZED
 
-/* CUPTI refuses the program what it has refused to nobody else: ours was one of several before. */
+/* CUPTI refuses it although no client is there: ours was one of several before. */
 static bool is_refused_for_us(CUptiResult r)
 {
   REAL(cuptiFinalize);

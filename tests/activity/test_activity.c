@@ -213,7 +213,7 @@ static const struct {
                      {"worker_linked", "version:130300"},
                      {"worker", "version:130300,sharing-stays"}};
 
-/* The program as a client that is alone: what it is given is what it is given without Weir, and the
+/* The program as a client that is alone: it gets what it gets without Weir, and the
  * trace says from when to when ours was away. */
 START_TEST(a_client_in_the_program_gets_what_it_would_get)
 {

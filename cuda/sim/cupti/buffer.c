@@ -239,7 +239,7 @@ void sim_register(unsigned client, sim_request_v2 on_request, sim_complete_v2 on
   pthread_mutex_unlock(&lock);
 }
 
-/* What it has not been given back is lost. */
+/* Buffers that have not gone back to it are lost. */
 void sim_forget_buffers(unsigned client)
 {
   struct client *c = &clients[client];
