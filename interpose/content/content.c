@@ -9,7 +9,7 @@
  * before it.
  *
  * Not seen are kernels that write page-locked memory while a copy from it is under way, and host
- * threads that do: such a program is told apart by nothing here. */
+ * threads that do. */
 #include "interpose/content/content.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ typedef struct host_end {
   bool pinned; /* page-locked: the copy may go on behind the call */
 } host_end;
 
-/* What the address is by the driver's word: the map does not know all. 0: CUDA was not told of it. */
+/* What the address is by the driver's word: the map does not know all. 0: CUDA does not know it. */
 static CUmemorytype driver_memory_type(uint64_t at)
 {
   PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);

@@ -31,7 +31,7 @@ typedef struct awaited {
   const thread_state *thread;
   unsigned context;
   bool whole;   /* all streams of the context */
-  bool unknown; /* an event object recorded nobody saw where: it may be in any stream */
+  bool unknown; /* an event object whose record was not seen: it may be in any stream */
 } awaited;
 
 static FORK_STATE struct {

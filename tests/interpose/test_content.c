@@ -1,4 +1,4 @@
-/* test_content.c: memory of a program is hashed as it is, and what cannot be read harms nobody. */
+/* test_content.c: memory of a program is hashed as it is, and what cannot be read does no harm. */
 #define XXH_INLINE_ALL
 #include <check.h>
 #include <errno.h>

@@ -123,7 +123,7 @@ START_TEST(a_hash_that_comes_later_finds_its_copy_by_number)
 END_TEST
 
 /* Nothing of a spool is believed: outcomes, numbers, lengths, ticks. */
-START_TEST(records_that_make_no_sense_harm_nobody)
+START_TEST(records_that_make_no_sense_do_no_harm)
 {
   synth_open(synth_dir());
   for (int outcome = 0; outcome < 256; outcome++) {
@@ -205,7 +205,7 @@ int main(void)
   tcase_add_checked_fixture(hashes, NULL, synth_clean);
   tcase_add_test(hashes, a_hash_is_of_the_event_that_comes_next_with_its_tick_and_addresses);
   tcase_add_test(hashes, a_hash_that_comes_later_finds_its_copy_by_number);
-  tcase_add_test(hashes, records_that_make_no_sense_harm_nobody);
+  tcase_add_test(hashes, records_that_make_no_sense_do_no_harm);
   tcase_add_test(hashes, hashing_is_in_no_time_of_ranges);
   suite_add_tcase(suite, hashes);
   SRunner *runner = srunner_create(suite);
