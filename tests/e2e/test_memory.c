@@ -148,6 +148,7 @@ START_TEST(nvml_is_not_asked_where_that_is_off_or_the_device_is_software)
   ck_assert_int_eq(ask("t.db", "select count(*) from nvml_sample"), 0);
   sh_status(0, NVML_RUN "$WEIR run --force -o t.db -- $BUILD/tests/e2e/segments malloc 1");
   ck_assert_int_gt(ask("t.db", "select count(*) from nvml_sample"), 0);
+  ck_assert_int_eq(ask("t.db", "select count(of_run) from nvml_sample"), 0); /* no process listed */
   sh_status(0, "echo 0 11 0 1000000 1 2 >answer"); /* a device that the program has not used */
   sh_status(0, NVML_RUN "$WEIR run --force -o t.db -- $BUILD/tests/e2e/segments malloc 1");
   ck_assert_int_eq(ask("t.db", "select count(*) from nvml_sample"), 0);

@@ -1,6 +1,6 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
-TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command trace export python compare run install public deps lost schedules)
+TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command trace export python compare run install public deps lost schedules nvml)
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,bundle called schedules_all)
 TOOLS_TESTS_LONG := $(O)/tests/tools/test_schedules_long
 
@@ -8,6 +8,9 @@ $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: 
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3) -lutil
+
+# The sampler alone, on the stand-in for NVML.
+$(O)/tests/tools/test_nvml: $(OBJ)/tools/weir/nvml.o $(CORE_BASE_OBJS) | $(O)/tests/e2e/nvml/libnvidia-ml.so.1
 
 # Which walks a program and its collector through their system calls.
 $(addprefix $(O)/tests/tools/test_,schedules schedules_all schedules_long): $(OBJ)/tests/tools/scheduler.o
