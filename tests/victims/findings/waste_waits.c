@@ -95,7 +95,35 @@ static void hidden_wait_twin(void)
   free_behind_work(1);
 }
 
+/* ---- premature-wait -------------------------------------------------------------------------- */
+
+/* The host looks at what each kernel has made, or at what all have. */
+static void wait_for_each(int look)
+{
+  float *p = some_memory(), *host;
+  CHECK(cudaMallocHost((void **)&host, 4096));
+  for (int i = 0; i < TIMES; i++) {
+    launch(NULL, p, 64);
+    if (look) CHECK(cudaMemcpyAsync(host, p, 4096, cudaMemcpyDeviceToHost, NULL));
+    CHECK(cudaDeviceSynchronize()); /* WASTE premature-wait */
+  }
+  CHECK(cudaMemcpy(host, p, 4096, cudaMemcpyDeviceToHost));
+  CHECK(cudaFree(p));
+  CHECK(cudaFreeHost(host));
+}
+
+static void premature_wait(void)
+{
+  wait_for_each(0);
+}
+
+static void premature_wait_twin(void)
+{
+  wait_for_each(1);
+}
+
 const waster wait_wasters[] = {
+    {"premature-wait", premature_wait, premature_wait_twin, NULL},
     {"redundant-wait", redundant_wait, redundant_wait_twin, NULL},
     {"wide-wait", wide_wait, wide_wait_twin, NULL},
     {"hidden-wait", hidden_wait, hidden_wait_twin, NULL},
