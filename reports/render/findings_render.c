@@ -48,9 +48,13 @@ static void print_site(wr_page *p, const wr_finding *f, const wr_finding_site *s
     LINE(p, false, s->file ? "  %s  %s:%d" : "  %s", s->function, s->file ? base_name(s->file) : "",
          s->line);
   if (!s->source) return;
+  char number[32];
+  int indent = snprintf(number, sizeof(number), "      %d | ", s->line);
   wr_page_paint(p, "\033[2m");
-  LINE(p, false, "    %d | %s", s->line, s->source);
+  (void)fputs(number, p->out);
+  wr_put_fit(p->out, s->source, p->width > 0 ? (size_t)(p->width - indent) : SIZE_MAX);
   wr_page_paint(p, "\033[0m");
+  (void)fputc('\n', p->out);
 }
 
 static void print_finding(wr_page *p, const wr_findings *all, size_t i)
