@@ -119,3 +119,14 @@ $(VL)/plugins/throw_plugin.so: $(VL_SRC)/throw_plugin.cc $(VL_SRC)/throw.h
 
 tests-loader: $(LOADER_BINS) $(VL_ALL)
 .PHONY: tests-loader
+
+# What reads words beyond a text's end, in its page, is nothing for a sanitizer.
+LIBC_TEST := $(O)/tests/interpose/test_local_libc
+TESTS     += $(LIBC_TEST)
+NOT_ASAN  += tests/interpose/test_local_libc
+NOT_TSAN  += tests/interpose/test_local_libc
+
+$(LIBC_TEST): $(OBJ)/tests/interpose/test_local_libc.o $(OBJ)/interpose/elf/local_libc.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS)
