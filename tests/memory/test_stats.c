@@ -67,7 +67,7 @@ static void add_to_counts(count c[3], bool large, int64_t by)
   }
 }
 
-static void book(tally *t, uint64_t asked, uint64_t bytes, int sign)
+static void enter_stat(tally *t, uint64_t asked, uint64_t bytes, int sign)
 {
   bool large = bytes > MIB;
   add_to_counts(t->blocks, large, sign);
@@ -150,13 +150,13 @@ static void allocate_or_free_held(held *h, tally *t, weir_stream *s, uint64_t *s
 {
   if (h->ptr) {
     ck_assert_int_eq(weir_free(h->ptr), WEIR_OK);
-    book(t, h->asked, size_of(h->asked), -1);
+    enter_stat(t, h->asked, size_of(h->asked), -1);
     h->ptr = NULL;
     return;
   }
   h->asked = some_size(seed);
   ck_assert_msg(weir_malloc(&h->ptr, h->asked, cuda0, s) == WEIR_OK, "%s", weir_error_message());
-  book(t, h->asked, size_of(h->asked), 1);
+  enter_stat(t, h->asked, size_of(h->asked), 1);
 }
 
 START_TEST(every_figure_equals_a_clients_count)
@@ -238,12 +238,12 @@ START_TEST(a_block_that_other_streams_use_is_active_and_not_allocated)
   for (int i = 0; i < 2; i++) {
     uint64_t bytes = i ? 3 * MIB : 700;
     ck_assert_int_eq(weir_malloc(&ptr[i], bytes, cuda0, stream(1)), WEIR_OK);
-    book(&t, bytes, size_of(bytes), 1);
+    enter_stat(&t, bytes, size_of(bytes), 1);
     fake_hold(&f, 2);
     fake_submit(&f, 2, nothing, NULL);
     ck_assert_int_eq(weir_record_stream(ptr[i], stream(2)), WEIR_OK);
     ck_assert_int_eq(weir_free(ptr[i]), WEIR_OK);
-    book(&t, bytes, size_of(bytes), -1);
+    enter_stat(&t, bytes, size_of(bytes), -1);
     add_to_counts(t.pending_blocks, i, 1);
     add_to_counts(t.pending_bytes, i, (int64_t)size_of(bytes));
     compare_all(&t);
