@@ -3,6 +3,8 @@
 
 exports.py profiles FOLDER   FOLDER/folded.WEIGHT, speedscope and pprof have the same stacks and weights;
                              prints a line "WEIGHT SUM" for each weight
+exports.py timelines FOLDER  FOLDER/perfetto and chrome have the same slices, stacks, flows and bytes live,
+                             and nothing on a track overlaps; prints a line "WHAT SUM" for each of these
 """
 import gzip
 import json
@@ -138,6 +140,166 @@ def profiles(folder):
         print(weight, sum(fold.values()))
 
 
+def track_kind(track):
+    process, thread, counter = one(track, 3, None), one(track, 4, None), one(track, 8, None)
+    if process is not None:
+        return "process"
+    if thread is not None:
+        return "thread"
+    if counter is not None:
+        assert one(message(counter), 3) == 3  # bytes
+        return "counter"
+    return "stream" if one(track, 5) else "device"
+
+
+class Interned:
+    """What packets of the sequence have interned so far, by field and number."""
+
+    def __init__(self):
+        self.tables = {}
+
+    def take(self, data):
+        for field, value in message(data):
+            fields = message(value)
+            table = self.tables.setdefault(field, {})
+            assert one(fields, 1) > 0 and one(fields, 1) not in table
+            table[one(fields, 1)] = fields
+
+    def text(self, field, iid):
+        return one(self.tables[field][iid], 2).decode("utf-8")
+
+    def frame(self, iid):
+        fields = self.tables[6][iid]
+        path = one(self.tables[19][one(fields, 3)], 7)
+        assert path in self.tables[17]
+        if one(fields, 5):
+            assert one(fields, 5) in self.tables[18]
+        return self.text(5, one(fields, 2))
+
+    def stack(self, iid):
+        return tuple(self.frame(i) for i in every(self.tables[7][iid], 2)) if iid else ()
+
+
+def signed(value):
+    return value - (1 << 64) if value >> 63 else value
+
+
+def annotations(event, interned):
+    found = {}
+    for data in every(event, 4):
+        fields = message(data)
+        text = one(fields, 6, None)
+        value = signed(one(fields, 4)) if text is None else text.decode("utf-8")
+        found[interned.text(3, one(fields, 1))] = value
+    return found
+
+
+def perfetto(path):
+    interned, tracks, parents, open_slices, ends = Interned(), {}, {}, {}, {}
+    slices, live = [], {}
+    for field, data in message(open(path, "rb").read()):
+        assert field == 1
+        packet = message(data)
+        assert one(packet, 10) == 1 and one(packet, 13) == (2 if interned.tables else 3)
+        for part in every(packet, 12):
+            interned.take(part)
+        for part in every(packet, 60):
+            track = message(part)
+            uuid, parent = one(track, 1), one(track, 5)
+            assert uuid and uuid not in tracks and (not parent or parent in tracks)
+            tracks[uuid], parents[uuid] = track_kind(track), parent
+        for part in every(packet, 11):
+            event, at = message(part), one(packet, 8)
+            track, kind = one(event, 11), one(event, 9)
+            if kind == 4:
+                assert tracks[track] == "counter"
+                live.setdefault(track, []).append((at, signed(one(event, 30))))
+            elif kind == 1:
+                assert track not in open_slices and at >= ends.get(track, 0)
+                assert tracks[track] in ("thread", "stream")
+                open_slices[track] = (at, event)
+            else:
+                start, begun = open_slices.pop(track)
+                assert kind == 2 and at >= start
+                ends[track] = at
+                slices.append(
+                    (
+                        tracks[track],
+                        start,
+                        at,
+                        interned.text(2, one(begun, 10)),
+                        interned.text(1, one(begun, 3)),
+                        interned.stack(one(begun, 56)),
+                        one(begun, 47),
+                        tuple(sorted(annotations(begun, interned).items())),
+                    )
+                )
+    assert not open_slices
+    return slices, list(live.values())
+
+
+def ns(text):
+    whole, part = text.split(".")
+    assert len(part) == 3
+    return int(whole) * 1000 + int(part)
+
+
+def chrome(path):
+    top = json.load(open(path, encoding="utf-8"), parse_float=ns)
+    frames, slices, live, arrows, named = top["stackFrames"], [], {}, {}, set()
+
+    def stack(at):
+        names = []
+        while at is not None:
+            names.append(frames[at]["name"])
+            at = frames[at].get("parent")
+        return tuple(reversed(names))
+
+    for e in top["traceEvents"]:
+        track = (e["pid"], e["tid"])
+        if e["ph"] == "M":
+            named.add(track)
+        elif e["ph"] == "C":
+            live.setdefault(track, []).append((e["ts"], e["args"]["bytes"]))
+        elif e["ph"] == "X":
+            kind = "stream" if e["pid"] >= 10**9 else "thread"
+            assert kind == "thread" or track in named
+            args = tuple(sorted(e["args"].items()))
+            slices.append(
+                [kind, e["ts"], e["ts"] + e["dur"], e["name"], e["cat"], stack(e.get("sf")), 0, args]
+            )
+        else:
+            assert e["ph"] == ("s" if slices[-1][0] == "thread" else "f") and e["id"] > 0
+            assert e["ts"] == slices[-1][1]
+            slices[-1][6] = e["id"]
+    return [tuple(s) for s in slices], list(live.values())
+
+
+def timelines(folder):
+    slices, live = perfetto(folder + "/perfetto")
+    others, other_live = chrome(folder + "/chrome")
+    assert others == slices
+    assert live == other_live
+    calls = [s for s in slices if s[0] == "thread"]
+    works = [s for s in slices if s[0] == "stream"]
+    begun = {s[6] for s in calls if s[6]}
+    assert begun == {s[6] for s in works if s[6]}
+    for name, some in ("calls", calls), ("works", works):
+        print(name, len(some))
+        print(name + "-time", sum(s[2] - s[1] for s in some))
+    print("copied", sum(dict(s[7]).get("bytes", 0) for s in calls if s[4] == "copy"))
+    print("work-bytes", sum(dict(s[7]).get("bytes", 0) for s in works))
+    print("flows", len([s for s in works if s[6]]))
+    print("kernels", len([s for s in calls if "kernel" in dict(s[7])]))
+    print("deepest", max((len(s[5]) for s in calls), default=0))
+    print("failed", len([s for s in calls if "status" in dict(s[7])]))
+    for values in live:
+        assert [at for at, _ in values] == sorted(at for at, _ in values)
+        assert all(value >= 0 for _, value in values)
+        print("live", max(value for _, value in values))
+        print("left", values[-1][1])
+
+
 def clean(name):
     """A name as folded stacks have it."""
     name = name.replace("\ufffd", "?").replace(";", ":")
@@ -145,4 +307,4 @@ def clean(name):
 
 
 if __name__ == "__main__":
-    {"profiles": profiles}[sys.argv[1]](*sys.argv[2:])
+    {"profiles": profiles, "timelines": timelines}[sys.argv[1]](*sys.argv[2:])

@@ -20,6 +20,10 @@
   "print(\"live-at-peak\", t[\"peak_bytes\"])' >totals; grep -v '^[ch][ao][ls]' sums | cmp - "     \
   "totals"
 
+#define TIMELINES                                                                                  \
+  "for f in perfetto chrome; do $WEIR export -f $f -o $f t.db || exit; done;"                      \
+  " python3 $WEIR_SOURCE/tests/tools/exports.py timelines . >sums"
+
 static long long sum_named(const char *name)
 {
   return atoll(sh_status(0, "sed -n 's/^%s //p' sums", name)->out);
@@ -57,14 +61,79 @@ START_TEST(csv_is_the_list_of_all_calls)
 END_TEST
 
 /* What a trace of a killed collector has, and a spool without one. */
-START_TEST(an_unfinished_trace_has_the_same_profile)
+START_TEST(an_unfinished_trace_exports_the_same)
 {
   sh_status(0, RUN "$BUILD/tests/e2e/graph_caller blocks 4");
   sh_status(0, PROFILES " && cp sums finished");
+  sh_status(0, TIMELINES " && cp sums timelines");
   sh_status(0,
             "sqlite3 t.db \"UPDATE meta SET value = 0 WHERE key = 'finished'; DELETE FROM"
             " block_row; DELETE FROM memory; DELETE FROM graph_launch; DELETE FROM graph_work\"");
   sh_status(0, PROFILES " && cmp sums finished");
+  sh_status(0, TIMELINES " && cmp sums timelines");
+}
+END_TEST
+
+START_TEST(timelines_agree_with_each_other_and_with_the_trace)
+{
+  static const struct {
+    const char *name, *sql;
+  } same[] = {
+      {"calls", "SELECT count(*) FROM call"},
+      {"calls-time", "SELECT sum(duration_ns) FROM call"},
+      {"failed", "SELECT count(*) FROM call WHERE status <> 0"},
+      {"copied", "SELECT ifnull(sum(bytes), 0) FROM copy WHERE NOT by_graph"},
+      {"kernels", "SELECT count(*) FROM launch WHERE NOT by_graph AND kernel IS NOT NULL"},
+      {"works", "SELECT count(*) FROM device_work WHERE kind < 5"},
+      {"works-time", "SELECT sum(\"end\" - start) FROM device_work WHERE kind < 5"},
+      {"work-bytes", "SELECT sum(bytes) FROM device_work WHERE kind < 3"},
+      {"flows", "SELECT count(event) FROM device_work WHERE kind < 5"},
+      {"live", "SELECT peak FROM memory WHERE device = 0 AND mem IS NULL"},
+  };
+  sh_status(0, RUN "$BUILD/tests/e2e/graph_caller random %d", _i + 1);
+  sh_status(0, TIMELINES);
+  for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+    long long was = sum_named(same[i].name), is = ask("t.db", same[i].sql);
+    ck_assert_msg(was == is, "%s: %lld, not %lld", same[i].name, was, is);
+  }
+  ck_assert_int_gt(sum_named("flows"), 0);
+  ck_assert_int_gt(sum_named("deepest"), 3);
+}
+END_TEST
+
+/* exports.py refuses what overlaps on a track. */
+START_TEST(work_of_a_stream_at_once_is_on_tracks_of_its_own)
+{
+  sh_status(0, RUN "$BUILD/tests/e2e/graph_caller explicit");
+  long long works = ask("t.db", "SELECT count(*) FROM device_work");
+  sh_status(0, "sqlite3 t.db 'UPDATE device_work SET start = 1000 + id %% 3, \"end\" = 5000'");
+  sh_status(0, TIMELINES);
+  ck_assert_int_eq(sum_named("works"), works);
+  sh_status(0, "sqlite3 t.db 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+               " LIMIT 1100) INSERT INTO device_work(process, kind, copy, device, context, stream,"
+               " start, \"end\") SELECT 1, 1, 1, 0, 1, 7, 1000, 5000 FROM n'");
+  outcome *o = sh_status(1, "$WEIR export -f perfetto -o out t.db");
+  ck_assert_ptr_nonnull(strstr(o->err, "of one stream at once"));
+}
+END_TEST
+
+START_TEST(timelines_have_names_of_any_bytes_and_times_of_any_value)
+{
+  sh_status(0, RUN "$VICTIM repeat 3");
+  sh_status(0, "sqlite3 t.db \"UPDATE api SET name = 'a;b\\\"' || char(10, 27, 92) || '<&'"
+               " || CAST(x'4d' AS TEXT) WHERE id IN (SELECT api FROM event);"
+               " UPDATE thread SET name = 'a' || char(34, 7, 39)\"");
+  sh_status(0, TIMELINES);
+  sh_status(0,
+            "python3 -c 'import json; e = json.load(open(\"chrome\"))[\"traceEvents\"];"
+            "assert any(x.get(\"name\", \"\").startswith(\"a;b\\\"\\n\\x1b\\\\<&M\") for x in e);"
+            "assert any(x[\"ph\"] == \"M\" and x[\"args\"][\"name\"] == \"a\\\"\\x07\\x27\""
+            " for x in e)'");
+  sh_status(0, "sqlite3 t.db 'UPDATE event_row SET start = -9000000000000000000 WHERE id = 1;"
+               " UPDATE event_row SET duration = 9223372036854775807 WHERE id = 2;"
+               " UPDATE event_row SET duration = -5 WHERE id = 3'");
+  sh_status(0, "for f in perfetto chrome; do $WEIR export -f $f -o $f t.db || exit; done;"
+               " python3 -m json.tool chrome >indented");
 }
 END_TEST
 
@@ -75,7 +144,7 @@ static void refuse(const char *format, const char *words)
   ck_assert_str_eq(sh_status(0, "ls | grep -c out; true")->out, "0\n");
 }
 
-static const char *const formats[] = {"folded", "speedscope", "pprof"};
+static const char *const formats[] = {"perfetto", "chrome", "folded", "speedscope", "pprof"};
 #define FORMATS (int)(sizeof formats / sizeof formats[0])
 
 /* A view can be without an end; so none of the file's is asked. */
@@ -111,7 +180,10 @@ int main(void)
   tcase_add_loop_test(t, profiles_agree_with_each_other_and_with_the_report, 0, 2);
   tcase_add_test(t, profiles_have_names_of_any_bytes);
   tcase_add_test(t, csv_is_the_list_of_all_calls);
-  tcase_add_test(t, an_unfinished_trace_has_the_same_profile);
+  tcase_add_test(t, an_unfinished_trace_exports_the_same);
+  tcase_add_loop_test(t, timelines_agree_with_each_other_and_with_the_trace, 0, 2);
+  tcase_add_test(t, work_of_a_stream_at_once_is_on_tracks_of_its_own);
+  tcase_add_test(t, timelines_have_names_of_any_bytes_and_times_of_any_value);
   tcase_add_loop_test(t, a_view_in_a_table_s_place_is_refused, 0, FORMATS);
   tcase_add_test(t, wrong_options_are_one_sentence);
   suite_add_tcase(s, t);

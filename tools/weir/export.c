@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reports/export/chrome.h"
 #include "reports/export/folded.h"
 #include "reports/export/nsys.h"
+#include "reports/export/perfetto.h"
 #include "reports/export/pprof.h"
 #include "reports/export/speedscope.h"
 #include "reports/listing/listing.h"
@@ -16,7 +18,9 @@
 #include "tools/replay/read.h"
 #include "tools/weir/commands.h"
 
-#define FORMATS "folded, speedscope, pprof, csv, nsys, rmm-csv, pytorch-snapshot or pytorch-pickle"
+#define FORMATS                                                                                    \
+  "perfetto, chrome, folded, speedscope, pprof, csv, nsys, rmm-csv, pytorch-snapshot or "          \
+  "pytorch-pickle"
 #define WEIGHTS "calls, host-time, allocated, copied or live-at-peak"
 
 enum { OPT_FORMAT, OPT_OUTPUT, OPT_WEIGHT };
@@ -37,6 +41,18 @@ struct request {
   profile_weight weight; /* of folded */
   bool weighed;
 };
+
+static weir_status write_perfetto(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return perfetto_export(out, trace);
+}
+
+static weir_status write_chrome(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return chrome_export(out, trace);
+}
 
 static weir_status write_folded(const request *r, FILE *out, const char *trace)
 {
@@ -62,9 +78,10 @@ static weir_status write_calls(const request *r, FILE *out, const char *trace)
 }
 
 static const trace_format trace_formats[] = {
-    {"folded", write_folded, NULL}, {"speedscope", write_speedscope, NULL},
-    {"pprof", write_pprof, NULL},   {"csv", write_calls, NULL},
-    {"nsys", NULL, nsys_export},    {0}};
+    {"perfetto", write_perfetto, NULL}, {"chrome", write_chrome, NULL},
+    {"folded", write_folded, NULL},     {"speedscope", write_speedscope, NULL},
+    {"pprof", write_pprof, NULL},       {"csv", write_calls, NULL},
+    {"nsys", NULL, nsys_export},        {0}};
 
 const cmd_option export_options[] = {
     [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", FORMATS " (needed)", 0},

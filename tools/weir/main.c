@@ -65,10 +65,10 @@ static const cmd commands[] = {
      replay_options, false, replay_main},
     {"export", "--format FORMAT [--weight WEIGHT] -o FILE TRACE",
      "Write a trace, or its allocations, in another program's format",
-     "folded, speedscope and pprof are what calls cost by stack; csv is all calls; nsys is what\n"
-     "Nsight Systems exports to SQLite. The others are allocations, and TRACE is whatever\n"
-     "weir replay reads. memory_viz opens the snapshot; older copies of it want a pickle, which\n"
-     "pytorch-pickle is.",
+     "perfetto and chrome are a timeline; folded, speedscope and pprof what calls cost by stack;\n"
+     "csv is all calls; nsys what Nsight Systems exports to SQLite. The others are allocations,\n"
+     "and TRACE is whatever weir replay reads. memory_viz opens the snapshot; older copies of it\n"
+     "want a pickle, which pytorch-pickle is.",
      export_options, false, export_main},
     {"version", "", "Print the versions of weir and of what it is built on", NULL, NULL, false,
      version_main},
