@@ -15,7 +15,7 @@ const profile_weight_name profile_weights[PROFILE_WEIGHTS] = {
 /* A batched call is one call, its time its first item's. Facts about caches are no calls. */
 static const char calls_sql[] =
     "SELECT e.stack, e.api, NOT (e.flags & 32) * CASE WHEN e.kind = 5 AND e.status = 600"
-    " THEN e.bytes + 1 ELSE 1 END, CASE WHEN e.flags & 32 THEN 0 ELSE e.duration END,"
+    " THEN e.bytes + 1 ELSE 1 END, CASE WHEN e.flags & 32 THEN 0 ELSE e.\"end\" - e.start END,"
     " CASE WHEN e.kind = 1 AND e.status = 0 AND NOT (e.flags & 16) AND e.mem NOT IN (1, 2, 6, 8)"
     " THEN e.bytes END,"
     " CASE WHEN e.kind = 3 AND e.status = 0 AND NOT (e.flags & 16) THEN e.bytes END, NULL"

@@ -90,19 +90,20 @@ static weir_status device_of(timeline *x, int64_t device, uint64_t **live)
 static const char batches_sql[] =
     "CREATE TEMP TABLE export_batch(call INTEGER PRIMARY KEY, bytes INTEGER);"
     "CREATE TEMP TABLE export_worked(call INTEGER PRIMARY KEY);"
-    "INSERT OR IGNORE INTO export_batch SELECT i.call, sum(e.bytes) FROM main.batch_item i"
-    " CROSS JOIN main.event_row e ON e.id = i.id WHERE i.call IS NOT NULL GROUP BY i.call;";
-static const char no_batches_sql[] =
-    "CREATE TEMP TABLE export_batch(call INTEGER PRIMARY KEY, bytes INTEGER);"
-    "CREATE TEMP TABLE export_worked(call INTEGER PRIMARY KEY);"
-    "CREATE TEMP TABLE batch_item(id INTEGER PRIMARY KEY, call INTEGER);";
+    "INSERT OR IGNORE INTO export_batch SELECT i.call, sum(e.bytes) FROM batch_item i"
+    " CROSS JOIN event e ON e.id = i.id WHERE i.call IS NOT NULL GROUP BY i.call;";
+/* As an older trace has them. */
+static const char old_batches_sql[] =
+    "CREATE TEMP TABLE batch_item(id INTEGER PRIMARY KEY, call INTEGER);"
+    "INSERT OR IGNORE INTO temp.batch_item SELECT e.id, e.call FROM event e"
+    " WHERE e.call IS NOT NULL;";
 static const char worked_sql[] =
     "INSERT OR IGNORE INTO export_worked SELECT ifnull(i.call, d.event) FROM main.device_work d"
     " LEFT JOIN batch_item i ON i.id = d.event WHERE d.event IS NOT NULL AND d.kind <> 5"
     " AND " WR_DEVICE_TIME;
 static const char calls_of_threads[] =
     "SELECT e.id, e.thread, (SELECT pid FROM main.process x WHERE x.id = e.process),"
-    " (SELECT tid FROM main.thread x WHERE x.id = e.thread), e.start, e.duration,"
+    " (SELECT tid FROM main.thread x WHERE x.id = e.thread), e.start, e.\"end\" - e.start,"
     " (SELECT name FROM main.api x WHERE x.id = e.api),"
     " (SELECT name FROM main.event_kind x WHERE x.id = e.kind), e.status, e.stack,"
     " CASE WHEN e.kind IN (1, 3, 4, 11) THEN e.bytes +"
@@ -238,8 +239,8 @@ static weir_status walk_tracks(timeline *x)
       wr_db_has_table(x->db, "device_work") && wr_db_has_column(x->db, "device_work", "graph_node");
   weir_status s = wr_db_each(x->db, processes_sql, take_process, x);
   if (!s) s = wr_db_each(x->db, threads_sql, take_thread, x);
-  if (!s)
-    s = wr_db_exec(x->db, wr_db_has_table(x->db, "batch_item") ? batches_sql : no_batches_sql);
+  if (!s && x->db->schema < 2) s = wr_db_exec(x->db, old_batches_sql);
+  if (!s) s = wr_db_exec(x->db, batches_sql);
   if (!s && work) s = wr_db_exec(x->db, worked_sql);
   if (!s) s = wr_db_each(x->db, calls_of_threads, take_call, x);
   if (!s && work) s = wr_db_each(x->db, work_sql, take_work, x);

@@ -8,6 +8,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "reports/export/chrome.h"
+#include "reports/export/folded.h"
+#include "reports/export/perfetto.h"
+#include "reports/export/pprof.h"
+#include "reports/export/speedscope.h"
 #include "tests/reports/synth.h"
 
 static char path[512];
@@ -28,6 +33,30 @@ static weir_status report_on(const char *trace, report_format format)
   (void)fclose(f);
   free(text);
   return s;
+}
+
+static weir_status export_folded(FILE *out, const char *trace)
+{
+  return folded_export(out, trace, PROFILE_LIVE_AT_PEAK);
+}
+
+/* All exports of a trace; an error of one must be worded. The last error. */
+static weir_status export_all(const char *trace)
+{
+  static weir_status (*const exports[])(FILE *, const char *) = {
+      perfetto_export, chrome_export, export_folded, speedscope_export, pprof_export};
+  weir_status last = WEIR_OK;
+  for (size_t i = 0; i < sizeof exports / sizeof exports[0]; i++) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    weir_status s = exports[i](f, trace);
+    (void)fclose(f);
+    free(text);
+    ck_assert(!s || strlen(weir_error_message()) > 0);
+    if (s) last = s;
+  }
+  return last;
 }
 
 static void expect(const char *trace, weir_status status, const char *words)
@@ -129,6 +158,7 @@ START_TEST(a_view_in_a_tables_place_is_refused)
   const char *t = make_trace();
   sql(t, "DROP TABLE event_row; CREATE VIEW event_row AS " ENDLESS);
   expect(t, WEIR_ECORRUPT, "event_row");
+  ck_assert_int_eq(export_all(t), WEIR_ECORRUPT);
   t = make_trace();
   sql(t, "DROP VIEW event; CREATE VIEW event AS " ENDLESS "; PRAGMA user_version = 1");
   expect(t, WEIR_ECORRUPT, "event");
@@ -141,6 +171,7 @@ START_TEST(what_a_file_says_its_events_are_is_not_asked)
   const char *t = make_trace();
   sql(t, "DROP VIEW event; CREATE VIEW event AS " ENDLESS);
   ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON), WEIR_OK);
+  ck_assert_int_eq(export_all(t), WEIR_OK);
 }
 END_TEST
 
@@ -169,6 +200,7 @@ START_TEST(a_trace_of_version_1_gives_the_same_report)
   sql(t, "PRAGMA user_version = 1");
   json_t *then = parts_of(t);
   ck_assert(json_equal(now, then));
+  ck_assert_msg(!export_all(t), "%s", weir_error_message());
   json_decref(now);
   json_decref(then);
 }
@@ -205,6 +237,7 @@ START_TEST(values_out_of_range_do_no_harm)
     ck_assert_msg(report_on(t, WEIR_REPORT_TEXT) == WEIR_OK, "%s: %s", changes[i],
                   weir_error_message());
     ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON), WEIR_OK);
+    (void)export_all(t);
   }
 }
 END_TEST
@@ -232,6 +265,7 @@ START_TEST(a_cut_trace_is_an_error_or_a_report)
     weir_status s = report_on(file("cut.db"), WEIR_REPORT_JSON);
     ck_assert_msg(!s || strlen(weir_error_message()) > 0, "%zu", n);
     damaged += s != WEIR_OK;
+    if (n % 5 == 0) (void)export_all(file("cut.db"));
   }
   ck_assert_uint_gt(damaged, 100);
   free(whole);
@@ -251,6 +285,7 @@ START_TEST(a_changed_byte_is_an_error_or_a_report)
     whole[0] = 'S'; /* stay past the first look */
     write_hostile_file("changed.db", whole, whole_bytes);
     (void)report_on(file("changed.db"), round & 1 ? WEIR_REPORT_JSON : WEIR_REPORT_TEXT);
+    if (round % 5 == 0) (void)export_all(file("changed.db"));
     if (round % 25 == 24) {
       free(whole);
       load_whole(make_trace());
