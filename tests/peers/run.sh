@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in tensors | ops | rows | gpus | files | dlpack | peaks) ;; *) set -- "$@" "$case" ;; esac
+  case $case in tensors | ops | rows | gpus | files | dlpack | exports | peaks) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -66,6 +66,7 @@ unset LD_LIBRARY_PATH WEIR_SIM_DEVICES
 compare dlpack "$here/dlpack.py" "$WEIR_LIBRARY"
 mkdir -p "$scratch/files"
 compare files "$here/../io/numpy_files.py" "$WEIR_LIBRARY" "$scratch/files"
+compare exports "$here/exports.py" "$out" "$scratch/exports"
 
 # The most device memory PyTorch had, by its own account and by the trace.
 peaks() { # whole|any EXPANDABLE MODE

@@ -10,7 +10,7 @@
 # NVIDIA's runtime, which only NVIDIA's driver can carry.
 set -eu
 packages='torch==2.15.0 librmm-cu13==26.4.0 rapids-logger==0.2.3'
-client='torch==2.15.0 numpy==2.4.6 safetensors==0.8.0'
+client='torch==2.15.0 numpy==2.4.6 safetensors==0.8.0 perfetto==0.59.1 protobuf==7.36.2'
 
 venv=$1/venv
 what=${2:-peers}
