@@ -1,5 +1,6 @@
 /* chrome.c: see chrome.h. The format is "Trace Event Format", as an object. It knows processes and
- * threads alone: a device is a process, whose number no program has, and a stream a thread of it. Times
+ * threads alone: a device is a process, whose number no program has, and a stream a thread of it; ranges are threads
+ * of their process, whose numbers no thread has. Times
  * are us, here with their ns behind the point. Frames come last: which there are is known then. */
 #include "reports/export/chrome.h"
 #include <inttypes.h>
@@ -8,6 +9,7 @@
 #include "reports/export/timeline.h"
 
 #define DEVICE_PID INT64_C(1000000000) /* of device 0; pids have 22 bits */
+#define RANGES_TID INT64_C(1000000000)
 
 typedef struct chrome {
   FILE *out;
@@ -37,16 +39,18 @@ static void put_text(chrome *x, const char *key, const char *text)
 
 static int64_t pid_of(const timeline_item *item)
 {
-  bool host = item->kind == TIMELINE_CALL || item->kind == TIMELINE_THREAD ||
-              item->kind == TIMELINE_PROCESS;
-  return host ? item->pid : DEVICE_PID + (item->device & 0xffffff);
+  bool device = item->kind == TIMELINE_WORK || item->kind == TIMELINE_STREAM ||
+                item->kind == TIMELINE_DEVICE || item->kind == TIMELINE_LIVE;
+  return device ? DEVICE_PID + (item->device & 0xffffff) : item->pid;
 }
 
-/* Of a stream: the number of its track. */
+/* Of a stream, of ranges: by the number of the track. */
 static int64_t tid_of(const timeline_item *item)
 {
   bool stream = item->kind == TIMELINE_WORK || item->kind == TIMELINE_STREAM;
-  return stream ? (int64_t)(item->track >> 3) : item->tid;
+  bool range = item->kind == TIMELINE_RANGE || item->kind == TIMELINE_RANGES;
+  int64_t number = (int64_t)(item->track >> 3);
+  return range ? RANGES_TID + number : stream ? number : item->tid;
 }
 
 static void put_named(chrome *x, const timeline_item *item, const char *what, const char *name)
@@ -70,6 +74,9 @@ static void put_track(chrome *x, const timeline_item *item)
   } else if (item->kind == TIMELINE_STREAM) {
     (void)snprintf(name, sizeof name, "Stream %" PRId64 " (context %" PRId64 ")", item->stream,
                    item->context);
+    put_named(x, item, "thread_name", name);
+  } else if (item->kind == TIMELINE_RANGES) {
+    (void)snprintf(name, sizeof name, "Ranges of thread %" PRId64, item->tid);
     put_named(x, item, "thread_name", name);
   }
 }
@@ -123,7 +130,7 @@ static weir_status put_chrome_item(void *context, const timeline_item *item)
 {
   chrome *x = context;
   weir_status s = WEIR_OK;
-  if (item->kind == TIMELINE_CALL || item->kind == TIMELINE_WORK)
+  if (item->kind == TIMELINE_CALL || item->kind == TIMELINE_WORK || item->kind == TIMELINE_RANGE)
     s = put_duration(x, item);
   else if (item->kind == TIMELINE_LIVE) {
     begin_event(x, "C", pid_of(item), 0);

@@ -224,11 +224,14 @@ static weir_status put_device(perfetto *x, const timeline_item *item)
   return s ? s : put_packet(x, 0);
 }
 
-static weir_status put_stream(perfetto *x, const timeline_item *item)
+static weir_status put_lane(perfetto *x, const timeline_item *item)
 {
   char name[80];
-  (void)snprintf(name, sizeof name, "Stream %" PRId64 " (context %" PRId64 ")", item->stream,
-                 item->context);
+  if (item->kind == TIMELINE_RANGES)
+    (void)snprintf(name, sizeof name, "Ranges of thread %" PRId64, item->tid);
+  else
+    (void)snprintf(name, sizeof name, "Stream %" PRId64 " (context %" PRId64 ")", item->stream,
+                   item->context);
   proto_number(&x->track, TRACK_UUID, item->track);
   proto_number(&x->track, TRACK_PARENT, item->group);
   proto_text(&x->track, TRACK_NAME, name);
@@ -298,7 +301,8 @@ static weir_status put_item(void *context, const timeline_item *item)
   case TIMELINE_DEVICE:
     return put_device(x, item);
   case TIMELINE_STREAM:
-    return put_stream(x, item);
+  case TIMELINE_RANGES:
+    return put_lane(x, item);
   case TIMELINE_LIVE:
     return put_live(x, item);
   default:

@@ -4,7 +4,7 @@
 #include "reports/base/demangle.h"
 #include "reports/base/util.h"
 
-enum { MOST_LANES = 1024 /* operations of one stream that can be under way at once */ };
+enum { MOST_LANES = 1024 /* operations of one stream, or ranges of a thread, at once */ };
 
 /* Numbers of tracks, of each kind in its own part. */
 #define TRACK(kind, number) ((uint64_t)(number) << 3 | (uint64_t)(kind) | UINT64_C(4))
@@ -138,6 +138,31 @@ static weir_status take_call(void *context, sqlite3_stmt *q)
   return s;
 }
 
+/* ---- what overlaps: a track becomes several -------------------------------------------------- */
+
+/* The first lane of what has this key on which nothing is under way at `item->start`. */
+static weir_status lane_of(timeline *x, uint64_t key, timeline_kind kind, timeline_item *item)
+{
+  for (uint64_t lane = 0; lane < MOST_LANES; lane++) {
+    bool added;
+    uint64_t number = export_number(&x->lanes, hash_mix(key, lane), &added);
+    if (!number || !wr_grow(&x->ends, &x->capacity, number, sizeof *x->ends))
+      return export_out_of_memory();
+    item->track = TRACK(TIMELINE_STREAM, number);
+    timeline_item track = *item;
+    track.kind = kind;
+    track.name = NULL;
+    weir_status s = added ? x->take(x->context, &track) : WEIR_OK;
+    if (s) return s;
+    if (!added && x->ends[number - 1] > item->start) continue;
+    x->ends[number - 1] = item->end;
+    return WEIR_OK;
+  }
+  return weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: more than %d %s at once", x->db->path,
+                   MOST_LANES,
+                   kind == TIMELINE_STREAM ? "operations of one stream" : "ranges of one thread");
+}
+
 /* ---- what devices did ------------------------------------------------------------------------ */
 
 static const char work_sql[] =
@@ -153,30 +178,6 @@ static const char work_sql[] =
     "6))"
     " END FROM main.device_work d WHERE d.kind BETWEEN 1 AND 4 AND " WR_DEVICE_TIME
     " ORDER BY d.start, d.id";
-
-/* The first lane of a stream on which nothing is under way at `item->start`. */
-static weir_status lane_of(timeline *x, uint64_t stream, timeline_item *item)
-{
-  for (uint64_t lane = 0; lane < MOST_LANES; lane++) {
-    bool added;
-    uint64_t number = export_number(&x->lanes, hash_mix(stream, lane), &added);
-    if (!number || !wr_grow(&x->ends, &x->capacity, number, sizeof *x->ends))
-      return export_out_of_memory();
-    item->track = TRACK(TIMELINE_STREAM, number);
-    timeline_item track = *item;
-    track.kind = TIMELINE_STREAM;
-    track.name = NULL;
-    weir_status s = added ? x->take(x->context, &track) : WEIR_OK;
-    if (s) return s;
-    if (!added && x->ends[number - 1] > item->start) continue;
-    x->ends[number - 1] = item->end;
-    return WEIR_OK;
-  }
-  return weir_fail(WEIR_ECORRUPT,
-                   "%s is a damaged trace: more than %d operations of one stream at"
-                   " once",
-                   x->db->path, MOST_LANES);
-}
 
 static weir_status take_work(void *context, sqlite3_stmt *q)
 {
@@ -197,13 +198,40 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
   item.group = TRACK(TIMELINE_DEVICE, item.device);
   for (int i = 0; i < 4; i++)
     stream = hash_mix(stream, (uint64_t)sqlite3_column_int64(q, i));
-  if (!s) s = lane_of(x, stream, &item);
+  if (!s) s = lane_of(x, stream, TIMELINE_STREAM, &item);
   if (s) return s;
   char *plain = kernel ? wr_demangle(&x->cxx, kernel) : NULL;
   item.name = plain ? plain : kernel ? kernel : text_at(q, 7);
   s = x->take(x->context, &item);
   free(plain);
   return s;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+/* One that never ended lasts as long as its process. */
+static const char ranges_of_threads[] =
+    "SELECT r.process, r.thread, p.pid, (SELECT tid FROM main.thread x WHERE x.id = r.thread),"
+    " r.start, max(r.start, coalesce(r.\"end\", p.\"end\", r.start)),"
+    " (SELECT text FROM main.range_name n WHERE n.id = r.name)"
+    " FROM main.range_row r CROSS JOIN main.process p ON p.id = r.process"
+    " WHERE r.start IS NOT NULL ORDER BY r.start, r.id";
+
+static weir_status take_range(void *context, sqlite3_stmt *q)
+{
+  timeline *x = context;
+  int64_t process = sqlite3_column_int64(q, 0), thread = sqlite3_column_int64(q, 1);
+  timeline_item item = {.kind = TIMELINE_RANGE,
+                        .group = TRACK(TIMELINE_PROCESS, process),
+                        .pid = sqlite3_column_int64(q, 2),
+                        .tid = sqlite3_column_int64(q, 3),
+                        .start = time_of(sqlite3_column_int64(q, 4)),
+                        .end = time_of(sqlite3_column_int64(q, 5)),
+                        .category = "nvtx"};
+  uint64_t key = hash_mix(hash_mix(10, (uint64_t)process), (uint64_t)thread);
+  weir_status s = lane_of(x, key, TIMELINE_RANGES, &item);
+  item.name = text_at(q, 6);
+  return s ? s : x->take(x->context, &item);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -237,6 +265,7 @@ static weir_status walk_tracks(timeline *x)
 {
   bool work =
       wr_db_has_table(x->db, "device_work") && wr_db_has_column(x->db, "device_work", "graph_node");
+  bool ranges = wr_db_has_table(x->db, "range_row") && wr_db_has_table(x->db, "range_name");
   weir_status s = wr_db_each(x->db, processes_sql, take_process, x);
   if (!s) s = wr_db_each(x->db, threads_sql, take_thread, x);
   if (!s && x->db->schema < 2) s = wr_db_exec(x->db, old_batches_sql);
@@ -244,6 +273,7 @@ static weir_status walk_tracks(timeline *x)
   if (!s && work) s = wr_db_exec(x->db, worked_sql);
   if (!s) s = wr_db_each(x->db, calls_of_threads, take_call, x);
   if (!s && work) s = wr_db_each(x->db, work_sql, take_work, x);
+  if (!s && ranges) s = wr_db_each(x->db, ranges_of_threads, take_range, x);
   return s ? s : wr_db_each(x->db, live_of_devices, take_live, x);
 }
 

@@ -140,7 +140,7 @@ def profiles(folder):
         print(weight, sum(fold.values()))
 
 
-def track_kind(track):
+def track_kind(track, parent):
     process, thread, counter = one(track, 3, None), one(track, 4, None), one(track, 8, None)
     if process is not None:
         return "process"
@@ -149,7 +149,7 @@ def track_kind(track):
     if counter is not None:
         assert one(message(counter), 3) == 3  # bytes
         return "counter"
-    return "stream" if one(track, 5) else "device"
+    return {None: "device", "device": "stream", "process": "range"}[parent]
 
 
 class Interned:
@@ -207,7 +207,7 @@ def perfetto(path):
             track = message(part)
             uuid, parent = one(track, 1), one(track, 5)
             assert uuid and uuid not in tracks and (not parent or parent in tracks)
-            tracks[uuid], parents[uuid] = track_kind(track), parent
+            tracks[uuid], parents[uuid] = track_kind(track, tracks.get(parent)), parent
         for part in every(packet, 11):
             event, at = message(part), one(packet, 8)
             track, kind = one(event, 11), one(event, 9)
@@ -216,7 +216,7 @@ def perfetto(path):
                 live.setdefault(track, []).append((at, signed(one(event, 30))))
             elif kind == 1:
                 assert track not in open_slices and at >= ends.get(track, 0)
-                assert tracks[track] in ("thread", "stream")
+                assert tracks[track] in ("thread", "stream", "range")
                 open_slices[track] = (at, event)
             else:
                 start, begun = open_slices.pop(track)
@@ -262,7 +262,7 @@ def chrome(path):
         elif e["ph"] == "C":
             live.setdefault(track, []).append((e["ts"], e["args"]["bytes"]))
         elif e["ph"] == "X":
-            kind = "stream" if e["pid"] >= 10**9 else "thread"
+            kind = "stream" if e["pid"] >= 10**9 else "range" if e["tid"] >= 10**9 else "thread"
             assert kind == "thread" or track in named
             args = tuple(sorted(e["args"].items()))
             slices.append(
@@ -282,9 +282,10 @@ def timelines(folder):
     assert live == other_live
     calls = [s for s in slices if s[0] == "thread"]
     works = [s for s in slices if s[0] == "stream"]
+    ranges = [s for s in slices if s[0] == "range"]
     begun = {s[6] for s in calls if s[6]}
     assert begun == {s[6] for s in works if s[6]}
-    for name, some in ("calls", calls), ("works", works):
+    for name, some in ("calls", calls), ("works", works), ("ranges", ranges):
         print(name, len(some))
         print(name + "-time", sum(s[2] - s[1] for s in some))
     print("copied", sum(dict(s[7]).get("bytes", 0) for s in calls if s[4] == "copy"))

@@ -101,6 +101,20 @@ START_TEST(timelines_agree_with_each_other_and_with_the_trace)
 }
 END_TEST
 
+/* Nested ones, those of domains that do not nest, and those that never ended. */
+START_TEST(timelines_have_the_ranges_of_each_thread)
+{
+  sh_status(0, RUN "$BUILD/tests/victims/nvtx/nests 3 3 500");
+  sh_status(0, TIMELINES);
+  ck_assert_int_eq(sum_named("ranges"), ask("t.db", "SELECT count(*) FROM range"));
+  ck_assert_int_eq(sum_named("ranges-time"),
+                   ask("t.db", "SELECT sum(ifnull(r.end_ns, p.\"end\") - r.start_ns) FROM range r"
+                               " JOIN process p ON p.id = r.process"));
+  ck_assert_int_gt(ask("t.db", "SELECT count(*) FROM range WHERE end_ns IS NULL"), 0);
+  sh_status(0, "grep -q '\"name\":\"gro\xc3\x9f\",\"cat\":\"nvtx\"' chrome");
+}
+END_TEST
+
 /* exports.py refuses what overlaps on a track. */
 START_TEST(work_of_a_stream_at_once_is_on_tracks_of_its_own)
 {
@@ -182,6 +196,7 @@ int main(void)
   tcase_add_test(t, csv_is_the_list_of_all_calls);
   tcase_add_test(t, an_unfinished_trace_exports_the_same);
   tcase_add_loop_test(t, timelines_agree_with_each_other_and_with_the_trace, 0, 2);
+  tcase_add_test(t, timelines_have_the_ranges_of_each_thread);
   tcase_add_test(t, work_of_a_stream_at_once_is_on_tracks_of_its_own);
   tcase_add_test(t, timelines_have_names_of_any_bytes_and_times_of_any_value);
   tcase_add_loop_test(t, a_view_in_a_table_s_place_is_refused, 0, FORMATS);
