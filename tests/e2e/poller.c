@@ -6,6 +6,7 @@
  *   poller forever COUNTERS     until it is killed, counting in the shared file before and after
  *
  * Prints its count of calls by function, a line each. */
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,9 +16,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "cuda/sim/control.h"
+#include "tests/e2e/hold.h"
 #include "tests/e2e/ticker.h"
 
+static holder held;
 static cudaStream_t stream;
 static cudaEvent_t event;
 static unsigned long events, streams;
@@ -59,7 +61,7 @@ static void count(unsigned long n)
   for (unsigned long i = 0; i < n; i++, streams++)
     want(cudaStreamQuery(stream), cudaErrorNotReady);
   poll_by_turns(10);
-  want(weir_sim_release(stream), 0);
+  want((int)hold_release(&held, stream), 0);
   want(cudaStreamSynchronize(stream), 0);
   want(cudaEventQuery(event), 0);
   events++;
@@ -86,7 +88,8 @@ int main(int argc, char **argv)
   want(cudaMalloc(&p, 64), 0);
   want(cudaStreamCreate(&stream), 0);
   want(cudaEventCreate(&event), 0);
-  want(weir_sim_hold(stream), 0);
+  want((int)hold_open(&held, false), 0);
+  want((int)hold_stream(&held, stream), 0);
   want(cudaMemsetAsync(p, 0, 64, stream), 0);
   want(cudaEventRecord(event, stream), 0);
   if (!strcmp(argv[1], "count")) count(n);

@@ -72,10 +72,10 @@ NOT_ASAN += tests/e2e/test_named
 NOT_TSAN += tests/e2e/test_named
 endif
 
-$(E2E)/poller: $(E2E_OBJ)/poller.o $(SIM)/libcuda.so.1
+$(E2E)/poller: $(E2E_OBJ)/poller.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcudart -lpthread
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcudart -lcuda -ldl -lpthread
 
 $(E2E)/test_polls: $(E2E_OBJ)/test_polls.o
 $(E2E)/test_polls_all: $(E2E_OBJ)/test_polls_all.o

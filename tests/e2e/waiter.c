@@ -1,21 +1,21 @@
-/* waiter.c: random programs of streams, events and waits, on a software device that holds streams
- * back; what each wait had to wait for goes into a file.
+/* waiter.c: random programs of streams, events and waits, whose streams are held back; what each wait
+ * had to wait for goes into a file.
  *
- *   waiter FIRST COUNT FILE
+ *   waiter FIRST COUNT FILE [words]
  *
- * Programs FIRST to FIRST + COUNT - 1, one after the other, on two devices and four threads, of which
- * one at a time goes on. A stream is held before its first work and released when something waits
+ * Programs FIRST to FIRST + COUNT - 1, one after the other, on up to two devices and four threads, of
+ * which one at a time goes on. How streams are held: hold.h; words: as on a real device. A stream is held before its first work and released when something waits
  * for that work: so what the oracle calls pending is, and a wait that it calls redundant is made
  * while all is held, and would last for ever if it were not. Lines of FILE: pending (0, 1),
  * operations, bytes, streams. */
 #include <cuda.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/e2e/hold.h"
 #include "tests/e2e/wait_oracle.h"
 
 enum { DEVICES = 2, THREADS = 4, STREAMS = 4, EVENTS = 5, STEPS = 40, BLOCK = 4096 };
@@ -41,7 +41,8 @@ static char pageable[BLOCK];
 static FILE *out;
 static uint64_t rng;
 static int seed, step, turn; /* turn: the thread that goes on */
-static int (*hold)(void *), (*release)(void *);
+static int device_count;
+static holder held;
 static sem_t go[THREADS], gone;
 
 static void check_call(CUresult r, const char *what)
@@ -83,6 +84,7 @@ static void make_stream(device *d, int i)
 static void end_stream(device *d, int i)
 {
   CHECK(cuStreamDestroy(d->handle[i]));
+  if (hold_is_work(&held)) CHECK(hold_release(&held, d->handle[i]));
   oracle_stream_at(d->stream[i])->held = NULL; /* its work goes on */
 }
 
@@ -91,15 +93,16 @@ static void hold_back(target t)
 {
   oracle_stream *s = oracle_stream_at(t.stream);
   if (s->held || t.handle == CU_STREAM_LEGACY || t.handle == CU_STREAM_PER_THREAD) return;
-  CHECK((CUresult)hold(t.handle));
+  CHECK(hold_stream(&held, t.handle));
   oracle_hold(t.stream, t.handle);
+  if (hold_is_work(&held)) (void)oracle_act(t.stream, 0, NO_NODE, false);
 }
 
 /* Lets run what holds the answer back. */
 static void let_run(void)
 {
   for (int s; (s = oracle_next_held()) >= 0;) {
-    CHECK((CUresult)release(oracle_stream_at(s)->held));
+    CHECK(hold_release(&held, oracle_stream_at(s)->held));
     oracle_stream_at(s)->held = NULL;
   }
 }
@@ -198,7 +201,7 @@ static void do_record(device *d)
  * in the stream of the event there is nothing to wait for. */
 static void do_stream_wait(device *d)
 {
-  const mark *m = &devices[random_below(DEVICES)].events[random_below(EVENTS)];
+  const mark *m = &devices[random_below(device_count)].events[random_below(EVENTS)];
   target t = stream_at(d, random_below(PLACES));
   CHECK(cuStreamWaitEvent(t.handle, m->handle, 0));
   (void)oracle_act(t.stream, -1, m->node, m->node == NO_NODE || m->stream == t.stream);
@@ -217,7 +220,7 @@ static void do_sync_stream(device *d)
 
 static void do_sync_event(void)
 {
-  const mark *m = &devices[random_below(DEVICES)].events[random_below(EVENTS)];
+  const mark *m = &devices[random_below(device_count)].events[random_below(EVENTS)];
   oracle_ask();
   oracle_ask_node(m->node, false);
   say_pending();
@@ -240,11 +243,11 @@ static void sync_context(const device *d)
 static void do_free(const device *d)
 {
   CUdeviceptr p = 0;
-  CHECK(cuMemAlloc(&p, BLOCK));
   oracle_ask();
   oracle_ask_context((int)(d - devices));
   say_pending();
   let_run();
+  CHECK(cuMemAlloc(&p, BLOCK));
   CHECK(cuMemFree(p));
 }
 
@@ -304,7 +307,7 @@ static void do_life(device *d)
 
 static void do_step(void)
 {
-  device *d = &devices[random_below(DEVICES)];
+  device *d = &devices[random_below(device_count)];
   CHECK(cuCtxSetCurrent(d->context));
   int what = random_below(100);
   if (what < 40)
@@ -337,7 +340,8 @@ static void begin_program(void)
 {
   rng = (uint64_t)seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
   oracle_reset();
-  for (int i = 0; i < DEVICES; i++) {
+  hold_reuse(&held);
+  for (int i = 0; i < device_count; i++) {
     device *d = &devices[i];
     CHECK(cuCtxSetCurrent(d->context));
     d->legacy = oracle_stream_new(i, LEGACY);
@@ -352,7 +356,7 @@ static void begin_program(void)
 
 static void end_program(void)
 {
-  for (int i = 0; i < DEVICES; i++) {
+  for (int i = 0; i < device_count; i++) {
     device *d = &devices[i];
     CHECK(cuCtxSetCurrent(d->context));
     sync_context(d);
@@ -400,16 +404,16 @@ static void begin_device(int i)
 int main(int argc, char **argv)
 {
   pthread_t threads[THREADS];
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 5) return 2;
   int first = atoi(argv[1]), count = atoi(argv[2]);
-  void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-  hold = driver ? (int (*)(void *))(uintptr_t)dlsym(driver, "weir_sim_hold") : NULL;
-  release = driver ? (int (*)(void *))(uintptr_t)dlsym(driver, "weir_sim_release") : NULL;
   out = fopen(argv[3], "w");
-  if (!hold || !release || !out) return 2;
+  if (!out) return 2;
   CHECK(cuInit(0));
-  for (int i = 0; i < DEVICES; i++)
+  CHECK(cuDeviceGetCount(&device_count));
+  if (device_count > DEVICES) device_count = DEVICES;
+  for (int i = 0; i < device_count; i++)
     begin_device(i);
+  CHECK(hold_open(&held, argc == 5));
   (void)sem_init(&gone, 0, 0);
   for (int t = 0; t < THREADS; t++) {
     (void)sem_init(&go[t], 0, 0);
