@@ -8,6 +8,11 @@
 #   memory     what is in use of the device, by the driver's word and by NVML's, against Weir's account of it
 #   calls      the examples, with NVIDIA's shared and static runtime, with and without Weir: their outputs
 #              must be equal, and every call that CUPTI counts must be in the trace
+#   kinds      programs that count for themselves (tests/e2e), and their traces: memory of every kind,
+#   graphs     what launches of graphs ran,
+#   waits      which waits had nothing to wait for,
+#   polls      polls, each counted,
+#   ranges     and NVTX's ranges with the calls in them
 #   reroute    the programs of tests/reroute alone and in each mode: their outputs must be equal
 #   modes      programs of every day, PyTorch and CuPy among them, in each mode: outputs, times, waits
 # Writes each section's tables to a file (in $PARTS), and from those there are RESULTS.md beside this file (or
@@ -23,11 +28,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 cuda=${CUDA_HOME:-/usr/local/cuda}
 if [ -x "$here/bin/weir" ]; then # a bundle
   root=$here examples=$here/examples cupti=$here/examples/lib
-  libraries=$here/examples/lib suites=$here/tests traps=$here/tests parts=$here/results
+  libraries=$here/examples/lib suites=$here/tests traps=$here/tests counters=$here/tests parts=$here/results
   version=$(cat "$here/COMMIT")
 else
   root=${O:?make check-gpu sets O} examples=$root/examples cupti=$root/tests/gpu
-  libraries=$cuda/lib64:$cuda/extras/CUPTI/lib64 suites=$root/tests/gpu traps=$root/tests/reroute parts=$root/results
+  libraries=$cuda/lib64:$cuda/extras/CUPTI/lib64 suites=$root/tests/gpu traps=$root/tests/reroute
+  counters=$root/tests/e2e parts=$root/results
   version=$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)
 fi
 count=$cupti/libcupti_count.so
@@ -45,7 +51,7 @@ write_results() {
     echo
     echo "Written by \`make check-gpu\`."
     echo
-    cat "$parts"/[0-9]-*.md
+    for part in "$parts"/[0-9]-*.md "$parts"/[0-9][0-9]-*.md; do [ ! -e "$part" ] || cat "$part"; done
   } >"$results"
 }
 
@@ -246,6 +252,102 @@ section_memory() {
   fi
   part+="| memory | $said |"$'\n'
   printf '  %-14s %s\n' memory "$said"
+}
+
+# ---- programs that count for themselves
+
+begin_accounts() { # OF-WHAT
+  part="Programs that keep an account of $1, and what their traces say:
+
+| program | mode | result |
+|---|---|---|
+"
+}
+
+say_account() { # NAME MODE STATUS SAID
+  [ "$3" -eq 0 ] || failed=$((failed + 1))
+  part+="| $1 | $2 | $4 |"$'\n'
+  printf '  %-28s %-8s %s\n' "$1" "$2" "$4"
+}
+
+account() { # WHAT MODE NAME PROGRAM...: what it prints is its account
+  local what=$1 mode=$2 name=$3 trace=$work/a.db said rc
+  shift 3
+  if [ ! -x "$1" ]; then
+    say_account "$name" "$mode" 1 "not built"
+    return
+  fi
+  timeout --kill-after=10 120 "$weir" run --force --mode="$mode" -o "$trace" -- "$@" >"$work/account" 2>"$work/err"
+  rc=$?
+  if [ $rc -ne 0 ]; then
+    say_account "$name" "$mode" 1 "ended with status $rc: $(tail -1 "$work/err" | tr '|' ' ')"
+    return
+  fi
+  case $what in
+    graphs) "$weir" report --format json "$trace" >"$work/a.json" && trace=$work/a.json ;;
+    waits) "$weir" resolve "$trace" >"$work/out" 2>&1 && mv "$work/waits" "$work/account" ;;
+  esac
+  said=$(python3 "$here/accounts.py" "$what" "$work/account" "$trace" 2>&1 | tail -1 | tr '|' ' ')
+  case $said in EQUAL*) rc=0 ;; *) rc=1 ;; esac
+  say_account "$name" "$mode" $rc "$said"
+}
+
+section_kinds() {
+  local seed=0 mode how end runtime
+  begin_accounts "memory of every kind (tests/e2e/keeper.c: what is live, and peaks)"
+  for runtime in keeper keeper_static; do
+    [ $runtime = keeper ] || { [ -x "$suites/$runtime" ] && [ -z "$trial" ]; } || continue # NVIDIA's own runtime
+    for mode in observe strict relaxed; do
+      for how in each together; do
+        for end in leave drop reset; do
+          seed=$((seed + 1))
+          case $runtime in
+            keeper) account memory $mode "one runtime, $how, $end" "$counters/keeper" $seed $((seed % 3 * 3 + 1)) 120 $how $end ;;
+            *) account memory $mode "linked in, $how, $end" "$suites/$runtime" $seed $((seed % 3 * 3 + 1)) 120 $how $end ;;
+          esac
+        done
+      done
+    done
+  done
+}
+
+section_graphs() {
+  local mode seed most=10
+  [ -z "$trial" ] || most=2
+  begin_accounts "what launches of graphs ran (tests/e2e/graph_caller.c)"
+  for mode in loop explicit memory condition "large 20000"; do
+    # shellcheck disable=SC2086  # a mode and its size
+    account graphs strict "$mode" "$suites/graph_caller" $mode
+  done
+  for ((seed = 0; seed < most; seed++)); do
+    account graphs observe "random $seed" "$suites/graph_caller" random $seed
+    account graphs strict "blocks $seed" "$suites/graph_caller" blocks $seed
+  done
+}
+
+# A stream that is held must not keep the driver from loading what it has put off.
+section_waits() {
+  local first
+  begin_accounts "which waits had something to wait for (tests/e2e/waiter.c)"
+  export CUDA_MODULE_LOADING=EAGER
+  for first in 1 101 201; do
+    account waits observe "programs from $first" "$counters/waiter" $first 100 "$work/waits" words
+  done
+  unset CUDA_MODULE_LOADING
+}
+
+section_polls() {
+  begin_accounts "polls (tests/e2e/poller.c)"
+  account polls observe "event and stream" "$counters/poller" count 150000
+  account polls strict "event and stream" "$counters/poller" count 1000
+}
+
+section_ranges() {
+  local threads
+  begin_accounts "NVTX's ranges, and of the calls within each (tests/victims/nvtx/nests.c)"
+  for threads in 1 4 16; do
+    account ranges observe "$threads threads" "$suites/nests" $threads $threads 500
+  done
 }
 
 # ---- rerouting
@@ -454,8 +556,10 @@ What the allocator and the driver's own ways cost (ns a call or pair, medians of
 
 # ---- which
 
-titles=([1]="The engine" [2]="Figures" [3]="The allocator's suites" [4]="Calls" [5]="Rerouting" [6]="Modes" [7]="Device times" [8]="Memory")
-all=([1]=engine [2]=figures [3]=allocator [4]=calls [5]=reroute [6]=modes [7]=times [8]=memory)
+titles=([1]="The engine" [2]="Figures" [3]="The allocator's suites" [4]="Calls" [5]="Rerouting" [6]="Modes" [7]="Device times" [8]="Memory"
+  [9]="Kinds of memory" [10]="Graphs" [11]="Waits" [12]="Polls" [13]="Ranges")
+all=([1]=engine [2]=figures [3]=allocator [4]=calls [5]=reroute [6]=modes [7]=times [8]=memory
+  [9]=kinds [10]=graphs [11]=waits [12]=polls [13]=ranges)
 [ $# -gt 0 ] || set -- "${all[@]}"
 find_cublas
 machine="$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | sed 's/^ *//; s/,/, driver/' | tr '\n' ';') $(uname -srm), $(getconf GNU_LIBC_VERSION)"
@@ -473,6 +577,11 @@ for i in "${!all[@]}"; do
     modes) section_modes ;;
     times) section_times ;;
     memory) section_memory ;;
+    kinds) section_kinds ;;
+    graphs) section_graphs ;;
+    waits) section_waits ;;
+    polls) section_polls ;;
+    ranges) section_ranges ;;
   esac
   {
     echo "## ${titles[i]}"

@@ -55,7 +55,27 @@ $(O)/tests/gpu/memory: $(OBJ)/tests/gpu/memory.o | $(CUDA_STUBS)/libcuda.so
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) -o $@ $< -L$(CUDA_STUBS) -lcuda
 
-gpu-suites: $(GPU_SUITES) $(GPU_ENGINE) $(O)/tests/gpu/memory $(O)/bench/gpu $(O)/bench/gpu_tensor $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
+# Programs that count for themselves. The compiler's own libraries are linked in, and in keeper_static
+# NVIDIA's runtime is.
+GPU_ACCOUNTS := $(addprefix $(O)/tests/e2e/,keeper waiter poller) $(addprefix $(O)/tests/gpu/,graph_caller nests \
+  $(if $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a),keeper_static))
+
+$(O)/tests/gpu/graph_caller: $(OBJ)/tests/e2e/graph_caller.o $(OBJ)/tests/e2e/kernels.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(E2E_LINK) -static-libgcc -static-libstdc++ -o $@ $^ -L$(CUDA_STUBS) -lcudart -lpthread
+
+$(O)/tests/gpu/nests: $(OBJ)/tests/victims/nvtx/nests.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) -o $@ $< -L$(CUDA_STUBS) -lcudart -ldl -lpthread
+
+$(O)/tests/gpu/keeper_static: $(OBJ)/tests/e2e/keeper.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) -o $@ $< $(CUDA_HOME)/lib64/libcudart_static.a -L$(CUDA_STUBS) -lcuda -ldl -lrt -lpthread
+
+gpu-suites: $(GPU_ACCOUNTS) $(GPU_SUITES) $(GPU_ENGINE) $(O)/tests/gpu/memory $(O)/bench/gpu $(O)/bench/gpu_tensor $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
 check-gpu: gpu-suites
 .PHONY: gpu-suites
 

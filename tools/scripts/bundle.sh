@@ -43,8 +43,9 @@ if [ -d "$build/examples" ]; then
   done
 fi
 
-# what check-gpu.sh runs on a GPU: the engine's rows, the allocator's suites (Check is in them), the traps, and figures
-for f in "$build"/tests/gpu/cuda_* "$build/tests/gpu/engine" "$build/tests/gpu/overlap" "$build/tests/gpu/memory" "$build/tests/gpu/bandwidth" "$build/tests/reroute/trap" "$build/tests/reroute/differ"; do
+# what check-gpu.sh runs on a GPU: the engine's rows, the allocator's suites (Check is in them), the traps, programs that count for themselves, and figures
+for f in "$build"/tests/gpu/cuda_* "$build/tests/gpu/engine" "$build/tests/gpu/overlap" "$build/tests/gpu/memory" "$build/tests/gpu/bandwidth" "$build/tests/reroute/trap" "$build/tests/reroute/differ" \
+  "$build/tests/gpu/graph_caller" "$build/tests/gpu/nests" "$build/tests/gpu/keeper_static" "$build/tests/e2e/keeper" "$build/tests/e2e/waiter" "$build/tests/e2e/poller"; do
   [ -x "$f" ] && install -D -m 755 "$f" "$root/tests/$(basename "$f")"
 done
 for f in gpu gpu_tensor; do
