@@ -11,7 +11,7 @@ enum { CONTEXTS = 254, OTHERS = 255 };
 
 /* Of a context that was met, by number - 1: its handle below, its device's ordinal in the eight
  * bits above, which no address has, and below those whether the program made it; 0: free. One word,
- * so that nobody finds a context with the device of another that had the number before. */
+ * so that no thread finds a context with the device of another that had the number before. */
 typedef uint64_t known_context;
 #define OWN_BIT     (UINT64_C(1) << 55)
 #define HANDLE_BITS (OWN_BIT - 1)

@@ -18,7 +18,7 @@ typedef struct graph_figures {
   uint64_t reserved, used;
 } graph_figures;
 
-static graph_figures last_graphs[WEIR_DEVICE_NONE]; /* as the trace was told */
+static graph_figures last_graphs[WEIR_DEVICE_NONE]; /* as last recorded */
 static _Atomic bool has_graphs;
 
 static bool ask_graphs(unsigned device, graph_figures *f)

@@ -105,7 +105,7 @@ typedef struct wr_queue_watch {
 wr_queues *wr_queues_open(wr_verdict_fn verdict, void *context);
 void wr_queues_close(wr_queues *m);
 
-/* `watch` is borrowed; NULL: nobody does. */
+/* `watch` is borrowed; NULL: nothing watches. */
 void wr_queues_watch(wr_queues *m, const wr_queue_watch *watch);
 
 /* Ordinal of the device that a queue is of; 255 not known. */

@@ -6,7 +6,7 @@
  * a device's idle time are that time exactly: from the start of its first operation to the end of
  * its last one, less what is busy.
  *
- * Devices are told apart by ordinal, over all processes. Work of which the device's times are not
+ * Devices are distinguished by ordinal, over all processes. Work of which the device's times are not
  * known (an *untimed* operation: not observed, lost, without usable times) may be under way from its
  * call until a wait said that it is complete, or a later operation of its queue has begun: of that
  * time it is not known that a device did nothing. */

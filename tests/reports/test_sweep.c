@@ -373,7 +373,7 @@ END_TEST
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* More at once than is told apart: nothing is wrong, some of it is not known. */
+/* More at once than is distinguished: nothing is wrong, some of it is not known. */
 START_TEST(what_is_too_much_at_once_is_unknown)
 {
   enum { WORKS = 3 * WR_SWEEP_WORKS, LAST = 2 * WORKS };

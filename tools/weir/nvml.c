@@ -12,7 +12,7 @@
 enum {
   NVML_OK = 0,
   DEVICES = 32,    /* of the machine that are asked about */
-  PROCESSES = 256, /* of a device that are told apart */
+  PROCESSES = 256, /* of a device that are distinguished */
   MOST = 1024,     /* samples at one distance */
   BUS_TEXT = 32
 };
