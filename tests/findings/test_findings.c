@@ -20,12 +20,15 @@ static int id_count;
 
 static void list_ids(void)
 {
-  char line[64];
-  FILE *f = popen(built("tests/findings/waster list"), "r");
+  char line[64], command[8192]; /* the runtime may be nowhere but beside the software device */
+  int n = snprintf(command, sizeof command, "LD_LIBRARY_PATH='%s' ", built("lib/sim"));
+  (void)snprintf(command + n, sizeof command - (size_t)n, "'%s' list",
+                 built("tests/findings/waster"));
+  FILE *f = popen(command, "r");
   for (; f && id_count < IDS && fgets(line, sizeof line, f); id_count++) {
-    size_t n = strcspn(line, " \n");
-    (void)snprintf(ids[id_count], 64, "%.*s", (int)n, line);
-    (void)snprintf(options[id_count], 64, "%.*s", (int)strcspn(line + n, "\n"), line + n);
+    size_t end = strcspn(line, " \n");
+    (void)snprintf(ids[id_count], 64, "%.*s", (int)end, line);
+    (void)snprintf(options[id_count], 64, "%.*s", (int)strcspn(line + end, "\n"), line + end);
   }
   if (f) (void)pclose(f);
 }
