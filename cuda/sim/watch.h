@@ -40,8 +40,7 @@ struct weir_watch_call {
   void *context;       /* current, or NULL */
   uint32_t context_id; /* or 0 */
   uint32_t correlation;
-  uint64_t began; /* by the watcher's clock */
-  uint64_t data;  /* the watcher's own, from the beginning to the end of the call */
+  uint64_t began, data; /* the watcher's own, from the beginning to the end of the call; first 0 */
 };
 
 struct weir_watch_work {

@@ -55,12 +55,26 @@ static int compare(const void *name, const void *api)
   return strcmp(name, ((const struct api *)api)->name);
 }
 
-CUpti_CallbackId sim_cbid(const struct weir_watch_call *call)
+static const struct api *search(const struct weir_watch_call *call)
 {
   const struct api *table = call->runtime ? runtime : driver;
   size_t bytes = call->runtime ? sizeof runtime : sizeof driver;
-  const struct api *found =
-      bsearch(call->name, table, bytes / sizeof *table, sizeof *table, compare);
+  return bsearch(call->name, table, bytes / sizeof *table, sizeof *table, compare);
+}
+
+/* A program calls few functions again and again, and a name has one address: what was found lies at
+ * a place by address. Another function's name may have come to lie there since, or share the place:
+ * names are compared. */
+CUpti_CallbackId sim_cbid(const struct weir_watch_call *call)
+{
+  enum { PLACES = 256 };
+  static _Atomic(const struct api *) last[2][PLACES];
+  _Atomic(const struct api *) *place =
+      &last[call->runtime][((uintptr_t)call->name ^ (uintptr_t)call->name >> 8) % PLACES];
+  const struct api *found = atomic_load_explicit(place, memory_order_relaxed);
+  if (found && strcmp(found->name, call->name) == 0) return found->cbid;
+  found = search(call);
+  if (found) atomic_store_explicit(place, found, memory_order_relaxed);
   return found ? found->cbid : 0;
 }
 
@@ -298,6 +312,13 @@ CUPTI_API CUptiResult CUPTIAPI cuptiGetCallbackState(uint32_t *enable, CUpti_Sub
 
 /* ---- calling back ---------------------------------------------------------------------------- */
 
+static bool is_wanted(CUpti_CallbackDomain domain, CUpti_CallbackId id)
+{
+  for (int i = 0; i < SIM_SUBSCRIBERS; i++)
+    if (atomic_load(&subscribers[i].live) && wants(&subscribers[i], domain, id)) return true;
+  return false;
+}
+
 static void tell(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data)
 {
   for (int i = 0; i < SIM_SUBSCRIBERS; i++) {
@@ -310,6 +331,7 @@ static void tell(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *d
 /* A stream or context has been waited for. */
 static void tell_waits(const struct weir_watch_call *call)
 {
+  if (call->name[2] != 'S' && call->name[2] != 'C') return;
   bool stream = strncmp(call->name, "cuStreamSynchronize", 19) == 0;
   if (!stream && strncmp(call->name, "cuCtxSynchronize", 16) != 0) return;
   CUpti_SynchronizeData data = {.context = call->context,
@@ -322,6 +344,10 @@ static void tell_waits(const struct weir_watch_call *call)
 
 void sim_call_back(struct weir_watch_call *call, CUpti_CallbackId cbid, bool at_end)
 {
+  CUpti_CallbackDomain domain =
+      call->runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
+  if (at_end && !call->runtime) tell_waits(call);
+  if (!cbid || !is_wanted(domain, cbid)) return;
   CUpti_CallbackData data = {.callbackSite = at_end ? CUPTI_API_EXIT : CUPTI_API_ENTER,
                              .functionName = call->name,
                              .functionParams = call->params,
@@ -330,9 +356,7 @@ void sim_call_back(struct weir_watch_call *call, CUpti_CallbackId cbid, bool at_
                              .contextUid = call->context_id,
                              .correlationData = &call->data,
                              .correlationId = call->correlation};
-  if (at_end && !call->runtime) tell_waits(call);
-  if (!cbid) return;
-  tell(call->runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API, cbid, &data);
+  tell(domain, cbid, &data);
 }
 
 void sim_resource_call_back(const struct weir_watch_resource *r)

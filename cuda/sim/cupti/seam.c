@@ -9,6 +9,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct sim_seam seam;
 static bool found;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what is wanted */
+static _Atomic bool calls_recorded;                      /* or waits */
 
 static void look_up(void *library, const char *name, void *slot)
 {
@@ -48,15 +49,17 @@ uint64_t sim_client_now(void)
 
 static void call_begins(struct weir_watch_call *call)
 {
+  if (atomic_load(&calls_recorded)) call->began = sim_client_now();
   sim_call_back(call, sim_cbid(call), false);
 }
 
 static void call_ends(struct weir_watch_call *call)
 {
   CUpti_CallbackId cbid = sim_cbid(call);
-  sim_record_call(call, cbid);
+  if (call->began) sim_record_call(call, cbid);
   sim_call_back(call, cbid, true);
-  if (strncmp(call->name, "cuGraphLaunch", 13) == 0) atomic_store(&sim_graph_launched, true);
+  if (call->name[2] == 'G' && strncmp(call->name, "cuGraphLaunch", 13) == 0)
+    atomic_store(&sim_graph_launched, true);
 }
 
 static const struct weir_watcher watcher = {.now = sim_client_now,
@@ -68,6 +71,7 @@ static const struct weir_watcher watcher = {.now = sim_client_now,
 static uint32_t wanted(void)
 {
   uint32_t what = sim_wanted_kinds();
+  atomic_store(&calls_recorded, what & WEIR_WATCH_CALLS);
   if (sim_domain_wanted(CUPTI_CB_DOMAIN_DRIVER_API) ||
       sim_domain_wanted(CUPTI_CB_DOMAIN_RUNTIME_API) ||
       sim_domain_wanted(CUPTI_CB_DOMAIN_SYNCHRONIZE))

@@ -43,7 +43,6 @@ static void call_begins(struct sim_thread *t, struct weir_watch_call *c)
   c->context_id = context ? (uint32_t)context->id : 0;
   if (!t->correlation) t->correlation = next_correlation();
   c->correlation = t->correlation;
-  c->began = watcher->now();
   call_watcher(t, watcher->call_begins, c);
 }
 
