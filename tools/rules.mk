@@ -118,12 +118,13 @@ $(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c t
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -ldl -lpthread
 
-$(O)/bench/calls: $(OBJ)/tools/bench/calls.o
+$(O)/bench/calls: $(OBJ)/tools/bench/calls.o $(OBJ)/tools/bench/cupti_client.o
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ -ldl
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ -ldl -lpthread
 
 EXTRA_tools/bench/calls.c = -Wno-pedantic $(CUDAINC)
+EXTRA_tools/bench/cupti_client.c = -Wno-pedantic $(CUDAINC) $(if $(CUPTI_HEADER),-isystem $(dir $(CUPTI_HEADER)))
 
 bench: ## set the machine up, build, measure the targets; prints a table, writes build/bench.json (ROWS="call dlsym": only these)
 	@tools/scripts/deps.sh install bench "$(CUDA_HOME)" "$(TOOLKIT)"

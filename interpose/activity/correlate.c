@@ -10,34 +10,17 @@
 
 #include <errno.h>
 #include <cupti_driver_cbid.h>
+#include "interpose/activity/correlated.h"
 #include "interpose/record/record.h"
-
-#define ID(name) CUPTI_DRIVER_TRACE_CBID_##name
 
 typedef struct id_range {
   uint16_t first, last;
 } id_range;
 
-/* Functions whose work has records; the numbers between first and last are all such. */
-static const id_range copies[] = {{ID(cuMemcpyHtoD), ID(cu64MemsetD2D32)},
-                                  {ID(cuMemsetD8Async), ID(cu64MemsetD2D32Async)},
-                                  {ID(cu64Memcpy2D), ID(cu64Memcpy2DAsync)},
-                                  {ID(cuMemcpy_v2), ID(cuMemsetD2D32_v2)},
-                                  {ID(cuMemcpyHtoD_v2), ID(cuMemcpyHtoAAsync_v2)},
-                                  {ID(cuMemcpy), ID(cuMemcpyAsync)},
-                                  {ID(cuMemcpyPeer), ID(cuMemcpy3DPeerAsync)},
-                                  {ID(cuMemcpyHtoD_v2_ptds), ID(cuMemsetD2D32_v2_ptds)},
-                                  {ID(cuMemcpyAsync_ptsz), ID(cuMemsetD2D32Async_ptsz)},
-                                  {ID(cuGraphLaunch), ID(cuGraphLaunch_ptsz)},
-                                  {ID(cuMemcpyBatchAsync), ID(cuMemcpy3DBatchAsync_ptsz)},
-                                  {ID(cuMemcpyBatchAsync_v2), ID(cuMemcpy3DBatchAsync_v2_ptsz)}};
-static const id_range kernels[] = {
-    {ID(cuLaunch), ID(cuLaunchGridAsync)},
-    {ID(cuLaunchKernel), ID(cuLaunchKernel)},
-    {ID(cuLaunchKernel_ptsz), ID(cuLaunchKernel_ptsz)},
-    {ID(cuLaunchCooperativeKernel), ID(cuLaunchCooperativeKernel_ptsz)},
-    {ID(cuLaunchCooperativeKernelMultiDevice), ID(cuLaunchCooperativeKernelMultiDevice)},
-    {ID(cuLaunchKernelEx), ID(cuLaunchKernelEx_ptsz)}};
+#define RANGE(first, last) {CUPTI_DRIVER_TRACE_CBID_##first, CUPTI_DRIVER_TRACE_CBID_##last},
+static const id_range copies[] = {CORRELATED_COPIES(RANGE)};
+static const id_range kernels[] = {CORRELATED_KERNELS(RANGE)};
+#undef RANGE
 
 /* A number that this CUPTI has not is refused, and nothing is lost. */
 static void enable_ranges(const cupti_library *l, CUpti_SubscriberHandle subscriber,

@@ -6,7 +6,9 @@
  *   calls range BURSTS RANGES PAUSE_US        ns a range of NVTX, pushed and popped
  *   calls program CALLS GAP_NS                seconds for CALLS queries with GAP_NS of work after
  *                                             each
- *   calls copying CALLS GAP_NS                the same, each tenth call a copy of 64 bytes
+ *   calls copying CALLS GAP_NS [KINDS]        the same, each tenth call a copy of 64 bytes; copies,
+ *                                             all: the program is a client of CUPTI's that wants
+ *                                             as much as Weir's, and throws it away
  *   calls dlsym BURSTS CALLS                  ns a dlsym of names that are not CUDA's
  *   calls alloc|free BURSTS PAUSE_US          ns a cuMemAlloc, or cuMemFree, of 64 KiB
  *   calls pair BURSTS PAUSE_US BYTES          ns a cuMemAlloc of so many bytes with its cuMemFree
@@ -30,6 +32,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "tools/bench/cupti_client.h"
 #include "tools/bench/timing.h"
 #if defined(__has_include) && __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -223,9 +226,10 @@ static int run_program(int (*call)(void), long calls, long rounds)
 }
 
 /* The same, with copies. */
-static int run_copying(long calls, long rounds)
+static int run_copying(long calls, long rounds, const char *kinds)
 {
   find_memory();
+  if (kinds && !cupti_client_start(!strcmp(kinds, "all"))) return 1;
   return mem_alloc(&copied, 64) != 0 || run_program(copy_or_query, calls, rounds);
 }
 
@@ -432,7 +436,8 @@ int main(int argc, char **argv)
     return run_work((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]));
   if (!strcmp(mode, "program") && argc == 4)
     return run_program(query_once, number(argv[2]), number(argv[3]));
-  if (!strcmp(mode, "copying") && argc == 4) return run_copying(number(argv[2]), number(argv[3]));
+  if (!strcmp(mode, "copying") && (argc == 4 || argc == 5))
+    return run_copying(number(argv[2]), number(argv[3]), argv[4]);
   if (!strcmp(mode, "range") && argc == 5)
     return run_range((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]));
   if (!strcmp(mode, "alloc") && argc == 4)
