@@ -51,7 +51,7 @@ static bool read_code_and_frame(const python_interpreter *in, bool loads, python
                                 uint8_t next[PYTHON_FRAME_BYTES], uintptr_t from)
 {
   return python_read_two(loads, (python_piece[2]){{f->head, f->code, f->code ? in->at.bytecode : 0},
-                                                  {next, from, from ? PYTHON_FRAME_BYTES : 0}});
+                                                  {next, from, from ? in->at.frame_bytes : 0}});
 }
 
 static uintptr_t innermost(const python_interpreter *in, const void *thread, bool loads)
@@ -66,13 +66,24 @@ static uintptr_t innermost(const python_interpreter *in, const void *thread, boo
 
 static bool is_code(const python_interpreter *in, const python_frame *f)
 {
-  return python_word(f->head, 8) == (uint64_t)(uintptr_t)in->code_type;
+  return python_word(f->head, in->at.type) == (uint64_t)(uintptr_t)in->code_type;
 }
 
 /* The interpreter's own pieces of code have one text for name and file. */
 static bool is_interpreters_own(const python_interpreter *in, const python_frame *f)
 {
   return python_word(f->head, in->at.file) == python_word(f->head, in->at.name);
+}
+
+/* Where the bytecode begins that a frame runs. The array of copies can be replaced by one that
+ * another thread makes: the kernel reads it. 0: it cannot be read. */
+static uintptr_t bytecode_of(const python_interpreter *in, const python_frame *f, int32_t copy)
+{
+  uintptr_t start = 0;
+  if (in->at.copies < 0) return f->code + in->at.bytecode;
+  uintptr_t array = python_word(f->head, (unsigned)in->at.copies);
+  if (!array || copy < 0) return 0;
+  return python_read(&start, array + 8 + 8 * (uintptr_t)copy, sizeof start) ? start : 0;
 }
 
 typedef struct chain {
@@ -111,12 +122,17 @@ static bool walk_chain(chain *c, const void *thread)
   while (more && c->count < PYTHON_FRAMES_MOST) {
     bool shim = l->entry < 0 && frame[l->owner] >= OWNED_BY_C;
     bool last = l->entry >= 0 && frame[l->entry];
+    int32_t copy = 0;
+    if (l->copy >= 0) memcpy(&copy, frame + l->copy, sizeof copy);
     f.code = shim ? 0 : python_word(frame, l->code) & ~UINT64_C(3);
     f.instruction = python_word(frame, l->instruction);
     at = python_word(frame, l->previous);
     if (f.code || at) more = read_code_and_frame(c->in, loads, &f, frame, at);
     if (!more || (f.code && !is_code(c->in, &f))) return false;
-    if (f.code && !is_interpreters_own(c->in, &f)) take_frame(c, &f);
+    if (f.code && !is_interpreters_own(c->in, &f)) {
+      f.start = bytecode_of(c->in, &f, copy);
+      take_frame(c, &f);
+    }
     if (shim || last) end_run(c);
     if (!at) return true;
   }

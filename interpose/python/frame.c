@@ -57,14 +57,25 @@ static size_t put_utf8(char *out, uint32_t c)
   return more + 1;
 }
 
+/* What a str's state says behind how it is interned: 3 bits how many bytes a character has, whether
+ * its characters come behind its head, whether all are ASCII. How it is interned takes 2 bits or, in
+ * builds without the interpreter's lock, 1 byte or 2, and is at most 3: of a str that can be read,
+ * whose characters come behind its head, what follows is not 0 and says which. */
+static unsigned state_of(const python_interpreter *in, const uint8_t *head)
+{
+  uint32_t word;
+  memcpy(&word, head + in->at.state, sizeof word);
+  return word >> ((word & 0xff) > 3 ? 2 : (word & 0xffff) > 3 ? 8 : 16) & 31;
+}
+
 /* A str as UTF-8, cut to `room` bytes. Returns its bytes; 0: it cannot be read. */
 static size_t read_text(const python_interpreter *in, uintptr_t str, char *out, size_t room)
 {
-  uint8_t head[40], raw[CHARACTERS_MOST];
-  if (!python_read(head, str, sizeof head)) return 0;
-  uint64_t length = python_word(head, 16);
-  unsigned state = head[32], size = state >> 2 & 7;
-  bool compact = state >> 5 & 1, ascii = state >> 6 & 1;
+  uint8_t head[PYTHON_TEXT_BYTES], raw[CHARACTERS_MOST];
+  if (!python_read(head, str, in->at.state + 4u)) return 0;
+  uint64_t length = python_word(head, in->at.length);
+  unsigned state = state_of(in, head), size = state & 7;
+  bool compact = state >> 3 & 1, ascii = state >> 4 & 1;
   if (!compact || (size != 1 && size != 2 && size != 4)) return 0;
   if (length > sizeof raw / size) length = sizeof raw / size;
   if (!python_read(raw, str + (ascii ? in->at.ascii : in->at.compact), length * size)) return 0;
@@ -144,12 +155,13 @@ static unsigned line_of(const python_interpreter *in, const python_frame *f)
 {
   uint32_t first;
   uint64_t count;
-  uintptr_t start = f->code + in->at.bytecode, bytes = python_word(f->head, in->at.lines);
+  uintptr_t bytes = python_word(f->head, in->at.lines);
   memcpy(&first, f->head + in->at.line, sizeof first);
-  if (f->instruction < start || f->instruction - start > UINT32_MAX) return first;
-  if (!python_read(&count, bytes + 16, sizeof count)) return first;
-  line_reader r = {.from = bytes + 32, .left = count};
-  unsigned line = find_line(&r, first, (f->instruction - start) / 2);
+  if (!f->start || f->instruction < f->start || f->instruction - f->start > UINT32_MAX)
+    return first;
+  if (!python_read(&count, bytes + in->at.bytes_count, sizeof count)) return first;
+  line_reader r = {.from = bytes + in->at.bytes_start, .left = count};
+  unsigned line = find_line(&r, first, (f->instruction - f->start) / 2);
   return line ? line : first;
 }
 
@@ -168,18 +180,20 @@ enum { CONTENT_BYTES = 64 };
 static uint64_t hash_content(const python_interpreter *in, const python_frame *f, bool loads)
 {
   uint64_t words[2][CONTENT_BYTES / 8] = {{0}}, hash = 1;
-  uint8_t name[40], lines[24];
+  uint8_t name[PYTHON_TEXT_BYTES], lines[PYTHON_TEXT_BYTES];
   uintptr_t name_at = python_word(f->head, in->at.qualified),
             lines_at = python_word(f->head, in->at.lines);
-  if (!python_read_two(
-          loads, (python_piece[2]){{name, name_at, sizeof name}, {lines, lines_at, sizeof lines}}))
+  if (!python_read_two(loads, (python_piece[2]){{name, name_at, in->at.state + 4u},
+                                                {lines, lines_at, in->at.bytes_count + 8u}}))
     return 0;
-  uint64_t name_bytes = python_word(name, 16), lines_bytes = python_word(lines, 16);
-  uintptr_t text = name_at + (name[32] >> 6 & 1 ? in->at.ascii : in->at.compact);
+  uint64_t name_bytes = python_word(name, in->at.length),
+           lines_bytes = python_word(lines, in->at.bytes_count);
+  uintptr_t text = name_at + (state_of(in, name) >> 4 & 1 ? in->at.ascii : in->at.compact);
   if (name_bytes > CONTENT_BYTES) name_bytes = CONTENT_BYTES;
   if (lines_bytes > CONTENT_BYTES) lines_bytes = CONTENT_BYTES;
-  if (!python_read_two(loads, (python_piece[2]){{words[0], text, name_bytes},
-                                                {words[1], lines_at + 32, lines_bytes}}))
+  if (!python_read_two(loads,
+                       (python_piece[2]){{words[0], text, name_bytes},
+                                         {words[1], lines_at + in->at.bytes_start, lines_bytes}}))
     return 0;
   for (unsigned i = 0; i < 2 * CONTENT_BYTES / 8; i++)
     hash = mix_frame(hash, words[i / (CONTENT_BYTES / 8)][i % (CONTENT_BYTES / 8)]);
@@ -189,7 +203,7 @@ static uint64_t hash_content(const python_interpreter *in, const python_frame *f
 static uint64_t hash_frame(const python_interpreter *in, const python_frame *f, bool loads)
 {
   uint32_t version = 0;
-  uint64_t hash = mix_frame(mix_frame(1, f->code), f->instruction);
+  uint64_t hash = mix_frame(mix_frame(1, f->code), f->instruction - f->start);
   hash = mix_frame(mix_frame(hash, python_word(f->head, in->at.lines)),
                    python_word(f->head, in->at.qualified));
   hash = mix_frame(mix_frame(hash, python_word(f->head, in->at.file)),

@@ -98,7 +98,7 @@ static void say_unreadable(unsigned long version, spool_writer *w)
   char text[128];
   trace_event head = {.start = clock_ticks()};
   int n = snprintf(text, sizeof text,
-                   "Python %lu.%lu: its frames are not read; those of 3.11, 3.12 and 3.13 are.",
+                   "Python %lu.%lu: its frames are not read; those of releases 3.11 to 3.14 are.",
                    version >> 24, version >> 16 & 0xff);
   (void)spool_writer_extended(w, WEIR_EV_NOTE, &head, text, (size_t)n);
 }

@@ -12,18 +12,29 @@
 #include <stdint.h>
 #include "core/trace/spool.h"
 
-enum { PYTHON_FRAMES_MOST = 128, PYTHON_FRAME_BYTES = 72, PYTHON_CODE_BYTES = 256 };
+enum {
+  PYTHON_FRAMES_MOST = 128,
+  PYTHON_FRAME_BYTES = 96,
+  PYTHON_CODE_BYTES = 256,
+  PYTHON_TEXT_BYTES = 64
+};
 
-/* Offsets in bytes. */
+/* Offsets in bytes; -1: there is none. */
 typedef struct python_layout {
   uint16_t minor;     /* of 3.minor */
+  uint16_t type;      /* object */
   uint16_t current;   /* thread state: the innermost frame, or what points to it: */
   int16_t current_in; /* there; -1: it is the frame itself */
   uint16_t code, previous, instruction, owner; /* frame */
-  int16_t entry; /* frame: whether it is the last of its run; -1: a shim comes behind it */
+  int16_t entry;        /* frame: whether it is the last of its run; -1: a shim comes behind it */
+  int16_t copy;         /* frame: which of its code object's copies of the bytecode it runs */
+  uint16_t frame_bytes; /* of a frame, as far as it is read */
   uint16_t line, file, name, qualified, lines, bytecode; /* code object */
-  int16_t version; /* code object: a number that no other had or will have; -1: there is none */
-  uint16_t ascii, compact; /* sizes of a str's heads, behind which the characters are */
+  int16_t version;                   /* code object: a number that no other had or will have */
+  int16_t copies;                    /* code object: the array of copies of its bytecode */
+  uint16_t bytes_count, bytes_start; /* bytes: how many, and they */
+  uint16_t length, state;            /* str */
+  uint16_t ascii, compact;           /* sizes of a str's heads, behind which the characters are */
 } python_layout;
 
 typedef struct python_interpreter {
@@ -38,6 +49,7 @@ typedef struct python_interpreter {
 /* A frame of a chain. */
 typedef struct python_frame {
   uintptr_t code, instruction;
+  uintptr_t start;                 /* of the bytecode that it runs; 0: not known */
   uint8_t head[PYTHON_CODE_BYTES]; /* of the code object */
 } python_frame;
 

@@ -39,6 +39,16 @@ $(O)/tests/tools/static_program: tests/tools/static_program.c
 	$(say) LD $@
 	$(Q)$(CC) -O2 -Wall -Wextra -static -nostdlib -ffreestanding -o $@ $<
 
+# Interpreters' memory, by version; t: without the lock. Never instrumented.
+FAKE_PYTHONS := $(addprefix $(O)/tests/tools/fake_python_,3.13 3.13t 3.14 3.14t)
+$(FAKE_PYTHONS): tests/tools/fake_python.c | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) -std=gnu11 -O1 -fno-optimize-sibling-calls -Wall -Wextra $(CUDAINC) -DMINOR=$(patsubst %t,%,$(subst .,,$(suffix $@))) \
+	  -DFREE=$(if $(filter %t,$@),1,0) -rdynamic -o $@ $< -L$(CUDA_STUBS) -lcuda -pthread
+
+EXTRA_tests/tools/fake_python.c = -DMINOR=14 -DFREE=1 # for the linter
+
 # Starts a program by each function of libc's that can.
 $(O)/tests/tools/starter: tests/tools/starter.c
 	@mkdir -p $(@D)
@@ -58,4 +68,4 @@ NOT_TSAN   += $(TOOLS_TESTS:$(O)/%=%)
 TESTS_ALL  += $(TOOLS_TESTS_ALL)
 TESTS_LONG += $(TOOLS_TESTS_LONG)
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): | $(O)/tests/reroute/trap \
-  $(addprefix $(O)/tests/tools/,walker own_runtime static_program starter victim libother_clock.so)
+  $(addprefix $(O)/tests/tools/,walker own_runtime static_program starter victim libother_clock.so) $(FAKE_PYTHONS)

@@ -103,7 +103,7 @@ const cmd_option run_options[] = {
                     "leave the arguments of PROGRAM and its children out of the trace",
                     CMD_SETS(run, env.redact)},
     [OPT_PYTHON] = {"python", 0, CMD_ARG_NONE, NULL,
-                    "frames of Python programs in stacks (CPython 3.11 to 3.13)",
+                    "frames of Python programs in stacks (CPython 3.11 to 3.14)",
                     CMD_SETS(run, env.python)},
     [OPT_NO_WAIT] = {"no-wait", 0, CMD_ARG_NONE, NULL,
                      "finish when PROGRAM ends, though others of its tree live",
