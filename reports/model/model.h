@@ -90,6 +90,7 @@ typedef struct wr_frame_name {
   char *function, *file, *module; /* owned; file may be NULL, no other is */
   int line;
   bool known; /* false: the function is "module+0x12" */
+  enum { WR_OF_PROGRAM, WR_OF_LIBRARY, WR_OF_SCRIPT } of;
 } wr_frame_name;
 
 typedef struct wr_sums {

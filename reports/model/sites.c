@@ -196,6 +196,14 @@ static char *function_of(const wr_frame *f)
   return text;
 }
 
+/* Whose the code is; a JIT compiler's is a library's. */
+static int owner_of(const wr_frame *f)
+{
+  if (f->script) return WR_OF_SCRIPT;
+  bool library = !f->module[0] || interpreter(f) || strstr(base_name(f->module), ".so");
+  return library ? WR_OF_LIBRARY : WR_OF_PROGRAM;
+}
+
 static bool fill_place(wr_site *s, const wr_frame *f)
 {
   if (!f) {
@@ -219,7 +227,11 @@ weir_status wr_site_place(wr_symbols *symbols, int64_t stack, wr_frame_name *out
   weir_status s = stack ? wr_symbols_stack(symbols, stack, &frames, &count) : WEIR_OK;
   if (s) return s;
   bool good = fill_place(&site, count ? &frames[wr_site_at(frames, count)] : NULL);
-  *out = (wr_frame_name){site.function, site.file, site.module, site.line, site.known};
+  *out = (wr_frame_name){.function = site.function,
+                         .file = site.file,
+                         .module = site.module,
+                         .line = site.line,
+                         .known = site.known};
   if (!good) wr_frame_name_free(out);
   return good ? WEIR_OK : weir_fail(WEIR_ENOMEM, "naming a call site: out of host memory");
 }
@@ -268,7 +280,8 @@ static weir_status name_frame(maker *k, const wr_frame *f, uint32_t *out)
                        .module = clean_name(base_name(f->module)),
                        .file = f->file ? clean_name(f->file) : NULL,
                        .line = f->line,
-                       .known = f->function != NULL};
+                       .known = f->function != NULL,
+                       .of = owner_of(f)};
   return n->function && n->module && (n->file || !f->file) ? WEIR_OK : wr_db_out_of_memory(k->db);
 }
 

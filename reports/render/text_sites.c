@@ -2,7 +2,10 @@
  *
  * Below a place stand those who called it, and below them theirs, to the page's depth: where ways
  * part, each with its part of the numbers, so that those of a level add up to the line they are
- * under; where there is one way only, its numbers are that line's and are not said again. */
+ * under; where there is one way only, its numbers are that line's and are not said again.
+ *
+ * A call from Python goes through many functions of libraries before one of the program's: where
+ * those alone would be shown, the last level has the innermost frame of Python, behind an ellipsis. */
 #include "reports/render/text_sites.h"
 #include <stdlib.h>
 #include <string.h>
@@ -94,12 +97,13 @@ static void sums_row(wr_page *p, const wr_site_columns *c, const char *first, co
 
 /* ---- callers --------------------------------------------------------------------------------- */
 
-#define STACK_END UINT32_MAX /* the stack ends */
+#define STACK_END UINT32_MAX          /* the stack ends */
+#define FURTHER   (UINT64_C(1) << 32) /* not the next frame: some in between are left out */
 #define DEEPEST   64
 
 /* Stacks that go the same way one level up. */
 typedef struct way {
-  uint32_t frame; /* NOBODY */
+  uint64_t frame; /* a number of wr_model.frames, or that with FURTHER, or STACK_END */
   wr_sums sums;
   size_t count; /* stacks */
 } way;
@@ -120,16 +124,30 @@ static bool starts_programs(const char *function)
   return !strncmp(function, "__libc_start_main@", 18);
 }
 
-static uint32_t caller_of(const wr_model *m, const wr_site_stack *s, int level)
+/* Where Python begins behind the last level, if all up to there is libraries'; else `s->count`. */
+static uint64_t python_behind(const wr_page *p, const wr_site_stack *s)
+{
+  uint64_t last = (uint64_t)s->at + (uint64_t)p->depth;
+  for (uint64_t i = s->at; i < s->count; i++) {
+    int of = p->m->frames[s->frames[i]].of;
+    if (i <= last && of != WR_OF_LIBRARY) break;
+    if (of == WR_OF_SCRIPT) return i;
+  }
+  return s->count;
+}
+
+static uint64_t caller_of(const wr_page *p, const wr_site_stack *s, int level)
 {
   uint64_t at = (uint64_t)s->at + (uint64_t)level;
+  uint64_t behind = level == p->depth ? python_behind(p, s) : s->count;
+  if (behind < s->count) return FURTHER | s->frames[behind];
   if (at >= s->count) return STACK_END;
   uint32_t frame = s->frames[at];
-  return starts_programs(m->frames[frame].function) ? STACK_END : frame;
+  return starts_programs(p->m->frames[frame].function) ? STACK_END : frame;
 }
 
 /* False: out of memory. */
-static bool find_callers(const wr_model *m, const wr_site_stack *const *stacks, size_t count,
+static bool find_callers(const wr_page *p, const wr_site_stack *const *stacks, size_t count,
                          int level, way *out, size_t *ways)
 {
   hash_map known = {0}; /* frame -> place in out */
@@ -137,7 +155,7 @@ static bool find_callers(const wr_model *m, const wr_site_stack *const *stacks, 
   *ways = 0;
   for (size_t i = 0; good && i < count; i++) {
     bool added;
-    uint32_t frame = caller_of(m, stacks[i], level);
+    uint64_t frame = caller_of(p, stacks[i], level);
     uint64_t *at = hash_map_place(&known, frame, &added);
     good = at != NULL;
     if (!good) break;
@@ -165,8 +183,9 @@ static void print_callers(wr_page *p, const wr_site_columns *c, const wr_site_st
 static void print_caller(wr_page *p, const wr_site_columns *c, const wr_site_stack *const *stacks,
                          size_t count, int level, const way *w, bool only)
 {
-  char before[2 * DEEPEST + 8];
-  (void)snprintf(before, sizeof(before), "%*s← ", 2 * (level - 1), "");
+  char before[2 * DEEPEST + 16];
+  (void)snprintf(before, sizeof(before), "%*s← %s", 2 * (level - 1), "",
+                 w->frame & FURTHER ? "… " : "");
   if (w->frame == STACK_END) {
     sums_row(p, c, "", &w->sums, "(called by nobody that is known)");
     return;
@@ -174,12 +193,12 @@ static void print_caller(wr_page *p, const wr_site_columns *c, const wr_site_sta
   number_cells(p, c, "", only ? NULL : &w->sums);
   if (c->function) CELL(p, "%s", "");
   if (c->direction) CELL(p, "%s", "");
-  where_cell(p, before, &p->m->frames[w->frame]);
+  where_cell(p, before, &p->m->frames[(uint32_t)w->frame]);
   const wr_site_stack **mine = calloc(w->count + 1, sizeof(const wr_site_stack *));
   size_t n = 0;
   if (!mine) p->failed = true;
   for (size_t i = 0; mine && i < count; i++)
-    if (caller_of(p->m, stacks[i], level) == w->frame) mine[n++] = stacks[i];
+    if (caller_of(p, stacks[i], level) == w->frame) mine[n++] = stacks[i];
   if (mine) print_callers(p, c, mine, n, level + 1);
   free(mine);
 }
@@ -188,6 +207,7 @@ static void print_caller(wr_page *p, const wr_site_columns *c, const wr_site_sta
 static bool is_worth_printing(const wr_page *p, const way *w)
 {
   if (w->frame == STACK_END) return false;
+  if (w->frame & FURTHER) return true;
   return p->callers_asked || strcmp(p->m->frames[w->frame].function, "main") != 0;
 }
 
@@ -197,7 +217,7 @@ static void print_callers(wr_page *p, const wr_site_columns *c, const wr_site_st
   way *ways = level <= p->depth && level <= DEEPEST ? calloc(count + 1, sizeof(way)) : NULL;
   if (!ways) return;
   size_t n = 0;
-  if (!find_callers(p->m, stacks, count, level, ways, &n)) p->failed = true;
+  if (!find_callers(p, stacks, count, level, ways, &n)) p->failed = true;
   if (n > 1) qsort(ways, n, sizeof(*ways), by_sums);
   size_t most = (size_t)p->top, shown = n > most + 1 ? most : n; /* "1 more" is no shorter */
   if (n == 1 && !is_worth_printing(p, ways)) shown = 0;

@@ -105,6 +105,88 @@ START_TEST(leaks_of_each_caller_are_told_apart)
 }
 END_TEST
 
+static void name_python_frame(uint64_t number, uint32_t line, const char *function)
+{
+  char payload[64];
+  const char *file = "/home/loop.py";
+  python_frame_info info = {.line = line,
+                            .function_bytes = (uint16_t)strlen(function),
+                            .file_bytes = (uint16_t)strlen(file)};
+  memcpy(payload, &info, sizeof info);
+  int n = snprintf(payload + sizeof info, sizeof payload - sizeof info, "%s%s", function, file);
+  ck_assert_int_lt(n, (int)(sizeof payload - sizeof info));
+  synth_extended(0, WEIR_EV_PYTHON_FRAME, WEIR_PYTHON_FRAME_FIRST + number, 0, payload,
+                 sizeof info + (size_t)n);
+}
+
+/* Two functions call through four of libraries; the first also through one only. */
+static const char *calls_from_python(void)
+{
+  const uint64_t forward = WEIR_PYTHON_FRAME_FIRST + 1, backward = WEIR_PYTHON_FRAME_FIRST + 2,
+                 train = WEIR_PYTHON_FRAME_FIRST + 3;
+  const uint64_t deep[2][6] = {{0xa0, 0xb0, 0xc0, 0xd0, forward, train},
+                               {0xa0, 0xb0, 0xc0, 0xd0, backward, train}};
+  synth_open(synth_dir());
+  name_python_frame(1, 11, "Model.forward");
+  name_python_frame(2, 16, "Model.backward");
+  name_python_frame(3, 26, "train");
+  synth_stack(0, 1, deep[0], 6);
+  synth_stack(0, 2, deep[1], 6);
+  synth_stack(0, 3, (const uint64_t[]){0xe0, 0xf0, forward, train}, 4);
+  record_site_alloc(100, 4 << 20, 1);
+  record_site_alloc(200, 2 << 20, 2);
+  record_site_alloc(300, 1 << 20, 3);
+  return close_and_import();
+}
+
+/* At any depth, in as many lines, and each stack's bytes once. */
+START_TEST(libraries_alone_are_not_all_that_is_shown_of_a_call_from_python)
+{
+  const char *t = calls_from_python();
+  static const char *const want[] = {
+      "       2  6.00 MiB  0xa0\n"
+      "       1  4.00 MiB  ← … Model.forward  home/loop.py:11\n"
+      "       1  2.00 MiB  ← … Model.backward  home/loop.py:16\n"
+      "       1  1.00 MiB  0xe0\n"
+      "                    ← … Model.forward  home/loop.py:11\n",
+      "       2  6.00 MiB  0xa0\n"
+      "                    ← 0xb0\n"
+      "       1  4.00 MiB    ← … Model.forward  home/loop.py:11\n"
+      "       1  2.00 MiB    ← … Model.backward  home/loop.py:16\n"
+      "       1  1.00 MiB  0xe0\n"
+      "                    ← 0xf0\n"
+      "                      ← Model.forward  home/loop.py:11\n",
+      "                    ← 0xb0\n"
+      "                      ← 0xc0\n"
+      "       1  4.00 MiB      ← … Model.forward  home/loop.py:11\n",
+      "                      ← 0xc0\n"
+      "                        ← 0xd0\n"
+      "       1  4.00 MiB        ← Model.forward  home/loop.py:11\n"};
+  for (int depth = 1; depth <= 4; depth++) {
+    char *text = text_of(t, (report_settings){.width = 100, .depth = depth});
+    ck_assert_msg(strstr(text, want[depth - 1]) != NULL, "%d: %s", depth, text);
+    free(text);
+  }
+}
+END_TEST
+
+/* Where the program's own code is shown, it stays, though Python is behind it. */
+START_TEST(the_programs_own_frames_give_way_to_no_frame_of_python)
+{
+  synth_open(synth_dir());
+  name_python_frame(1, 11, "plug");
+  synth_module(0, 0x10000, 0x10000, 0x20000, "/opt/app", NULL, 0);
+  synth_stack(0, 1, (const uint64_t[]){0xa0, 0x10010, 0xc0, WEIR_PYTHON_FRAME_FIRST + 1}, 4);
+  record_site_alloc(100, 4 << 20, 1);
+  char *text = text_of(close_and_import(), (report_settings){.width = 100});
+  ck_assert_msg(strstr(text, "0xa0\n"
+                             "                    ← app+0x10 (removed)\n"
+                             "                      ← 0xc0\n") != NULL,
+                "%s", text);
+  free(text);
+}
+END_TEST
+
 /* Equal stacks of several processes are one. */
 START_TEST(stacks_of_a_tree_of_processes_are_added_up)
 {
@@ -348,6 +430,8 @@ int main(void)
   tcase_set_timeout(t, 0);
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, leaks_of_each_caller_are_told_apart);
+  tcase_add_test(t, libraries_alone_are_not_all_that_is_shown_of_a_call_from_python);
+  tcase_add_test(t, the_programs_own_frames_give_way_to_no_frame_of_python);
   tcase_add_test(t, stacks_of_a_tree_of_processes_are_added_up);
   tcase_add_test(t, copies_of_one_line_are_split_by_direction_and_memory);
   tcase_add_test(t, a_list_has_as_many_places_as_were_asked_for_or_says_how_many_there_are);
