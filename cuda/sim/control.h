@@ -8,6 +8,8 @@
  * The environment, read at the first call into the library:
  *   WEIR_SIM_DEVICES=N      number of devices, default 1, at most 32; 0 answers NO_DEVICE
  *   WEIR_SIM_MEMORY=BYTES   capacity of each device (K, M, G suffix), default 8G
+ *   WEIR_SIM_MODULE=BYTES   what each loaded module takes of its device beside its variables, and
+ *   WEIR_SIM_CONTEXT=BYTES  each context; default nothing
  *   WEIR_SIM_DRIVER=N       what cuDriverGetVersion says, default 13000
  *   WEIR_SIM_ATTRIBUTES=LIST
  *                           ATTRIBUTE:VALUE,...: what devices say of themselves, by the numbers of

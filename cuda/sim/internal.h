@@ -217,6 +217,8 @@ struct sim_device {
   _Atomic size_t capacity;   /* bytes a program may hold */
   size_t used;               /* bytes of it in use, in granules; sim_memory_lock */
   size_t peak;               /* most that ever were; sim_memory_lock */
+  size_t module_takes;       /* of it, by each module beside its variables */
+  size_t context_takes;      /* and by each context */
   struct sim_runs granules;  /* the range in granules */
   struct sim_runs small;     /* granules given to small allocations, in units */
   uint32_t *small_used;      /* units in use, by granule; 0: not a small block */
@@ -542,6 +544,9 @@ uintptr_t sim_heap_addresses(struct sim_device *device, size_t bytes);
 void sim_heap_addresses_end(struct sim_device *device, uintptr_t start, size_t bytes);
 /* Counts memory that is kept elsewhere; false when the capacity does not allow it. Lock held. */
 bool sim_heap_charge(struct sim_device *device, size_t bytes);
+/* Takes the lock itself: the same for code and contexts, and its end. */
+bool sim_overhead_take(struct sim_device *device, size_t bytes);
+void sim_overhead_give(struct sim_device *device, size_t bytes);
 
 /* The range that holds [address, address + bytes), NULL when none does wholly. Lock held. */
 struct sim_range *sim_range_at(uintptr_t address, size_t bytes);

@@ -32,7 +32,8 @@ static CUresult fill_context(CUcontext c, unsigned flags)
   c->shared = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
   default_limits(c);
   c->legacy = sim_stream_new(c, 0, 0, true);
-  if (!c->legacy) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!c->legacy || !sim_overhead_take(c->device, c->device->context_takes))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   atomic_store(&c->error, CUDA_SUCCESS);
   sim_watch_resource(.event = WEIR_WATCH_CONTEXT_CREATED, .context = c);
   return CUDA_SUCCESS;
@@ -96,6 +97,7 @@ static void empty_context(CUcontext c)
   close_streams(c);
   sim_modules_free_of(c);
   sim_ranges_free_of(c);
+  sim_overhead_give(c->device, c->device->context_takes);
 }
 
 /* ---- a thread's stack ------------------------------------------------------------------------ */

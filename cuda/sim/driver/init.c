@@ -11,6 +11,8 @@ static CUresult start_devices(void)
   if (!count) return CUDA_ERROR_NO_DEVICE;
   size_t capacity = sim_parse_bytes(getenv("WEIR_SIM_MEMORY"), (size_t)8 << 30);
   for (int i = 0; i < count; i++) {
+    sim_devices[i].module_takes = sim_parse_bytes(getenv("WEIR_SIM_MODULE"), 0);
+    sim_devices[i].context_takes = sim_parse_bytes(getenv("WEIR_SIM_CONTEXT"), 0);
     CUresult error = sim_heap_start(&sim_devices[i], capacity);
     if (!error) error = sim_pools_start(&sim_devices[i]);
     if (error) return error;

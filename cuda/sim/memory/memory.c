@@ -18,6 +18,20 @@ const struct sim_graph_memory_ops *sim_graph_memory_ops;
 static void *tree;           /* of struct sim_range, by address */
 static uint64_t next_id = 1; /* buffer ids; lock */
 
+/* ---- what modules and contexts take ----------------------------------------------------------- */
+
+bool sim_overhead_take(struct sim_device *d, size_t bytes)
+{
+  SIM_HOLD(sim_memory_lock);
+  return sim_heap_charge(d, bytes);
+}
+
+void sim_overhead_give(struct sim_device *d, size_t bytes)
+{
+  SIM_HOLD(sim_memory_lock);
+  d->used -= bytes;
+}
+
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 /* Ranges that touch compare as equal, so that one search finds whatever touches a span. */

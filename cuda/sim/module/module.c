@@ -17,6 +17,10 @@ static CUmodule module_new(CUcontext c, struct sim_image *image, CUlibrary libra
 {
   CUmodule m = sim_arena_new(&sim_modules);
   if (!m) return NULL;
+  if (!sim_overhead_take(c->device, c->device->module_takes)) {
+    sim_arena_free(&sim_modules, m);
+    return NULL;
+  }
   m->context = c;
   m->image = image;
   m->library = library;
@@ -42,6 +46,7 @@ static void module_free(CUmodule m) /* lock held, unlinked */
     free(g);
   }
   sim_image_unref(m->image);
+  sim_overhead_give(m->context->device, m->context->device->module_takes);
   sim_context_unref(m->context);
   sim_arena_free(&sim_modules, m);
 }
