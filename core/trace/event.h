@@ -69,7 +69,9 @@ typedef enum memory_kind {
   WEIR_MEM_HOST = 6,     /* host, pageable or pinned not known */
   WEIR_MEM_PHYSICAL = 7, /* of a device, without an address (cuMemCreate): a handle; mapped, it is
                             device memory */
-  WEIR_MEM_IMPORTED = 8  /* another process's or API's: of a device, but in no sum of it */
+  WEIR_MEM_IMPORTED = 8, /* another process's or API's: of a device, but in no sum of it */
+  WEIR_MEM_CODE = 9,     /* what loading code took of a device: of a TAKEN fact only */
+  WEIR_MEM_CONTEXT = 10  /* what making a context took: likewise */
 } memory_kind;
 
 /* Direction of a COPY. Values are CUPTI's copyKind, so that the Nsight-named views need no map. */

@@ -5,7 +5,15 @@
 #include "interpose/record/stats.h"
 
 #include <errno.h>
+#include "interpose/record/context.h"
 #include "interpose/record/record.h"
+
+/* What a context took is its own; 0: it was never current. */
+static uint32_t context_of(const thread_state *t, const trace_event *fact)
+{
+  bool of_context = fact->copy == WEIR_CACHE_TAKEN && fact->b == WEIR_TAKEN_CONTEXT;
+  return of_context ? context_number(fact->a) & 255 : t->last_context_number;
+}
 
 static void write_cache_event(thread_state *t, const trace_event *fact)
 {
@@ -18,7 +26,7 @@ static void write_cache_event(thread_state *t, const trace_event *fact)
   slot->start = fact->start;
   event_set_duration(slot, clock_ticks() - fact->start);
   slot->status = 0;
-  slot->stack = (stack & 0xffffff) | (uint32_t)t->last_context_number << 24;
+  slot->stack = (stack & 0xffffff) | context_of(t, fact) << 24;
   slot->device = fact->device;
   slot->src_device = fact->copy == WEIR_CACHE_POOL ? fact->src_device : WEIR_DEVICE_NONE;
   slot->copy = fact->copy;
@@ -141,11 +149,12 @@ void cache_event_graphs(uint64_t start, unsigned device, uint64_t reserved, uint
 void cache_event_taken(uint64_t start, unsigned device, taken_by what, uint64_t handle,
                        int64_t bytes)
 {
-  cache_event_write(&(trace_event){.start = start,
-                                   .copy = WEIR_CACHE_TAKEN,
-                                   .device = (uint8_t)device,
-                                   .mem = WEIR_MEM_DEVICE,
-                                   .a = handle,
-                                   .b = what,
-                                   .bytes = (uint64_t)bytes});
+  cache_event_write(
+      &(trace_event){.start = start,
+                     .copy = WEIR_CACHE_TAKEN,
+                     .device = (uint8_t)device,
+                     .mem = what == WEIR_TAKEN_CODE ? WEIR_MEM_CODE : WEIR_MEM_CONTEXT,
+                     .a = handle,
+                     .b = what,
+                     .bytes = (uint64_t)bytes});
 }

@@ -31,7 +31,7 @@ static const char live_sql[] =
     "SELECT b.stack, (SELECT e.api FROM event e WHERE e.id = b.alloc), NULL, NULL, NULL, NULL,"
     " b.bytes FROM block b, (SELECT peak_place AS place FROM memory WHERE device IS NULL AND mem"
     " IS NULL AND NOT registered LIMIT 1) WHERE b.born <= place AND (b.died IS NULL OR b.died >"
-    " place) AND b.how <> 4 AND NOT b.registered AND b.mem NOT IN (1, 2, 6, 8)";
+    " place) AND b.how <> 4 AND NOT b.registered AND b.mem NOT IN (1, 2, 6, 8, 9, 10)";
 
 static int64_t sum_of(int64_t a, int64_t b)
 {

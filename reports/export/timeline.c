@@ -236,7 +236,7 @@ static weir_status take_range(void *context, sqlite3_stmt *q)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-#define DEVICE_SIDE "b.how <> 4 AND NOT b.registered AND b.mem NOT IN (1, 2, 6, 8)"
+#define DEVICE_SIDE "b.how <> 4 AND NOT b.registered AND b.mem NOT IN (1, 2, 6, 8, 9, 10)"
 static const char live_of_devices[] =
     "SELECT device, at, change FROM (SELECT b.device AS device, b.born AS place, b.start AS at,"
     " b.bytes AS change FROM block b WHERE " DEVICE_SIDE " UNION ALL SELECT b.device, b.died,"

@@ -12,12 +12,13 @@
 #include "core/trace/event.h"
 #include "core/base/map.h"
 #include "reports/base/util.h"
+#include "reports/import/taken.h"
 
 #define DEVICES    256 /* ordinals, and one for "none" */
 #define NO_DEVICE  WR_NO_DEVICE
 #define REGISTERED WR_MEM_KINDS /* the classes before it are memory_kind */
-#define SUM        10           /* the device side of one device */
-#define CLASSES    11
+#define SUM        12           /* the device side of one device */
+#define CLASSES    13
 #define TREMOR_NS  10000000
 
 typedef struct live_block {
@@ -56,6 +57,10 @@ typedef struct pass {
   size_t end_count, end_capacity, ended; /* ended: those the pass has come by */
   sqlite3_stmt *graphs;                  /* what launches allocate and free; NULL: nothing more */
   wr_memory_event of_graph;              /* its row */
+  wr_taken_list taken;                   /* code and contexts, with the unloads of code */
+  size_t taken_at;                       /* the first that the pass has not come by */
+  size_t *code;                          /* slots of live code, and of some that is no more */
+  size_t code_count, code_capacity;
 } pass;
 
 /* What a block does to the sums: it is there; it is no more; its process has ended. */
@@ -64,7 +69,12 @@ enum change { BEGUN, GONE, LEFT };
 bool wr_mem_device_side(int mem)
 {
   return mem != WEIR_MEM_PAGEABLE && mem != WEIR_MEM_PINNED && mem != WEIR_MEM_HOST &&
-         mem != WEIR_MEM_IMPORTED;
+         mem != WEIR_MEM_IMPORTED && !wr_mem_taken(mem);
+}
+
+bool wr_mem_taken(int mem)
+{
+  return mem == WEIR_MEM_CODE || mem == WEIR_MEM_CONTEXT;
 }
 
 static bool is_registration(const wr_memory_event *e)
@@ -73,19 +83,21 @@ static bool is_registration(const wr_memory_event *e)
 }
 
 /* What a block's pointer is a name among: handles of arrays and of physical memory are not
- * addresses, and registering memory doesn't allocate it. */
-enum space { ADDRESS, ARRAY, REGISTRATION, PHYSICAL };
+ * addresses, and registering memory doesn't allocate it. What was taken may be several of a handle. */
+enum space { ADDRESS, ARRAY, REGISTRATION, PHYSICAL, TAKEN };
 
 static enum space space_of(const wr_memory_event *e)
 {
   if (is_registration(e)) return REGISTRATION;
+  if (wr_mem_taken(e->mem)) return TAKEN;
   if (e->mem == WEIR_MEM_PHYSICAL) return PHYSICAL;
   return e->mem == WEIR_MEM_ARRAY ? ARRAY : ADDRESS;
 }
 
 static uint64_t block_key(const wr_memory_event *e, enum space space)
 {
-  return hash_mix(hash_mix((uint64_t)e->process << 2 | space, 0), (uint64_t)e->pointer);
+  int64_t name = space == TAKEN ? e->id : e->pointer;
+  return hash_mix(hash_mix((uint64_t)e->process << 3 | space, 0), (uint64_t)name);
 }
 
 static uint64_t device_key(int64_t process, int device)
@@ -113,7 +125,8 @@ static void account_change(account *a, const pass *p, uint64_t bytes, enum chang
 static void count_block(pass *p, const wr_memory_event *e, enum change what, int64_t time)
 {
   bool device_side = wr_mem_device_side(e->mem);
-  int device = device_side && !is_registration(e) ? e->device : NO_DEVICE;
+  bool has_device = (device_side && !is_registration(e)) || wr_mem_taken(e->mem);
+  int device = has_device ? e->device : NO_DEVICE;
   int class = is_registration(e) ? REGISTERED : e->mem;
   uint64_t bytes = (uint64_t)e->bytes;
   account_change(&p->accounts[device * CLASSES + class], p, bytes, what, time);
@@ -363,16 +376,17 @@ static void load_event(sqlite3_stmt *q, wr_memory_event *e)
 {
   int64_t device = sqlite3_column_int64(q, 4), mem = sqlite3_column_int64(q, 5);
   bool no_device = sqlite3_column_type(q, 4) == SQLITE_NULL || device < 0 || device >= NO_DEVICE;
-  *e = (wr_memory_event){.id = sqlite3_column_int64(q, 0),
-                         .process = sqlite3_column_int(q, 1),
-                         .kind = (uint8_t)sqlite3_column_int(q, 2),
-                         .time = sqlite3_column_int64(q, 3),
-                         .device = no_device ? NO_DEVICE : (uint8_t)device,
-                         .mem = mem < 0 || mem >= REGISTERED ? WEIR_MEM_UNKNOWN : (uint8_t)mem,
-                         .pointer = sqlite3_column_int64(q, 6),
-                         .bytes = sqlite3_column_int64(q, 7),
-                         .context = (uint8_t)sqlite3_column_int(q, 8),
-                         .thread = sqlite3_column_int(q, 9)};
+  *e =
+      (wr_memory_event){.id = sqlite3_column_int64(q, 0),
+                        .process = sqlite3_column_int(q, 1),
+                        .kind = (uint8_t)sqlite3_column_int(q, 2),
+                        .time = sqlite3_column_int64(q, 3),
+                        .device = no_device ? NO_DEVICE : (uint8_t)device,
+                        .mem = mem < 0 || mem > WEIR_MEM_IMPORTED ? WEIR_MEM_UNKNOWN : (uint8_t)mem,
+                        .pointer = sqlite3_column_int64(q, 6),
+                        .bytes = sqlite3_column_int64(q, 7),
+                        .context = (uint8_t)sqlite3_column_int(q, 8),
+                        .thread = sqlite3_column_int(q, 9)};
 }
 
 static int by_end(const void *left, const void *right)
@@ -452,9 +466,69 @@ static weir_status take_graphs(pass *p, int64_t time, int64_t id)
   return s;
 }
 
+/* ---- code and contexts ----------------------------------------------------------------------- */
+
+static bool is_same_code(const live_block *b, const wr_memory_event *e)
+{
+  return b->born && b->alloc.mem == WEIR_MEM_CODE && b->alloc.process == e->process &&
+         b->alloc.pointer == e->pointer;
+}
+
+/* More of a module is of its own context, whichever is current. */
+static weir_status begin_code(pass *p, wr_memory_event *e)
+{
+  for (size_t i = 0; e->mem == WEIR_MEM_CODE && i < p->code_count; i++)
+    if (is_same_code(&p->blocks[p->code[i]], e)) e->context = p->blocks[p->code[i]].alloc.context;
+  weir_status s = begin_block(p, e);
+  const uint64_t *slot = s ? NULL : hash_map_get(&p->by_pointer, block_key(e, TAKEN));
+  if (!slot || e->mem != WEIR_MEM_CODE) return s;
+  if (!wr_grow(&p->code, &p->code_capacity, p->code_count + 1, sizeof *p->code))
+    return out_of_memory();
+  p->code[p->code_count++] = (size_t)*slot;
+  return WEIR_OK;
+}
+
+/* What was measured around the calls of its module ends. A slot may be another block's by now. */
+static weir_status unload_code(pass *p, const wr_memory_event *e)
+{
+  size_t kept = 0;
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; i < p->code_count; i++) {
+    const live_block *b = &p->blocks[p->code[i]];
+    if (!b->born || b->alloc.mem != WEIR_MEM_CODE) continue;
+    if (!s && is_same_code(b, e))
+      s = end_block(p, p->code[i], e, WR_BLOCK_FREED);
+    else
+      p->code[kept++] = p->code[i];
+  }
+  p->code_count = kept;
+  return s;
+}
+
+/* What was taken, and unloaded, before the event `id` at `time`. */
+static weir_status take_taken(pass *p, int64_t time, int64_t id)
+{
+  weir_status s = WEIR_OK;
+  for (; !s && p->taken_at < p->taken.count; p->taken_at++) {
+    wr_memory_event *e = &p->taken.event[p->taken_at].e;
+    if (e->time > time || (e->time == time && e->id > id)) break;
+    s = end_processes(p, e->time);
+    p->place++;
+    if (!s) s = e->kind == WEIR_EV_ALLOC ? begin_code(p, e) : unload_code(p, e);
+  }
+  return s;
+}
+
+static weir_status open_taken(pass *p)
+{
+  const wr_db *db = &p->batch->db;
+  return db->schema < 2 ? WEIR_OK : wr_taken_load(&p->taken, db);
+}
+
 static weir_status step_event(pass *p, const wr_memory_event *e)
 {
   weir_status s = take_graphs(p, e->time, e->id);
+  if (!s) s = take_taken(p, e->time, e->id);
   if (!s) s = end_processes(p, e->time);
   return s ? s : take_memory_event(p, e);
 }
@@ -497,8 +571,10 @@ static weir_status walk_events(pass *p, wr_memory_log *log)
   if (p->end_count) qsort(p->ends, p->end_count, sizeof(process_end), by_end);
   bool kept = log && !log->incomplete;
   if (!s) s = open_graphs(p);
+  if (!s) s = open_taken(p);
   if (!s) s = kept ? wr_memory_each(log, take_kept, p) : walk_rows(p);
   if (!s) s = take_graphs(p, INT64_MAX, INT64_MAX);
+  if (!s) s = take_taken(p, INT64_MAX, INT64_MAX);
   if (!s) s = end_processes(p, INT64_MAX);
   for (size_t i = 0; !s && i < p->block_count; i++) /* of processes that still run */
     if (p->blocks[i].born && !p->blocks[i].died) s = leave_block(p, i, 0, 0);
@@ -547,6 +623,8 @@ weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)
   hash_map_free(&p.context_device);
   hash_map_free(&p.newest);
   sqlite3_finalize(p.graphs);
+  wr_taken_free(&p.taken);
+  free(p.code);
   free(p.ends);
   free(p.blocks);
   free(p.accounts);

@@ -14,7 +14,8 @@
  * where there was no room, the rows are read, and memory is the live set and what SQLite's sorter
  * takes.
  *
- * Device side: device, managed and array memory, and memory of unknown kind. Host side: the rest.
+ * Device side: device, managed and array memory, and memory of unknown kind. Code and contexts are
+ * of a device, and apart. Host side: the rest.
  */
 #ifndef WEIR_REPORTS_LIFETIME_H
 #define WEIR_REPORTS_LIFETIME_H
@@ -33,6 +34,10 @@ enum {
 
 /* True for memory that counts as the device's. `mem`: memory_kind. */
 bool wr_mem_device_side(int mem);
+
+/* True for what calls took of a device beside: code and contexts (taken.h). In no sum of the
+ * device side. */
+bool wr_mem_taken(int mem);
 
 /* Fills `block` and `memory` of the database `batch` was opened for; the rows are written by nested
  * flushes, the last by the caller. Main or temp tables are found by their names alone. `log`: what

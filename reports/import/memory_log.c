@@ -36,7 +36,7 @@ void wr_memory_keep(wr_memory_log *log, const wr_taken *x)
                        .thread = (int32_t)x->who.thread,
                        .kind = e->kind,
                        .context = (uint8_t)(e->stack >> 24),
-                       .mem = mem < WR_MEM_KINDS ? (uint8_t)mem : WEIR_MEM_UNKNOWN,
+                       .mem = mem <= WEIR_MEM_IMPORTED ? (uint8_t)mem : WEIR_MEM_UNKNOWN,
                        .device = e->device};
   log->size = sizeof(k);
   wr_run_keep(log, (const wr_logged *)(const void *)&k);

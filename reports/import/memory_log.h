@@ -9,7 +9,7 @@
 #include "reports/import/run_log.h"
 #include "reports/import/template.h"
 
-enum { WR_NO_DEVICE = WEIR_DEVICE_NONE, WR_MEM_KINDS = 9 };
+enum { WR_NO_DEVICE = WEIR_DEVICE_NONE, WR_MEM_KINDS = 11 };
 
 typedef struct wr_memory_event {
   int64_t id, time, pointer, bytes;

@@ -196,7 +196,7 @@ static const char fixed_rows[] =
                                   "VALUES(0,'unknown',7),(1,'pageable',0),(2,'pinned',1),(3,'"
                                   "device',2),"
                                   "(4,'managed',4),(5,'array',3),(6,'host',7),(7,'physical',2),"
-                                  "(8,'imported',7);";
+                                  "(8,'imported',7),(9,'code',7),(10,'context',7);";
 
 #define TABLE_COLUMN(name, ...)  ", " #name " INTEGER"
 #define COMMON_COLUMN(name, ...) ", t." #name
@@ -444,6 +444,9 @@ weir_status wr_schema_extend(const wr_db *db)
   weir_status s = wr_db_exec(db, graph_tables);
   if (!s) s = wr_db_exec(db, hash_tables);
   if (!s) s = wr_db_exec(db, usage_table);
+  if (!s)
+    s = wr_db_exec(db, "INSERT OR IGNORE INTO mem_kind VALUES(9, 'code', 7),"
+                       " (10, 'context', 7)");
   bool pointers = wr_db_has_column(db, "graph_work", "pointer");
   if (!s && !pointers) s = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
   if (s || wr_db_has_column(db, "block_row", "work")) return s;

@@ -302,10 +302,11 @@ CREATE VIEW graph_memory_sample(id, process, thread, time_ns, device, used_bytes
   WHERE e.template < 0 AND t.kind = 13 AND t.copy = 10;
 
 CREATE VIEW memory_taken(id, process, thread, start_ns, duration_ns, taken_by, handle, device,
-  bytes, context, stack, caller, file, line) AS
+  bytes, context, stack, caller, file, line, certainty) AS
   SELECT e.id, t.process, t.thread, e.start, e.duration,
          CASE e.b WHEN 1 THEN 'code' WHEN 2 THEN 'context' END, e.a, t.device, e.bytes, t.context,
-         t.stack, {place}
+         t.stack, {place}, CASE WHEN e.bytes > 0 THEN CASE WHEN e.id IN (SELECT event FROM block_row)
+         THEN 'certain' ELSE 'possible' END END
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE e.template < 0 AND t.kind = 13 AND t.copy = 11;
 
@@ -529,11 +530,13 @@ CREATE VIEW CUDA_GPU_MEMORY_USAGE_EVENTS(start, globalPid, deviceId, contextId, 
          (SELECT nsys FROM mem_kind k WHERE k.id = b.mem), 0, NULL, b.alloc,
          (SELECT e.stream FROM event e WHERE e.id = b.alloc), NULL, NULL, NULL, NULL, NULL, NULL
   FROM block b JOIN process p ON p.id = b.process WHERE b.alloc IS NOT NULL AND NOT b.registered
+    AND b.mem < 9
   UNION ALL
   SELECT b."end", (p.pid & 0xFFFFFF) << 24, COALESCE(b.device, 0), b.context, b.pointer, 0,
          COALESCE(b.bytes, 0), (SELECT nsys FROM mem_kind k WHERE k.id = b.mem), 1, NULL, b.free,
          (SELECT e.stream FROM event e WHERE e.id = b.free), NULL, NULL, NULL, NULL, NULL, NULL
-  FROM block b JOIN process p ON p.id = b.process WHERE b.free IS NOT NULL AND NOT b.registered;
+  FROM block b JOIN process p ON p.id = b.process WHERE b.free IS NOT NULL AND NOT b.registered
+    AND b.mem < 9;
 
 CREATE VIEW CUDA_CALLCHAINS(id, symbol, module, unresolved, originalIP, stackDepth) AS
   SELECT s.stack, 0, COALESCE(m.string, 0), 1, f.address, s.depth

@@ -478,6 +478,19 @@ static weir_status load_graphs(load *l)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+/* Of code or contexts. */
+static void count_taken(wr_device_totals *d, sqlite3_stmt *q)
+{
+  uint64_t peak = number_of(q, 3), live = number_of(q, 6), blocks = number_of(q, 8);
+  if (sqlite3_column_int(q, 1) == WEIR_MEM_CODE) {
+    d->code_blocks += blocks, d->code_bytes += number_of(q, 9);
+    d->code_peak_bytes += peak, d->code_live_at_exit_bytes += live;
+  } else {
+    d->context_blocks += blocks, d->context_bytes += number_of(q, 9);
+    d->context_peak_bytes += peak, d->context_live_at_exit_bytes += live;
+  }
+}
+
 static weir_status take_memory(void *context, sqlite3_stmt *q)
 {
   load *l = context;
@@ -493,6 +506,8 @@ static weir_status take_memory(void *context, sqlite3_stmt *q)
     wr_device_totals *d = device_totals(l, device);
     d->peak_bytes = peak, d->peak_at_ns = (uint64_t)at, d->live_at_exit_bytes = live;
     l->m->devices[device].peak_place = place;
+  } else if (wr_mem_taken(sqlite3_column_int(q, 1))) {
+    count_taken(device_totals(l, device), q);
   } else if (sqlite3_column_int(q, 1) == WEIR_MEM_IMPORTED) {
     t->imported_peak_bytes += peak, t->imported_live_at_exit_bytes += live;
   } else if (!registered && !wr_mem_device_side(sqlite3_column_int(q, 1))) {
@@ -501,9 +516,23 @@ static weir_status take_memory(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+static weir_status take_taken_block(load *l, sqlite3_stmt *q)
+{
+  wr_device_totals *d = device_totals(l, device_of(q, 1));
+  uint64_t dead = sqlite3_column_int(q, 0) != WR_BLOCK_LIVE;
+  if (sqlite3_column_int(q, 2) == WEIR_MEM_CODE)
+    d->code_frees += dead;
+  else
+    d->context_frees += dead;
+  if (dead || wr_block_sum_add(&l->sums, sqlite3_column_int64(q, 5), WR_TAKEN, number_of(q, 7)))
+    return WEIR_OK;
+  return wr_db_out_of_memory(l->db);
+}
+
 static weir_status take_block(void *context, sqlite3_stmt *q)
 {
   load *l = context;
+  if (wr_mem_taken(sqlite3_column_int(q, 2))) return take_taken_block(l, q);
   int64_t how = sqlite3_column_int64(q, 0), stack = sqlite3_column_int64(q, 5);
   int device = device_of(q, 1);
   bool device_side = wr_mem_device_side(sqlite3_column_int(q, 2)) && !sqlite3_column_int(q, 6);
@@ -568,8 +597,8 @@ static weir_status load_memory(load *l)
   if (!s) s = wr_in_use_open(&l->in_use, in_use_of, l->m, l->db);
   if (!s)
     s = wr_db_each(l->db,
-                   "SELECT device, mem, registered, peak, peak_at, peak_place, live, live_blocks"
-                   " FROM memory",
+                   "SELECT device, mem, registered, peak, peak_at, peak_place, live, live_blocks,"
+                   " allocs, bytes FROM memory",
                    take_memory, l);
   if (!s)
     s = wr_db_each(l->db,
@@ -966,6 +995,7 @@ void wr_model_free(wr_model *m)
   wr_sites_free(&m->wider);
   wr_wait_truth_free(&m->waits);
   wr_sites_free(&m->leak);
+  wr_sites_free(&m->taken);
   for (size_t i = 0; i < m->frame_count; i++) {
     free(m->frames[i].function);
     free(m->frames[i].file);

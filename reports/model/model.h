@@ -45,7 +45,10 @@
   X(h2d_calls) X(h2d_bytes) X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes)                    \
   X(p2p_out_calls) X(p2p_out_bytes) X(p2p_in_calls) X(p2p_in_bytes)                                \
   X(memset_calls) X(memset_bytes) X(sync_explicit_calls) X(sync_explicit_ns) X(launches)           \
-  X(weir_reserved_peak_bytes)
+  X(weir_reserved_peak_bytes)                                                                      \
+  X(code_blocks) X(code_bytes) X(code_frees) X(code_peak_bytes) X(code_live_at_exit_bytes)         \
+  X(context_blocks) X(context_bytes) X(context_frees) X(context_peak_bytes)                        \
+  X(context_live_at_exit_bytes)
 /* clang-format on */
 
 #define WR_FIELD(name) uint64_t name;
@@ -58,6 +61,7 @@ typedef struct wr_device_totals {
 #undef WR_FIELD
 
 #define WR_HOST   256 /* the host, where a device number is meant */
+#define WR_TAKEN  257 /* code and contexts live at exit, where blocks are summed up */
 #define WR_PLACES 257
 
 typedef struct wr_api_row {
@@ -233,6 +237,7 @@ typedef struct wr_model {
   wr_device_times device_times;
   wr_wait_truth waits;
   wr_sites alloc, copy, sync, redundant, wider, leak;
+  wr_sites taken;        /* by code and contexts, live at exit */
   wr_frame_name *frames; /* owned; of the sites' stacks */
   size_t frame_count;
 } wr_model;

@@ -27,7 +27,7 @@ weir_status wr_named_blocks(const wr_db *db)
                     " block b CROSS JOIN main.name n ON n.process = b.process AND n.kind IN"
                     " ('heap', 'region') AND n.handle = b.pointer AND n.time >= b.start AND"
                     " (b.\"end\" IS NULL OR n.time <= b.\"end\") WHERE b.pointer <> 0"
-                    " AND NOT b.registered ORDER BY n.time, n.rowid;"
+                    " AND NOT b.registered AND b.mem < 9 ORDER BY n.time, n.rowid;"
                     "CREATE INDEX IF NOT EXISTS temp.named_block_by_event ON named_block(event)");
 }
 

@@ -66,8 +66,9 @@ const char *wr_direction_name(int copy)
 
 const char *wr_mem_name(int mem)
 {
-  static const char *const names[] = {"unknown", "pageable", "pinned",   "device",  "managed",
-                                      "array",   "host",     "physical", "imported"};
+  static const char *const names[] = {"unknown",  "pageable", "pinned", "device",
+                                      "managed",  "array",    "host",   "physical",
+                                      "imported", "code",     "context"};
   return mem >= 0 && mem < (int)(sizeof names / sizeof *names) ? names[mem] : "unknown";
 }
 
@@ -554,7 +555,7 @@ static weir_status call_lists(maker *k, const wr_site_sums *sums, int top)
   return s ? s : a ? a : c ? c : y ? y : r ? r : w;
 }
 
-/* Blocks live at exit (`device` WR_HOST) or at the device's peak. */
+/* Blocks live at exit (`device` WR_HOST; code and contexts WR_TAKEN) or at the device's peak. */
 static weir_status block_list(maker *k, const wr_site_sums *sums, int device, int top,
                               wr_sites *out)
 {
@@ -586,6 +587,7 @@ weir_status wr_sites_make(wr_model *m, const wr_site_sums *sums, const wr_db *db
   weir_status s = wr_symbols_open(&k.symbols, db);
   if (!s) s = call_lists(&k, sums, top);
   if (!s) s = block_list(&k, sums, WR_HOST, top, &m->leak);
+  if (!s) s = block_list(&k, sums, WR_TAKEN, top, &m->taken);
   for (int device = 0; !s && device < WR_HOST; device++)
     if (m->devices[device].seen) s = block_list(&k, sums, device, top, &m->devices[device].owners);
   for (size_t i = 0; i < k.place_count; i++)

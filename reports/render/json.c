@@ -283,9 +283,10 @@ static json_t *site_lists_json(const wr_model *m)
   const struct {
     const char *name;
     const wr_sites *list;
-  } lists[] = {{"alloc", &m->alloc},       {"copy", &m->copy},
-               {"sync", &m->sync},         {"redundant_waits", &m->redundant},
-               {"wider_waits", &m->wider}, {"live_at_exit", &m->leak}};
+  } lists[] = {{"alloc", &m->alloc},        {"copy", &m->copy},
+               {"sync", &m->sync},          {"redundant_waits", &m->redundant},
+               {"wider_waits", &m->wider},  {"live_at_exit", &m->leak},
+               {"taken_at_exit", &m->taken}};
   json_t *o = json_object(), *more = json_object();
   for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
     json_t *rest = json_object();

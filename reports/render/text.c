@@ -184,6 +184,35 @@ static void device_rows(wr_page *p)
   }
 }
 
+/* Beside the program's own memory, and in none of its figures. */
+static void taken_row(wr_page *p, int device, const char *what, const uint64_t n[5])
+{
+  if (!n[0]) return;
+  wr_grid_row(&p->grid);
+  CELL(p, "GPU %d, %s", device, what);
+  CELLS(p, COUNT(n[0]), BYTES(n[1]), COUNT(n[2]), BYTES(n[3]), "-", n[4] ? BYTES(n[4]) : "0");
+}
+
+static void taken_rows(wr_page *p)
+{
+  for (int i = 0; i < 256; i++) {
+    const wr_device_totals *d = &p->m->devices[i].total;
+    taken_row(p, i, "code of modules",
+              (const uint64_t[]){d->code_blocks, d->code_bytes, d->code_frees, d->code_peak_bytes,
+                                 d->code_live_at_exit_bytes});
+    taken_row(p, i, "contexts",
+              (const uint64_t[]){d->context_blocks, d->context_bytes, d->context_frees,
+                                 d->context_peak_bytes, d->context_live_at_exit_bytes});
+  }
+}
+
+static bool any_taken(const wr_model *m)
+{
+  for (int i = 0; i < 256; i++)
+    if (m->devices[i].total.code_blocks || m->devices[i].total.context_blocks) return true;
+  return false;
+}
+
 static void print_owners(wr_page *p)
 {
   static const wr_site_columns columns = {
@@ -216,12 +245,13 @@ static void print_memory(wr_page *p)
 {
   const wr_totals *t = &p->m->total;
   if (!t->alloc_calls && !t->free_calls && !t->pinned_alloc_calls && !t->register_calls &&
-      !t->imported_calls)
+      !t->imported_calls && !any_taken(p->m))
     return;
   wr_page_heading(p, "Memory", NULL);
   wr_page_begin(p, "frrrrrr");
   ROW(p, "where", "allocs", "bytes", "frees", "peak", "at", "live at exit");
   device_rows(p);
+  taken_rows(p);
   if (t->pinned_alloc_calls) {
     ROW(p, "host, pinned", COUNT(t->pinned_alloc_calls), BYTES(t->pinned_alloc_bytes),
         COUNT(t->pinned_free_calls), BYTES(t->pinned_peak_bytes), "-",
@@ -394,6 +424,8 @@ static void print_leaks(wr_page *p)
                    m->leak.count, m->leak.all);
   wr_site_table(p, m->finished ? "Live at exit" : "Live at the end of the trace", aside, &columns,
                 &m->leak);
+  static const wr_site_columns takes = {.unit = "calls", .bytes = true, .where = "called in"};
+  if (m->taken.count) wr_site_table(p, "Code and contexts live at exit", NULL, &takes, &m->taken);
 }
 
 static void print_call_sites(wr_page *p)

@@ -102,6 +102,79 @@ START_TEST(memory_of_another_process_is_imported_and_in_no_sum_of_this_one)
 }
 END_TEST
 
+#define LOADER                                                                                     \
+  "WEIR_SIM_MODULE=2M WEIR_SIM_CONTEXT=16M $WEIR run --force -o t.db --mode=%s --sim=1 "           \
+  "--stacks=8 -- $BUILD/tests/e2e/loader %d "
+
+/* A row of `memory` is what the program has counted of that kind; none: it has counted nothing. */
+static void same_of_kind(int mem, const long long counted[4])
+{
+  static const char *const columns[4] = {"allocs", "bytes", "peak", "live"};
+  char sql[96];
+  for (int i = 0; i < 4; i++) {
+    (void)snprintf(sql, sizeof sql, "select ifnull(sum(%s), 0) from memory where mem = %d",
+                   columns[i], mem);
+    ck_assert_msg(ask("t.db", sql) == counted[i], "%s of kind %d is %lld, not %lld", columns[i],
+                  mem, ask("t.db", sql), counted[i]);
+  }
+  (void)snprintf(sql, sizeof sql, "select ifnull(sum(bytes), 0) from block where mem = %d", mem);
+  ck_assert_int_eq(ask("t.db", sql), counted[1]);
+  (void)snprintf(sql, sizeof sql,
+                 "select ifnull(sum(bytes), 0) from block where how = 0 and mem = %d", mem);
+  ck_assert_int_eq(ask("t.db", sql), counted[3]);
+}
+
+/* The program has no memory of its own: all in use is what code and contexts took. */
+static void code_is_in_use_once(void)
+{
+  sh_status(0, "$WEIR report --format json t.db > report.json");
+  json_t *report = json_load_file("report.json", 0, NULL), *x;
+  json_t *device = json_array_get(json_object_get(report, "devices"), 0);
+  size_t i;
+  ck_assert_int_eq(number(device, "peak_bytes"), 0);
+  ck_assert_int_eq(number(device, "code_peak_bytes"),
+                   ask("t.db", "select peak from memory where mem = 9"));
+  json_array_foreach(json_object_get(json_object_get(device, "in_use"), "moments"), i, x)
+      ck_assert_int_eq(number(x, "live_bytes"), 0);
+  const json_t *site =
+      json_array_get(json_object_get(json_object_get(report, "sites"), "taken_at_exit"), 0);
+  if (ask("t.db", "select count(*) from block where how = 0"))
+    ck_assert_str_eq(json_string_value(json_object_get(site, "module")), "loader");
+  json_decref(report);
+}
+
+START_TEST(what_code_and_contexts_take_are_blocks_of_their_kinds)
+{
+  long long code[4], context[4];
+  outcome *o = sh_status(0, LOADER "alone", _i % 2 ? "strict" : "observe", _i);
+  ck_assert_int_eq(sscanf(o->out, "%lld %lld %lld %lld %lld %lld %lld %lld", &code[0], &code[1],
+                          &code[2], &code[3], &context[0], &context[1], &context[2], &context[3]),
+                   8);
+  ck_assert_int_gt(code[0], 10);
+  ck_assert_int_gt(context[0], 1);
+  same_of_kind(9, code);
+  same_of_kind(10, context);
+  ck_assert_int_eq(ask("t.db", "select count(*) from memory where mem is null"), 0);
+  ck_assert_int_eq(ask("t.db", "select count(*) from block where stack is null or device <> 0"), 0);
+  code_is_in_use_once();
+  sh_status(0, "$WEIR report t.db | grep -q 'GPU 0, code of modules  *%lld '", code[0]);
+}
+END_TEST
+
+/* Where the other thread's blocks came or went meanwhile, what was measured is no block. */
+START_TEST(what_is_taken_beside_another_threads_calls_is_a_block_only_where_it_is_certain)
+{
+  sh_status(0, LOADER "beside", "observe", _i);
+  ck_assert_int_eq(ask("t.db", "select count(*) from block where mem = 9 and bytes not in"
+                               " (2 << 20, 4 << 20)"),
+                   0);
+  ck_assert_int_eq(ask("t.db", "select count(*) from block where mem = 10 and bytes <> 16 << 20"),
+                   0);
+  ck_assert_int_eq(ask("t.db", "select peak from memory where mem is null and device = 0"),
+                   6 << 20);
+}
+END_TEST
+
 #define NVML_RUN                                                                                   \
   "WEIR_TEST_NVML=$PWD/answer WEIR_TEST_NVML_SAID=$PWD/said "                                      \
   "LD_LIBRARY_PATH=$BUILD/lib/sim:$BUILD/tests/e2e/nvml WEIR_SIM_DEVICES=1 "
@@ -163,6 +236,11 @@ int main(void)
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_loop_test(t, segments_of_mapped_pages_count_as_those_of_malloc_do, 0, SEEDS);
   tcase_add_loop_test(t, memory_of_another_process_is_imported_and_in_no_sum_of_this_one, 0, 4);
+  tcase_add_loop_test(t, what_code_and_contexts_take_are_blocks_of_their_kinds, 0,
+                      AT_LEVEL(6, 24, 200));
+  tcase_add_loop_test(
+      t, what_is_taken_beside_another_threads_calls_is_a_block_only_where_it_is_certain, 0,
+      AT_LEVEL(2, 6, 40));
   tcase_add_test(t, what_nvml_says_is_held_against_what_the_trace_knows);
   tcase_add_test(t, nvml_is_not_asked_where_that_is_off_or_the_device_is_software);
   suite_add_tcase(s, t);

@@ -671,7 +671,7 @@ static void expect_taken(taken_by what, uint64_t handle, int64_t bytes)
   ck_assert_uint_eq(e->b, what);
   ck_assert_int_eq((int64_t)e->bytes, bytes);
   ck_assert_uint_eq(e->device, 0);
-  ck_assert_uint_eq(e->mem, WEIR_MEM_DEVICE);
+  ck_assert_uint_eq(e->mem, what == WEIR_TAKEN_CODE ? WEIR_MEM_CODE : WEIR_MEM_CONTEXT);
 }
 
 static void begin_with_free_memory(void)

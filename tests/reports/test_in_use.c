@@ -51,7 +51,7 @@ static void taken_fact(uint64_t at, uint64_t ns, uint32_t stack, int by, uint64_
               (trace_event){.kind = WEIR_EV_CACHE,
                             .copy = WEIR_CACHE_TAKEN,
                             .stack = stack | 1u << 24,
-                            .mem = WEIR_MEM_DEVICE,
+                            .mem = by == WEIR_TAKEN_CODE ? WEIR_MEM_CODE : WEIR_MEM_CONTEXT,
                             .device = 0,
                             .src_device = WEIR_DEVICE_NONE,
                             .a = handle,
@@ -199,6 +199,74 @@ START_TEST(what_was_taken_while_blocks_came_and_went_stays_unexplained)
   has(last, "modules_bytes", 5);
   has_of(last, "modules", 0, "program", 5);
   has(last, "unexplained_bytes", 30);
+  json_decref(report);
+}
+END_TEST
+
+static void unload(uint64_t at, uint64_t module)
+{
+  synth_event(0, at, 5,
+              (trace_event){.kind = WEIR_EV_CALL,
+                            .api = synth_api("cuModuleUnload"),
+                            .device = 0,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .a = module});
+}
+
+static void reset_context(uint64_t at, uint64_t context, uint32_t number)
+{
+  synth_event(0, at, 5,
+              (trace_event){.kind = WEIR_EV_RESET,
+                            .stack = number << 24,
+                            .device = 0,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .a = context,
+                            .bytes = 1});
+}
+
+/* Three of a module, one of which came beside a call of another thread, then its unload; one of
+ * another; a context. */
+START_TEST(what_was_taken_is_a_block_where_nothing_else_ran_meanwhile)
+{
+  open_with_stacks();
+  taken_fact(200, 100, OF_LIBRARY, WEIR_TAKEN_CODE, 0x71, 70);
+  taken_fact(400, 100, OF_LIBRARY, WEIR_TAKEN_CODE, 0x71, 9);
+  taken_fact(600, 100, OF_LIBRARY, WEIR_TAKEN_CODE, 0x71, 30);
+  synth_sync(1, 450, 10, WEIR_SYNC_STREAM);
+  synth_sync(1, 501, 90, WEIR_SYNC_STREAM);
+  taken_fact(800, 50, OF_PROGRAM, WEIR_TAKEN_CODE, 0x72, 5);
+  taken_fact(900, 50, OF_PROGRAM, WEIR_TAKEN_CONTEXT, 0x73, 1000);
+  unload(1000, 0x71);
+  taken_fact(999, 20, OF_LIBRARY, WEIR_TAKEN_CODE, 0x71, -109);
+  reset_context(1100, 0x73, 1);
+  alloc_of("cudaMalloc", OF_PROGRAM, 1200, 0x10000, 40, WEIR_MEM_DEVICE);
+  alloc_of("cudaMalloc", OF_PROGRAM, 1300, 0x20000, 8,
+           WEIR_MEM_CODE); /* damaged: of unknown kind */
+  synth_close();
+  const char *one[] = {synth_spool(), NULL}, *t = synth_import("t.db", one);
+  ck_assert_int_eq(synth_number(t, "SELECT bytes FROM memory WHERE mem = 9"), 105);
+  ck_assert_int_eq(synth_number(t, "SELECT peak FROM memory WHERE mem = 9 AND device = 0"), 105);
+  ck_assert_int_eq(synth_number(t, "SELECT live FROM memory WHERE mem = 9"), 0);
+  ck_assert_int_eq(synth_number(t, "SELECT peak FROM memory WHERE mem = 10"), 1000);
+  ck_assert_int_eq(synth_number(t, "SELECT live FROM memory WHERE mem = 10"), 0);
+  ck_assert_int_eq(synth_number(t, "SELECT peak FROM memory WHERE mem IS NULL AND device = 0"), 48);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE pointer = 113 AND how = 1"
+                                   " AND \"end\" = 1000"),
+                   2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE mem = 10 AND how = 2"), 1);
+  ck_assert_int_eq(synth_number(t, "SELECT bytes FROM memory_taken WHERE certainty = 'possible'"),
+                   9);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT sum(bytes) FROM memory_taken WHERE certainty = 'certain'"), 1105);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS"
+                                   " WHERE bytes > 40"),
+                   0);
+  json_t *report = synth_json(t), *device = json_array_get(json_object_get(report, "devices"), 0);
+  has(device, "code_blocks", 3);
+  has(device, "code_frees", 3);
+  has(device, "context_peak_bytes", 1000);
+  has(device, "peak_bytes", 48);
+  has(device, "free_calls", 0);
   json_decref(report);
 }
 END_TEST
@@ -355,6 +423,7 @@ int main(void)
   tcase_add_test(t, all_in_use_is_its_owners_what_is_idle_what_was_there_and_the_rest);
   tcase_add_test(t, what_code_contexts_and_graphs_took_is_no_part_of_the_unexplained);
   tcase_add_test(t, what_was_taken_while_blocks_came_and_went_stays_unexplained);
+  tcase_add_test(t, what_was_taken_is_a_block_where_nothing_else_ran_meanwhile);
   tcase_add_test(t, what_nvml_says_over_time_is_divided_as_the_drivers_word_is);
   tcase_add_test(t, the_moment_with_the_most_is_among_those_of_nvml);
   tcase_add_test(t, of_a_divided_device_and_of_an_ordinal_of_two_devices_nvml_is_not_heard);
