@@ -8,7 +8,8 @@
  * handler that interrupts the writing of an event, and does, would damage that event. */
 #include "interpose/activity/observer.h"
 
-#include <errno.h>
+#include <stddef.h>
+#include <string.h>
 #include <cupti_driver_cbid.h>
 #include "interpose/activity/correlated.h"
 #include "interpose/record/record.h"
@@ -37,6 +38,26 @@ void correlate_enable(const cupti_library *l, CUpti_SubscriberHandle subscriber,
   if (with_kernels) enable_ranges(l, subscriber, kernels, sizeof kernels / sizeof *kernels);
 }
 
+/* An extended record without a payload is one slot. Where the chunk has none left, or a record is
+ * held (held.h), it goes the long way, which keeps errno. */
+static void write_number(spool_writer *w, uint32_t number, uint64_t start)
+{
+  trace_event head = {.kind = WEIR_EV_CORRELATION,
+                      .start = start,
+                      .duration_lo = event_payload_check(NULL, 0),
+                      .a = number,
+                      .b = start,
+                      .device = WEIR_DEVICE_NONE,
+                      .src_device = WEIR_DEVICE_NONE};
+  if (w->next == w->end) {
+    (void)spool_writer_extended(w, WEIR_EV_CORRELATION, &head, "", 0);
+    return;
+  }
+  const size_t commit = offsetof(trace_event, kind); /* which goes last */
+  memcpy((char *)w->next + commit, (char *)&head + commit, sizeof head - commit);
+  spool_writer_commit(w, 1);
+}
+
 void CUPTIAPI correlate_call(void *unused, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                              const void *data)
 {
@@ -47,12 +68,5 @@ void CUPTIAPI correlate_call(void *unused, CUpti_CallbackDomain domain, CUpti_Ca
   if (!t->depth || !t->outermost || t->recording_suspended) return;
   if (!observer_is_wanted() || !thread_ready(t)) return;
   const hook_call *c = (const hook_call *)t->outermost;
-  trace_event head = {.start = c->start,
-                      .a = call->correlationId,
-                      .b = c->start,
-                      .device = WEIR_DEVICE_NONE,
-                      .src_device = WEIR_DEVICE_NONE};
-  int kept = errno;
-  (void)spool_writer_extended(&t->writer, WEIR_EV_CORRELATION, &head, "", 0);
-  errno = kept;
+  write_number(&t->writer, call->correlationId, c->start);
 }
