@@ -32,18 +32,19 @@ static void write_batch(work_batch *b)
   b->count = 0;
 }
 
-static void add_operation(work_batch *b, device_operation o)
+/* The one that has been filled at the end of the batch. */
+static void add_operation(work_batch *b)
 {
-  if (!b->clock_known || !o.start || o.end < o.start) {
+  device_operation *o = &b->operation[b->count++];
+  if (!b->clock_known || !o->start || o->end < o->start) {
     b->counts->untimed++;
-    o.start = o.end = 0;
+    o->start = o->end = 0;
   } else {
-    o.start += (uint64_t)b->behind;
-    o.end += (uint64_t)b->behind;
+    o->start += (uint64_t)b->behind;
+    o->end += (uint64_t)b->behind;
   }
-  if (o.graph_node && b->graphs_unnumbered) o.correlation = 0;
-  o.queued = b->clock_known && o.queued ? o.queued + (uint64_t)b->behind : 0;
-  b->operation[b->count++] = o;
+  if (o->graph_node && b->graphs_unnumbered) o->correlation = 0;
+  o->queued = b->clock_known && o->queued ? o->queued + (uint64_t)b->behind : 0;
   if (b->count == MOST) write_batch(b);
 }
 
@@ -66,31 +67,32 @@ static void add_record(work_batch *b, const CUpti_Activity *record)
   const CUpti_ActivityMemset4 *set = at;
   const CUpti_ActivityKernel10 *kernel = at;
   const CUpti_ActivityOverhead3 *overhead = at;
+  device_operation *o = &b->operation[b->count];
   switch (record->kind) {
   case CUPTI_ACTIVITY_KIND_MEMCPY:
-    add_operation(b, (device_operation){COMMON(copy, WEIR_DEVICE_COPY), .copy = copy->copyKind,
-                                        .bytes = copy->bytes});
+    *o = (device_operation){COMMON(copy, WEIR_DEVICE_COPY), .copy = copy->copyKind,
+                            .bytes = copy->bytes};
     break;
   case CUPTI_ACTIVITY_KIND_MEMCPY2:
-    add_operation(b, (device_operation){COMMON(peer, WEIR_DEVICE_COPY), .copy = peer->copyKind,
-                                        .bytes = peer->bytes});
+    *o = (device_operation){COMMON(peer, WEIR_DEVICE_COPY), .copy = peer->copyKind,
+                            .bytes = peer->bytes};
     break;
   case CUPTI_ACTIVITY_KIND_MEMSET:
-    add_operation(b, (device_operation){COMMON(set, WEIR_DEVICE_MEMSET), .bytes = set->bytes});
+    *o = (device_operation){COMMON(set, WEIR_DEVICE_MEMSET), .bytes = set->bytes};
     break;
   case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-    add_operation(b,
-                  (device_operation){COMMON(kernel, WEIR_DEVICE_KERNEL), .queued = kernel->queued});
+    *o = (device_operation){COMMON(kernel, WEIR_DEVICE_KERNEL), .queued = kernel->queued};
     break;
   case CUPTI_ACTIVITY_KIND_OVERHEAD:
-    add_operation(b, (device_operation){.kind = WEIR_DEVICE_OVERHEAD,
-                                        .start = overhead->start,
-                                        .end = overhead->end,
-                                        .device = WEIR_DEVICE_NONE});
+    *o = (device_operation){.kind = WEIR_DEVICE_OVERHEAD,
+                            .start = overhead->start,
+                            .end = overhead->end,
+                            .device = WEIR_DEVICE_NONE};
     break;
   default: /* of a kind that we have not asked for */
-    break;
+    return;
   }
+  add_operation(b);
 }
 
 void activity_records_read(const cupti_session *s, spool_writer *pen, uint8_t *buffer, size_t bytes,
