@@ -4,12 +4,32 @@
  * has written the number down, with the start of the call that it was in, ahead of the call's
  * event; the operation itself comes later, in a record of another thread, and one number may have
  * many operations (the nodes of a graph, the items of a batched call). So numbers and operations
- * are rows of two tables, which meet when all are in. A number whose event is missing (its record
- * was dropped) is of none. */
+ * are rows of two tables. Most operations meet their numbers as they come, which are among the last
+ * KEPT of the process; what is then without an event meets it when all are in. A number whose event
+ * is missing (its record was dropped) is of none. */
+#include <stdlib.h>
 #include <string.h>
 #include "reports/import/importer.h"
 
-enum { MOST_CORRELATIONS = 65536 }; /* of one event: more is damage */
+enum {
+  MOST_CORRELATIONS = 65536, /* of one event: more is damage */
+  KEPT = 131072              /* numbers go up with each call of the process */
+};
+
+/* The first event of a number is its. Without memory the end does it all. */
+static void keep_number(wr_spool *s, uint32_t number, int64_t event)
+{
+  if (!s->calls) s->calls = calloc(KEPT, sizeof *s->calls);
+  wr_device_call *kept = s->calls ? &s->calls[number % KEPT] : NULL;
+  if (kept && kept->number != number) *kept = (wr_device_call){number, event};
+}
+
+/* 0: it is not known so far. */
+static int64_t event_of(const wr_spool *s, uint32_t number)
+{
+  const wr_device_call *kept = s->calls && number ? &s->calls[number % KEPT] : NULL;
+  return kept && kept->number == number ? kept->event : 0;
+}
 
 weir_status wr_take_correlation(wr_spool *s, wr_thread *t, const trace_event *head)
 {
@@ -33,6 +53,7 @@ void wr_correlate(wr_spool *s, wr_thread *t, uint64_t start, int64_t id)
   for (size_t i = 0; i < t->correlations; i++) {
     wr_row *row = wr_batch_row(&s->im->batch, WR_TABLE_DEVICE_CALL);
     if (row) *row = (wr_row){.v = {s->process, t->correlation[i], id}};
+    keep_number(s, t->correlation[i], id);
   }
   t->correlations = 0;
 }
@@ -58,8 +79,9 @@ static void fill_operation(wr_row *row, wr_spool *s, const device_operation *o)
 {
   const uint32_t untimed = 1u << START | 1u << END;
   bool timed = o->start && o->end >= o->start;
-  *row = (wr_row){.nulls = 1u << EVENT};
+  *row = (wr_row){0};
   row->v[PROCESS] = s->process;
+  row->v[EVENT] = event_of(s, o->correlation);
   row->v[CORRELATION] = o->correlation;
   row->v[KIND] = o->kind;
   row->v[DEVICE] = o->device;
@@ -73,6 +95,7 @@ static void fill_operation(wr_row *row, wr_spool *s, const device_operation *o)
   row->v[COPY] = o->copy;
   if (!timed) row->nulls |= untimed;
   if (!o->queued) row->nulls |= 1u << QUEUED;
+  if (!row->v[EVENT]) row->nulls |= 1u << EVENT;
   if (!o->correlation) row->nulls |= 1u << CORRELATION;
   if (!o->graph_node) row->nulls |= 1u << NODE;
   if (o->device == WEIR_DEVICE_NONE) row->nulls |= 1u << DEVICE;
@@ -125,14 +148,17 @@ weir_status wr_take_device_fact(wr_spool *s, const trace_event *head, const void
   return whole ? status : wr_out_of_memory(s->im);
 }
 
+#define UNKNOWN "event IS NULL AND correlation IS NOT NULL"
+
 weir_status wr_finish_device_work(const wr_db *db)
 {
-  weir_status s =
-      wr_db_exec(db, "CREATE INDEX device_call_by_number ON device_call(process, correlation)");
+  int64_t unknown = 0;
+  weir_status s = wr_db_number(db, "SELECT count(*) FROM device_work WHERE " UNKNOWN, &unknown);
+  if (s || !unknown) return s;
+  s = wr_db_exec(db, "CREATE INDEX device_call_by_number ON device_call(process, correlation)");
   if (!s)
     s = wr_db_exec(db, "UPDATE device_work SET event = (SELECT c.event FROM device_call c"
                        " WHERE c.process = device_work.process"
-                       " AND c.correlation = device_work.correlation)"
-                       " WHERE correlation IS NOT NULL");
+                       " AND c.correlation = device_work.correlation) WHERE " UNKNOWN);
   return s ? s : wr_db_exec(db, "DROP INDEX device_call_by_number");
 }

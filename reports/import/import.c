@@ -68,6 +68,7 @@ static void free_spool(wr_spool *s)
   }
   free(s->thread);
   free(s->resume);
+  free(s->calls);
   free(s->path);
   free(s);
 }

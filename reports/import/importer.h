@@ -65,6 +65,12 @@ typedef struct wr_resume_row {
   bool gone;
 } wr_resume_row;
 
+/* Which event a number of device work is of. */
+typedef struct wr_device_call {
+  uint32_t number; /* 0: none */
+  int64_t event;
+} wr_device_call;
+
 typedef struct wr_spool {
   trace_importer *im;
   spool_reader *reader;
@@ -86,6 +92,7 @@ typedef struct wr_spool {
   hash_map modules;      /* those loaded now, by base: row of module; identity */
   hash_map range_names;  /* thread serial << 32 | number -> row of range_name */
   hash_map spans;        /* ranges started or ended, by number: row, or ~ the time of its end */
+  wr_device_call *calls; /* the last numbers, each at its place; NULL: none so far */
   uint64_t unloads;      /* modules gone so far: addresses may mean something else since */
   wr_resume_row *resume; /* since the last flush: where the spool ends before the next, nobody's */
   size_t resume_count, resume_capacity;

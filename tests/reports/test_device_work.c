@@ -64,6 +64,33 @@ START_TEST(operations_find_the_event_that_began_at_their_number_s_tick)
 }
 END_TEST
 
+static uint32_t far_number(int i)
+{
+  return i ? 7 + (1u << i) : 7;
+}
+
+/* The importer keeps numbers by their low bits, and the first event of each. */
+START_TEST(numbers_far_apart_are_not_taken_for_each_other)
+{
+  enum { NUMBERS = 25 };
+  synth_open(synth_dir());
+  for (int i = 0; i < NUMBERS; i++) {
+    correlate(0, far_number(i), 10 + (uint64_t)i);
+    copy_at(10 + (uint64_t)i);
+  }
+  correlate(0, far_number(1), 100);
+  copy_at(100);
+  for (int i = 0; i < NUMBERS; i++) {
+    device_operation o = operation(far_number(i), 1000, 1001 + (uint64_t)i);
+    write_work(&o, 1);
+  }
+  const char *t = import_this();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM copy WHERE device_ns = start_ns - 9"),
+                   NUMBERS);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM copy WHERE device_ns IS NULL"), 1);
+}
+END_TEST
+
 START_TEST(a_call_may_have_many_numbers)
 {
   synth_open(synth_dir());
@@ -270,6 +297,7 @@ int main(void)
   tcase_set_timeout(t, 0);
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, operations_find_the_event_that_began_at_their_number_s_tick);
+  tcase_add_test(t, numbers_far_apart_are_not_taken_for_each_other);
   tcase_add_test(t, a_call_may_have_many_numbers);
   tcase_add_test(t, a_number_without_its_event_is_of_none);
   tcase_add_test(t, times_that_cannot_be_are_none);
