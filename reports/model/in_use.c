@@ -172,6 +172,18 @@ static void take_reset(wr_in_use_sums *s, sqlite3_stmt *q)
   }
 }
 
+/* What a module takes or gives back later is of its own context, whichever is current. Its handle may
+ * be another's once it was unloaded. */
+static int64_t context_of(const wr_in_use_sums *s, const wr_take *x)
+{
+  for (size_t i = s->take_count; x->by == WEIR_TAKEN_CODE && i-- > 0;) {
+    const wr_take *last = &s->take[i];
+    if (last->process != x->process || last->handle != x->handle || last->by != x->by) continue;
+    return last->bytes > 0 && last->until == INT64_MAX ? last->context : x->context;
+  }
+  return x->context;
+}
+
 /* Columns: kind, process, device, start, end, bytes, b, a, stack, context. */
 static weir_status take_taken(void *context, sqlite3_stmt *q)
 {
@@ -182,16 +194,18 @@ static weir_status take_taken(void *context, sqlite3_stmt *q)
   }
   if (!wr_grow(&s->take, &s->take_capacity, s->take_count + 1, sizeof(wr_take)))
     return weir_fail(WEIR_ENOMEM, "adding up what is in use: out of host memory");
-  s->take[s->take_count++] = (wr_take){.process = sqlite3_column_int64(q, 1),
-                                       .device = sqlite3_column_int(q, 2),
-                                       .start = sqlite3_column_int64(q, 3),
-                                       .end = sqlite3_column_int64(q, 4),
-                                       .bytes = sqlite3_column_int64(q, 5),
-                                       .by = sqlite3_column_int(q, 6),
-                                       .handle = sqlite3_column_int64(q, 7),
-                                       .stack = sqlite3_column_int64(q, 8),
-                                       .context = sqlite3_column_int64(q, 9),
-                                       .until = INT64_MAX};
+  wr_take x = {.process = sqlite3_column_int64(q, 1),
+               .device = sqlite3_column_int(q, 2),
+               .start = sqlite3_column_int64(q, 3),
+               .end = sqlite3_column_int64(q, 4),
+               .bytes = sqlite3_column_int64(q, 5),
+               .by = sqlite3_column_int(q, 6),
+               .handle = sqlite3_column_int64(q, 7),
+               .stack = sqlite3_column_int64(q, 8),
+               .context = sqlite3_column_int64(q, 9),
+               .until = INT64_MAX};
+  x.context = context_of(s, &x);
+  s->take[s->take_count++] = x;
   return WEIR_OK;
 }
 

@@ -135,7 +135,10 @@ static void code_is_in_use_once(void)
   ck_assert_int_eq(number(device, "code_peak_bytes"),
                    ask("t.db", "select peak from memory where mem = 9"));
   json_array_foreach(json_object_get(json_object_get(device, "in_use"), "moments"), i, x)
-      ck_assert_int_eq(number(x, "live_bytes"), 0);
+  {
+    ck_assert_int_eq(number(x, "live_bytes"), 0);
+    ck_assert_int_eq(number(x, "unexplained_bytes"), 0);
+  }
   const json_t *site =
       json_array_get(json_object_get(json_object_get(report, "sites"), "taken_at_exit"), 0);
   if (ask("t.db", "select count(*) from block where how = 0"))
