@@ -104,14 +104,15 @@ static void change_context(int i)
     CHECK(cuCtxCreate(&contexts[i], NULL, 0, 0)); /* and current */
     context_bytes[i] = before - free_now();
     add_to(&of_contexts, context_bytes[i]);
+    CHECK(cuCtxPopCurrent(&contexts[i])); /* below it no other that may be destroyed */
     return;
   }
   for (int k = 0; k < MODULES; k++)
     if (modules[k].module && modules[k].context == i) forget(&modules[k]);
   of_contexts.live -= context_bytes[i];
+  CHECK(cuCtxSetCurrent(contexts[0]));
   CHECK(cuCtxDestroy(contexts[i]));
   contexts[i] = NULL;
-  CHECK(cuCtxSetCurrent(contexts[0]));
 }
 
 static void change_something(void)
