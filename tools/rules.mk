@@ -125,6 +125,7 @@ $(O)/bench/calls: $(OBJ)/tools/bench/calls.o $(OBJ)/tools/bench/cupti_client.o
 
 EXTRA_tools/bench/calls.c = -Wno-pedantic $(CUDAINC)
 EXTRA_tools/bench/cupti_client.c = -Wno-pedantic $(CUDAINC) $(if $(CUPTI_HEADER),-isystem $(dir $(CUPTI_HEADER)))
+EXTRA_tools/bench/rows_calls.c = $(CUDAINC) $(if $(CUPTI_HEADER),-isystem $(dir $(CUPTI_HEADER)))
 
 bench: ## set the machine up, build, measure the targets; prints a table, writes build/bench.json (ROWS="call dlsym": only these)
 	@tools/scripts/deps.sh install bench "$(CUDA_HOME)" "$(TOOLKIT)"

@@ -70,7 +70,7 @@ static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t
   pthread_mutex_unlock(&lock);
 }
 
-static void *flush(void *unused)
+static void *flush_for_ever(void *unused)
 {
   const struct timespec period = {0, FLUSH_NS};
   (void)unused;
@@ -117,7 +117,7 @@ bool cupti_client_start(bool kernels)
   enable_callbacks(subscriber, copies);
   if (kernels) enable_callbacks(subscriber, launches);
   return !cupti.cuptiActivityRegisterCallbacks(request_buffer, complete_buffer) &&
-         enable_kinds(kernels) && !pthread_create(&thread, NULL, flush, NULL);
+         enable_kinds(kernels) && !pthread_create(&thread, NULL, flush_for_ever, NULL);
 }
 #else
 bool cupti_client_start(bool kernels)

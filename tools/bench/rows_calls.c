@@ -8,6 +8,11 @@
 #include "tools/bench/timing.h"
 
 enum { PAIRS = 9 }; /* the rows' notes say it */
+#if defined(__has_include) && __has_include(<cupti.h>)
+enum { HAS_CUPTI = 1 };
+#else
+enum { HAS_CUPTI = 0 };
+#endif
 
 static const char *const *extra; /* NAME=VALUE words that children run with; NULL ends */
 
@@ -223,7 +228,9 @@ static void device_times(measured *m, const row *r)
   const char *kinds = r->args[0];
   double took[COPYING_RUNS][PAIRS];
   char rounds[32];
-  if (!calibrate(m, rounds, sizeof rounds)) return;
+  m->absent = !HAS_CUPTI;
+  if (m->absent) (void)snprintf(m->note, sizeof m->note, "built without CUPTI's headers");
+  if (m->absent || !calibrate(m, rounds, sizeof rounds)) return;
   for (int i = 0; i < PAIRS * COPYING_RUNS && !m->failed; i++) {
     int turn = i / COPYING_RUNS, which = (turn + i) % COPYING_RUNS; /* who goes first alternates */
     m->failed = !run_copying(&took[which][turn], which, kinds, rounds);
