@@ -19,6 +19,7 @@
 #include "reports/base/demangle.h"
 #include "reports/base/util.h"
 #include "reports/symbols/jit.h"
+#include "reports/symbols/units.h"
 
 typedef struct module_file {
   char *path;
@@ -29,6 +30,7 @@ typedef struct module_file {
   Dwfl *session;
   Dwfl_Module *module; /* NULL: gone, another since, or no ELF file */
   Dwarf_Addr bias;     /* file address + bias = address in the session */
+  wr_units units;
 } module_file;
 
 typedef struct module_row {
@@ -278,6 +280,7 @@ void wr_symbols_close(wr_symbols *s)
   sqlite3_finalize(s->python);
   for (size_t i = 0; i < s->file_count; i++) {
     if (s->files[i].session) dwfl_end(s->files[i].session);
+    wr_units_free(&s->files[i].units);
     free(s->files[i].path);
     free(s->files[i].build_id);
   }
@@ -323,12 +326,14 @@ static weir_status push_frame(wr_symbols *s, wr_frame frame)
   return WEIR_OK;
 }
 
-static const char *die_name(wr_symbols *s, Dwarf_Die *die)
+static const char *die_name(wr_symbols *s, Dwarf_Die *unit, Dwarf_Die *die)
 {
   Dwarf_Attribute attribute;
   Dwarf_Attribute *linkage = dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute);
   const char *name = linkage ? dwarf_formstring(linkage) : NULL;
-  return name ? demangled_name(s, name) : dwarf_diename(die);
+  if (name) return demangled_name(s, name);
+  name = keep_text(s, wr_units_name(unit, die));
+  return name ? name : dwarf_diename(die);
 }
 
 /* Where an inlined function was called from. */
@@ -352,30 +357,31 @@ static void call_place(Dwarf_Die *unit, Dwarf_Die *inlined, wr_frame *f)
  * number and *chain (malloc), 0 when nothing is known. */
 static int function_chain(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **chain)
 {
-  Dwarf_Die *scopes = NULL;
-  int n = dwarf_getscopes(unit, address, &scopes), count = 0;
-  for (int i = 0; i < n; i++) {
+  Dwarf_Die *scopes = NULL, innermost;
+  int n = dwarf_getscopes(unit, address, &scopes);
+  bool found = false;
+  for (int i = 0; !found && i < n; i++) {
     int tag = dwarf_tag(&scopes[i]);
-    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
-    count = dwarf_getscopes_die(&scopes[i], chain);
-    break;
+    found = tag == DW_TAG_inlined_subroutine || tag == DW_TAG_subprogram;
+    if (found) innermost = scopes[i];
   }
   free(scopes);
-  return count;
+  if (!found && !wr_units_function(unit, address, &innermost)) return 0;
+  int count = dwarf_getscopes_die(&innermost, chain);
+  return count > 0 ? count : 0;
 }
 
-/* Pushes the function at `address` (of the session) and those it is inlined into. *pushed: any. */
-static weir_status push_inlines(wr_symbols *s, const module_file *file, Dwarf_Addr address,
-                                wr_frame f, bool *pushed)
+/* Pushes the function at `address` of the unit and those it is inlined into. *pushed: any. */
+static weir_status push_inlines(wr_symbols *s, Dwarf_Die *unit, Dwarf_Addr address, wr_frame f,
+                                bool *pushed)
 {
-  Dwarf_Addr bias = 0;
-  Dwarf_Die *unit = dwfl_module_addrdie(file->module, address, &bias), *chain = NULL;
-  int n = unit ? function_chain(unit, address - bias, &chain) : 0;
+  Dwarf_Die *chain = NULL;
+  int n = function_chain(unit, address, &chain);
   weir_status status = WEIR_OK;
   for (int i = 0; !status && i < n; i++) {
     int tag = dwarf_tag(&chain[i]);
     if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
-    const char *name = die_name(s, &chain[i]);
+    const char *name = die_name(s, unit, &chain[i]);
     if (name || tag == DW_TAG_inlined_subroutine) f.function = name; /* else the symbol's */
     status = push_frame(s, f);
     *pushed = true;
@@ -398,10 +404,13 @@ static weir_status resolve_in_module(wr_symbols *s, const module_row *m, wr_fram
   GElf_Sym symbol;
   f.function =
       demangled_name(s, dwfl_module_addrinfo(file->module, at, &offset, &symbol, NULL, NULL, NULL));
-  Dwfl_Line *line = dwfl_module_getsrc(file->module, at);
-  if (line) f.file = dwfl_lineinfo(line, NULL, &f.line, NULL, NULL, NULL);
+  Dwarf_Addr bias = 0;
+  Dwarf_Die *unit = wr_units_find(&file->units, file->module, at, &bias);
+  Dwarf_Line *line = unit ? dwarf_getsrc_die(unit, at - bias) : NULL;
+  if (line) f.file = dwarf_linesrc(line, NULL, NULL);
+  if (!line || dwarf_lineno(line, &f.line)) f.line = 0;
   bool pushed = false;
-  status = push_inlines(s, file, at, f, &pushed);
+  if (unit) status = push_inlines(s, unit, at - bias, f, &pushed);
   return status || pushed ? status : push_frame(s, f);
 }
 

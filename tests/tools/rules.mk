@@ -1,6 +1,6 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
-TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command trace export python compare run install public deps lost schedules nvml)
+TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command trace export python inlines compare run install public deps lost schedules nvml)
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,bundle called schedules_all)
 TOOLS_TESTS_LONG := $(O)/tests/tools/test_schedules_long
 
@@ -49,6 +49,15 @@ $(FAKE_PYTHONS): tests/tools/fake_python.c | $(CUDA_STUBS)/libcuda.so
 
 EXTRA_tests/tools/fake_python.c = -DMINOR=14 -DFREE=1 # for the linter
 
+# Never instrumented, always optimised; by Clang too where it is.
+INLINES      := $(O)/tests/tools/inlines $(if $(shell command -v clang++),$(O)/tests/tools/inlines_clang)
+INLINES_CXX   = $(CXX)
+$(O)/tests/tools/inlines_clang: INLINES_CXX = clang++
+$(INLINES): tests/tools/inlines.cc | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) CXX $@
+	$(Q)$(INLINES_CXX) -std=c++17 -O2 -g -Wall -Wextra -Werror $(CUDAINC) -o $@ $< -L$(CUDA_STUBS) -lcudart
+
 # Starts a program by each function of libc's that can.
 $(O)/tests/tools/starter: tests/tools/starter.c
 	@mkdir -p $(@D)
@@ -68,4 +77,4 @@ NOT_TSAN   += $(TOOLS_TESTS:$(O)/%=%)
 TESTS_ALL  += $(TOOLS_TESTS_ALL)
 TESTS_LONG += $(TOOLS_TESTS_LONG)
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): | $(O)/tests/reroute/trap \
-  $(addprefix $(O)/tests/tools/,walker own_runtime static_program starter victim libother_clock.so) $(FAKE_PYTHONS)
+  $(addprefix $(O)/tests/tools/,walker own_runtime static_program starter victim libother_clock.so) $(FAKE_PYTHONS) $(INLINES)
