@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in tensors | ops | rows | gpus | files | dlpack | exports | peaks) ;; *) set -- "$@" "$case" ;; esac
+  case $case in tensors | ops | rows | gpus | files | dlpack | exports | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -84,6 +84,33 @@ if wanted peaks; then
       peaks any $expandable "$mode"
     done
   done
+fi
+
+# Frames and ranges of Python in stacks of PyTorch's calls.
+if wanted training; then
+  run=$scratch/training
+  status=0
+  timeout 600 "$out/bin/weir" run --sim=1 --python --stacks=64 -o "$run.db" -- "$python" "$here/training.py" >"$run.out" 2>"$run.err" || status=$?
+  [ $status != 0 ] || "$python" "$here/training.py" check "$run.db" "$out/bin/weir" >"$run.said" 2>&1 || status=$?
+  check "training: $(tail -n 1 "$run.said")" $status
+fi
+
+# torch.profiler counts what it counts without Weir, and Weir says where it had no device times. The wheel's own CUPTI cannot
+# run on the software device: the stand-in is loaded ahead of it.
+profiled() { # NAME COMMAND...
+  run=$scratch/profiler-$1
+  shift
+  status=0
+  LD_PRELOAD=$out/lib/sim/libcupti.so.13 timeout 600 "$@" "$python" "$here/training.py" profile >"$run.out" 2>"$run.err" || status=$?
+}
+if wanted profiler; then
+  profiled bare env LD_LIBRARY_PATH="$out/lib/sim"
+  check "torch.profiler, bare" $status
+  profiled copies "$out/bin/weir" run --sim=1 --device-times=copies -o "$scratch/profiler-copies.db" --
+  [ $status != 0 ] || cmp "$scratch/profiler-bare.out" "$run.out" || status=$?
+  "$out/bin/weir" report "$run.db" >"$run.said" || status=$?
+  gap=$(grep 'the program used CUPTI itself: .* without device times' "$run.said") || status=1
+  check "torch.profiler, --device-times=copies: $gap" $status
 fi
 settings='cache no-cache expandable'
 [ $everything = yes ] || [ $# != 0 ] || settings=
