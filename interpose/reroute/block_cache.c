@@ -808,9 +808,10 @@ weir_status block_cache_trim_waiting(block_cache *w)
   return st;
 }
 
-uint64_t block_cache_free_count(void)
+uint64_t block_cache_move_count(void)
 {
-  return atomic_load(&freed_so_far);
+  HOLD_LOCK;
+  return atomic_load(&freed_so_far) + serial;
 }
 
 bool block_cache_is_freeing(void)

@@ -134,8 +134,9 @@ weir_status block_cache_stream_ends(block_cache *cache, void *stream, bool busy)
 weir_status block_cache_trim(block_cache *cache, uint64_t keep);
 /* What is waiting goes back as well, and the device's free waits for the work. */
 weir_status block_cache_trim_waiting(block_cache *cache);
-/* Blocks that all caches have given back so far. */
-uint64_t block_cache_free_count(void);
+/* Blocks that all caches have given back or handed out so far: while it stays, what was cached is,
+ * and an allocation that failed will again. */
+uint64_t block_cache_move_count(void);
 /* A block is in no cache any more, and the device's free of it has not returned. */
 bool block_cache_is_freeing(void);
 void block_cache_get_stats(block_cache *cache, block_cache_counters *out);

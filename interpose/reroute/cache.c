@@ -29,7 +29,7 @@ _Atomic uint64_t tainted_serial;
 _Atomic bool peer_access_enabled;
 static _Atomic bool broken; /* a context has an error that stays */
 #define OWN static __thread __attribute__((tls_model("initial-exec")))
-OWN uint64_t freed_seen; /* block_cache_free_count() when this thread last gave all back */
+OWN uint64_t moves_seen; /* block_cache_move_count() when this thread last gave all back */
 OWN unsigned tries;      /* of its allocation, after the first */
 
 /* ---- caches ---------------------------------------------------------------------------------- */
@@ -301,15 +301,16 @@ bool reroute_release_cached(void)
   int saved = errno;
   trim_all_caches();
   wait_for_frees();
-  uint64_t given = block_cache_free_count();
-  bool more = given != freed_seen;
-  freed_seen = given;
+  uint64_t moves = block_cache_move_count();
+  bool more = moves != moves_seen;
+  moves_seen = moves;
   errno = saved;
   return more;
 }
 
 /* Others go on meanwhile: what they free goes into caches again, and a try may come too late for
- * what was given back for it. A thread that has tried so often lives with the driver's answer. */
+ * what was given back for it, or too early for what another thread has taken out of a cache since,
+ * having freed as much. A thread that has tried so often lives with the driver's answer. */
 bool reroute_should_retry(int error)
 {
   enum { TRIES = 100 };

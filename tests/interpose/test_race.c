@@ -433,6 +433,26 @@ START_TEST(an_allocation_waits_for_what_another_thread_is_giving_back)
 }
 END_TEST
 
+/* Between a try and what is given back for the next, another thread frees one block, takes another
+ * out of its cache: there is nothing to give back any more, and all the same there is memory. */
+START_TEST(an_allocation_is_tried_again_when_a_block_left_a_cache_meanwhile)
+{
+  CUdeviceptr p;
+  reroute_start(&(reroute_options){.mode = WEIR_RELAXED, .keep_bytes = 64 * MIB});
+  ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[0], 0), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuCtxSetCurrent(contexts[0]), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuMemAlloc_v2(&p, 4 * MIB), CUDA_SUCCESS);
+  while (reroute_release_cached())
+    ;
+  ck_assert_int_eq(call.cuMemFree_v2(p), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuMemAlloc_v2(&p, 4 * MIB), CUDA_SUCCESS);
+  ck_assert(reroute_release_cached());
+  ck_assert(!reroute_release_cached());
+  ck_assert_int_eq(call.cuMemFree_v2(p), CUDA_SUCCESS);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("interpose/race");
@@ -442,6 +462,7 @@ int main(void)
   tcase_add_test(c, a_context_that_is_found_is_on_its_own_device);
   tcase_add_test(c, memory_of_a_destroyed_context_comes_again_as_another_s);
   tcase_add_test(c, an_allocation_waits_for_what_another_thread_is_giving_back);
+  tcase_add_test(c, an_allocation_is_tried_again_when_a_block_left_a_cache_meanwhile);
   tcase_add_loop_test(c, threads_share_caches_rings_and_lists, 0, 2);
   suite_add_tcase(s, c);
   return rig_run(s);
