@@ -2,9 +2,9 @@
 #   $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS) and $(REPORTS_LIBS)
 
 REPORTS_OBJS := $(call objs,$(sort $(wildcard reports/*/*.c)))
-REPORTS_LIBS := $(call pkg_libs,sqlite3) $(call pkg_libs,jansson) $(call pkg_libs,libdw) $(call pkg_libs,libelf) -ldl -lm
+REPORTS_LIBS := $(call pkg_libs,sqlite3) $(call pkg_libs,jansson) $(call pkg_libs,libdw) $(call pkg_libs,libelf) $(call pkg_libs,zlib) -ldl -lm
 
-EXTRA_reports := $(call pkg_cflags,sqlite3) $(call pkg_cflags,jansson) $(call pkg_cflags,libdw) $(call pkg_cflags,libelf)
+EXTRA_reports := $(call pkg_cflags,sqlite3) $(call pkg_cflags,jansson) $(call pkg_cflags,libdw) $(call pkg_cflags,libelf) $(call pkg_cflags,zlib)
 
 $(OBJ)/reports/import/schema.o: reports/import/schema.sql
 
@@ -19,6 +19,18 @@ $(RULES_TEXT): $(RULES_FILES) reports/findings/rules
 	$(Q)for f in $(RULES_FILES); do cat $$f && printf '\0' || exit 1; done >$@
 
 $(OBJ)/reports/findings/rule.o: $(RULES_TEXT)
+
+# The page that `weir report --html` writes, without its data: HTML, style and scripts, one text.
+PAGE_SHELL := $(OBJ)/reports/page/page_shell.html
+PAGE_PARTS := $(shell sed -n 's/^[a-z]* \(.*\)$$/reports\/page\/\1/p' reports/page/parts.txt)
+EXTRA_reports/page/shell.c := -Wa,-I$(OBJ)/reports/page
+
+$(PAGE_SHELL): reports/page/join.py reports/page/parts.txt reports/page/app/page.html $(PAGE_PARTS) $(wildcard reports/page/vendor/*/LICENSE)
+	@mkdir -p $(@D)
+	$(say) PAGE $@
+	$(Q)reports/page/join.py reports/page/parts.txt $@
+
+$(OBJ)/reports/page/shell.o: $(PAGE_SHELL)
 
 reports: $(REPORTS_OBJS)
 all: reports

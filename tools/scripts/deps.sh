@@ -21,6 +21,7 @@ cmd python3         python3            build
 cmd readelf         binutils           build
 pc  sqlite3         libsqlite3-dev     build
 pc  jansson         libjansson-dev     build
+pc  zlib            zlib1g-dev         build
 pc  libdw           libdw-dev          build
 pc  libelf          libelf-dev         build
 pc  check           check              build
@@ -75,7 +76,7 @@ check() { # CC CUDA_HOME
     exit 1
   fi
   lack=
-  for pc in sqlite3 jansson libdw libelf; do
+  for pc in sqlite3 jansson zlib libdw libelf; do
     pkg-config --exists "$pc" || lack="$lack $(rows | awk -v n=$pc '$1 == "pc" && $2 == n { print $3 }')"
   done
   if [ -n "$lack" ]; then

@@ -21,7 +21,7 @@ static const cmd commands[] = {
      run_options, false, run_main},
     {"report",
      "[summary|findings|cache] [--format text|json] [--top N] [--depth N] [--width N]\n"
-     "[--symbols DIR] [--min-cost COST] [--rules DIR] FILE",
+     "[--symbols DIR] [--min-cost COST] [--rules DIR] [--html -o PAGE] FILE",
      "Print what a trace says about memory, transfers and waits",
      "FILE is a trace, or a spool that was left without a collector. 'summary' is the default;\n"
      "'findings' says what the run wastes, where, and what to do; "

@@ -7,8 +7,25 @@
 
 #include "reports/render/report.h"
 #include "tools/weir/commands.h"
+#include "tools/weir/page_file.h"
 
-enum { OPT_FORMAT, OPT_TOP, OPT_DEPTH, OPT_WIDTH, OPT_SYMBOLS, OPT_MIN_COST, OPT_RULES };
+enum {
+  OPT_FORMAT,
+  OPT_TOP,
+  OPT_DEPTH,
+  OPT_WIDTH,
+  OPT_SYMBOLS,
+  OPT_MIN_COST,
+  OPT_RULES,
+  OPT_HTML,
+  OPT_OUTPUT
+};
+
+typedef struct request {
+  report_settings report;
+  bool html;
+  const char *output;
+} request;
 
 enum { NO_LIMIT = -1 }; /* of report_settings.width, until the terminal was asked */
 
@@ -21,12 +38,16 @@ const cmd_option report_options[] = {
                    "columns of text (default the terminal's; 0: no limit)", 0},
     [OPT_SYMBOLS] = {"symbols", 0, CMD_ARG_REQUIRED, "DIR",
                      "look for programs, libraries and debug files in DIR first",
-                     CMD_SETS(report_settings, symbols)},
+                     CMD_SETS(request, report.symbols)},
     [OPT_MIN_COST] = {"min-cost", 0, CMD_ARG_REQUIRED, "COST",
                       "leave out findings below 2ms, 0.1% or 10MiB (default 1ms,0.5%,1MiB)", 0},
     [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "DIR",
                    "look for what the rules DIR/NAME.sql find, too",
-                   CMD_SETS(report_settings, findings.rules)},
+                   CMD_SETS(request, report.findings.rules)},
+    [OPT_HTML] = {"html", 0, CMD_ARG_NONE, NULL, "write a page for browsers, one file: needs -o",
+                  CMD_SETS(request, html)},
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "of --html: the file to write",
+                    CMD_SETS(request, output)},
     {0},
 };
 
@@ -58,7 +79,7 @@ static bool take_min_cost(wr_min_cost *out, const char *value)
 
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
-  report_settings *o = context;
+  report_settings *o = &((request *)context)->report;
   long n;
   if (at == OPT_FORMAT) {
     bool json, good = cmd_take_format(c, value, &json);
@@ -111,10 +132,24 @@ static const struct kind {
   weir_status (*print)(FILE *out, const char *trace, const report_settings *options);
 } kinds[] = {{"summary", report_summary}, {"cache", report_cache}, {"findings", report_findings}};
 
+/* What --html and -o want of each other; `whole`: all of the trace is reported on. */
+static bool check_output(const cmd *c, const request *r, bool whole)
+{
+  if (r->html && !r->output)
+    cmd_usage(c, "where is the page to go? -o FILE is missing");
+  else if (r->output && !r->html)
+    cmd_usage(c, "-o goes with --html: a report is printed");
+  else if (r->html && (!whole || r->report.format != WEIR_REPORT_TEXT))
+    cmd_usage(c, "--html has all that there is: it goes with no kind of report, and no --format");
+  else
+    return true;
+  return false;
+}
+
 int report_main(const cmd *c, int argc, char **argv)
 {
-  report_settings o = {.format = WEIR_REPORT_TEXT};
-  int at = cmd_parse(c, argc, argv, false, on_option, &o);
+  request r = {.report = {.format = WEIR_REPORT_TEXT}};
+  int at = cmd_parse(c, argc, argv, false, on_option, &r);
   if (at < 1) return at ? CMD_USAGE : 0;
   const struct kind *kind = kinds;
   /* The first word is the kind of report, unless it is all there is: a file of that name. */
@@ -127,10 +162,16 @@ int report_main(const cmd *c, int argc, char **argv)
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir report takes one trace, not %d", argc - at);
   char *folder;
-  if (!cmd_symbols(c, o.symbols, &folder)) return CMD_USAGE;
-  o.symbols = folder;
-  ask_terminal(&o);
-  weir_status status = kind->print(stdout, argv[at], &o);
+  if (!check_output(c, &r, kind == kinds)) return CMD_USAGE;
+  if (!cmd_symbols(c, r.report.symbols, &folder)) return CMD_USAGE;
+  r.report.symbols = folder;
+  if (r.html) {
+    int exit_status = page_file_write(argv[at], r.output, &r.report);
+    free(folder);
+    return exit_status;
+  }
+  ask_terminal(&r.report);
+  weir_status status = kind->print(stdout, argv[at], &r.report);
   free(folder);
   if (!status) return 0;
   (void)fflush(stdout);

@@ -1,0 +1,28 @@
+/* bins.h: the run's time in equal parts: bin b is [b * width_ns, (b + 1) * width_ns). */
+#ifndef WEIR_REPORTS_PAGE_BINS_H
+#define WEIR_REPORTS_PAGE_BINS_H
+
+#include <stdint.h>
+
+enum { PAGE_BINS = 2048 /* at most */ };
+
+typedef struct page_bins {
+  uint32_t count;
+  int64_t width_ns;
+} page_bins;
+
+/* What is before the run is in its first bin, what is after it in the last one. */
+static inline uint32_t page_bin_of(const page_bins *b, int64_t ns)
+{
+  if (ns <= 0) return 0;
+  int64_t at = ns / b->width_ns;
+  return at < b->count ? (uint32_t)at : b->count - 1;
+}
+
+static inline page_bins page_bins_of(int64_t duration_ns)
+{
+  page_bins b = {PAGE_BINS, duration_ns > 0 ? (duration_ns - 1) / PAGE_BINS + 1 : 1};
+  return b;
+}
+
+#endif

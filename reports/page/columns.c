@@ -1,0 +1,142 @@
+/* columns.c: see columns.h. */
+#include "reports/page/columns.h"
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include "reports/base/util.h"
+
+#define MOST_VALUE ((INT64_C(1) << 53) - 1)
+
+enum {
+  LONGEST_CODE = 10, /* bytes of a LEB128 */
+  PIECE = 3 << 14,   /* bytes of gzip that become base64 at once */
+  GZIP_WINDOW = 15 + 16,
+  GZIP_MEMORY = 8
+};
+
+int page_column_new(page_columns *c, page_encoding encoding)
+{
+  if (c->failed || !wr_grow(&c->column, &c->capacity, c->count + 1, sizeof(*c->column))) {
+    c->failed = true;
+    return -1;
+  }
+  c->column[c->count] = (page_column){.encoding = encoding};
+  return (int)c->count++;
+}
+
+static uint64_t zigzag(int64_t value)
+{
+  return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+}
+
+void page_put(page_columns *c, int column, int64_t value)
+{
+  if (c->failed) return;
+  page_column *x = &c->column[column];
+  if (x->capacity - x->used < LONGEST_CODE &&
+      !wr_grow(&x->bytes, &x->capacity, x->used + LONGEST_CODE, 1)) {
+    c->failed = true;
+    return;
+  }
+  int64_t least = x->encoding == PAGE_ZV ? -MOST_VALUE : 0;
+  int64_t good = value < least ? least : value > MOST_VALUE ? MOST_VALUE : value;
+  bool difference = x->encoding == PAGE_DV && x->count;
+  uint64_t code = (uint64_t)good;
+  if (difference || x->encoding == PAGE_ZV) code = zigzag(difference ? good - x->last : good);
+  for (; code >= 128; code >>= 7)
+    x->bytes[x->used++] = (unsigned char)(code | 128);
+  x->bytes[x->used++] = (unsigned char)code;
+  x->last = good;
+  x->count++;
+}
+
+bool page_columns_failed(const page_columns *c)
+{
+  return c->failed;
+}
+
+void page_columns_describe(FILE *out, const page_columns *c)
+{
+  static const char *const names[] = {[PAGE_V] = "v", [PAGE_DV] = "dv", [PAGE_ZV] = "zv"};
+  size_t offset = 0;
+  (void)fputc('[', out);
+  for (size_t i = 0; i < c->count; i++) {
+    const page_column *x = &c->column[i];
+    (void)fprintf(out, "%s{\"offset\":%zu,\"bytes\":%zu,\"count\":%llu,\"encoding\":\"%s\"}",
+                  i ? ",\n" : "", offset, x->used, (unsigned long long)x->count,
+                  names[x->encoding]);
+    offset += x->used;
+  }
+  (void)fputc(']', out);
+}
+
+/* ---- gzip, base64 ---------------------------------------------------------------------------- */
+
+typedef struct packer {
+  FILE *out;
+  z_stream z;
+  uint64_t packed;
+  unsigned char piece[PIECE];
+} packer;
+
+static void put_base64(FILE *out, const unsigned char *from, size_t count)
+{
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t i = 0; i < count; i += 3) {
+    size_t left = count - i;
+    uint32_t bits = (uint32_t)from[i] << 16 | (left > 1 ? (uint32_t)from[i + 1] << 8 : 0) |
+                    (left > 2 ? from[i + 2] : 0U);
+    char text[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
+                    left > 1 ? digits[bits >> 6 & 63] : '=', left > 2 ? digits[bits & 63] : '='};
+    (void)fwrite(text, 1, sizeof(text), out);
+  }
+}
+
+/* What `bytes` add; flush Z_FINISH: to the end. */
+static void pack_bytes(packer *p, unsigned char *bytes, size_t count, int flush)
+{
+  int code = Z_OK;
+  p->z.next_in = bytes;
+  do {
+    size_t now = count < (1U << 30) ? count : 1U << 30;
+    p->z.avail_in = (uInt)now;
+    count -= now;
+    do {
+      code = deflate(&p->z, count ? Z_NO_FLUSH : flush);
+      if (p->z.avail_out && code != Z_STREAM_END) break;
+      size_t made = PIECE - p->z.avail_out;
+      put_base64(p->out, p->piece, made);
+      p->packed += made;
+      p->z.next_out = p->piece;
+      p->z.avail_out = PIECE;
+    } while (code == Z_OK);
+  } while (count);
+}
+
+weir_status page_columns_write(FILE *out, const page_columns *c, uint64_t *packed)
+{
+  packer *p = calloc(1, sizeof(*p));
+  if (!p || deflateInit2(&p->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
+                         Z_DEFAULT_STRATEGY) != Z_OK) {
+    free(p);
+    return weir_fail(WEIR_ENOMEM, "writing a page: out of host memory");
+  }
+  p->out = out;
+  p->z.next_out = p->piece;
+  p->z.avail_out = PIECE;
+  for (size_t i = 0; i < c->count; i++)
+    if (c->column[i].used) pack_bytes(p, c->column[i].bytes, c->column[i].used, Z_NO_FLUSH);
+  pack_bytes(p, p->piece, 0, Z_FINISH);
+  *packed = p->packed;
+  deflateEnd(&p->z);
+  free(p);
+  return WEIR_OK;
+}
+
+void page_columns_free(page_columns *c)
+{
+  for (size_t i = 0; i < c->count; i++)
+    free(c->column[i].bytes);
+  free(c->column);
+  *c = (page_columns){0};
+}

@@ -1,0 +1,21 @@
+/* index.h: the index of a page: what the run was, its totals, all texts, and what each column is. */
+#ifndef WEIR_REPORTS_PAGE_INDEX_H
+#define WEIR_REPORTS_PAGE_INDEX_H
+
+#include <stdio.h>
+#include "reports/findings/findings.h"
+#include "reports/model/model.h"
+#include "reports/page/bins.h"
+#include "reports/page/columns.h"
+
+typedef struct page_parts { /* all borrowed */
+  const wr_model *model;
+  const page_bins *bins;
+  const page_columns *columns;
+  const wr_findings *findings;
+} page_parts;
+
+/* JSON ("weir-page/1") that can stand in a script of HTML. Errors: ENOMEM. */
+weir_status page_index_write(FILE *out, const page_parts *parts);
+
+#endif

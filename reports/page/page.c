@@ -1,0 +1,118 @@
+/* page.c: see page.h. The trace is an untrusted file: what is asked are its tables, and each text goes
+ * out cleaned. */
+#include "reports/page/page.h"
+#include <errno.h>
+#include "reports/model/open.h"
+#include "reports/page/index.h"
+#include "reports/page/shell.h"
+
+enum {
+  MOST_EVENTS_JUDGED = 1000000, /* as a summary has it */
+  MOST_RULE_MS = 2000,
+  STEPS = 4096 /* of SQLite's machine between two looks at `stop` */
+};
+
+typedef struct writer {
+  FILE *out;
+  const page_settings *settings;
+  wr_input in;
+  wr_model model;
+  wr_findings findings;
+  page_bins bins;
+  page_columns columns;
+} writer;
+
+static int is_stopped(void *context)
+{
+  const volatile sig_atomic_t *stop = context;
+  return *stop != 0;
+}
+
+static void watch_stop(writer *w)
+{
+  if (!w->settings->stop) return;
+  void *stop = (void *)(uintptr_t)w->settings->stop;
+  sqlite3_progress_handler(w->in.db.handle, STEPS, is_stopped, stop);
+}
+
+static void say_step(const writer *w, const char *doing)
+{
+  if (w->settings->progress) w->settings->progress(w->settings->context, doing, 0, 0);
+}
+
+/* A view of an untrusted file could be anything, one without an end among it. */
+static weir_status check_plain_tables(const wr_db *db)
+{
+  int64_t others = 0;
+  weir_status s = wr_db_number(
+      db,
+      "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('meta', 'process', 'thread', 'api',"
+      " 'name', 'stack', 'stack_frame', 'frame', 'module', 'event_row', 'template', 'batch_item',"
+      " 'event_kind', 'copy_direction', 'mem_kind', 'block_row', 'memory', 'device_work',"
+      " 'graph_work', 'graph_launch', 'range_row', 'range_name', 'source_line', 'site',"
+      " 'python_frame') AND (type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
+      &others);
+  if (!s && others)
+    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: tables of it are none", db->path);
+  return s;
+}
+
+static weir_status load_findings(writer *w)
+{
+  wr_findings_settings o = w->settings->findings;
+  o.most_events = MOST_EVENTS_JUDGED;
+  o.rule_ms = MOST_RULE_MS;
+  o.stop = w->settings->stop;
+  if (!w->model.total.events) return WEIR_OK;
+  say_step(w, "looking for waste");
+  weir_status s = wr_findings_load(&w->findings, &w->in.db, &o);
+  watch_stop(w);
+  return s;
+}
+
+static weir_status load_parts(writer *w)
+{
+  say_step(w, "summing up");
+  weir_status s = check_plain_tables(&w->in.db);
+  if (!s) s = wr_model_load(&w->model, &w->in.db, 1);
+  if (!s) s = load_findings(w);
+  w->bins = page_bins_of(w->model.duration_ns);
+  return s;
+}
+
+static weir_status write_parts(writer *w)
+{
+  uint64_t packed = 0;
+  const page_parts parts = {.model = &w->model,
+                            .bins = &w->bins,
+                            .columns = &w->columns,
+                            .findings = w->model.total.events ? &w->findings : NULL};
+  say_step(w, "writing");
+  (void)fputs(page_shell_before(), w->out);
+  (void)fputs("<script type=\"application/json\" id=\"weir-index\">", w->out);
+  weir_status s = page_index_write(w->out, &parts);
+  (void)fputs("</script>\n<script type=\"text/plain\" id=\"weir-columns\">", w->out);
+  if (!s) s = page_columns_write(w->out, &w->columns, &packed);
+  (void)fputs("</script>\n", w->out);
+  (void)fputs(page_shell_after(), w->out);
+  if (!s && (fflush(w->out) || ferror(w->out)))
+    s = weir_fail_errno(errno == ENOSPC ? WEIR_ENOSPC : WEIR_EIO, errno, "writing the page");
+  return s;
+}
+
+weir_status page_write(FILE *out, const char *trace, const page_settings *settings)
+{
+  writer w = {.out = out, .settings = settings};
+  weir_status s = wr_input_open(&w.in, trace);
+  if (s) return s;
+  w.in.db.symbols = settings->symbols;
+  watch_stop(&w);
+  s = load_parts(&w);
+  if (!s) s = write_parts(&w);
+  if (settings->stop && *settings->stop) s = weir_fail(WEIR_EIO, "stopped: nothing was written");
+  page_columns_free(&w.columns);
+  wr_findings_free(&w.findings);
+  wr_model_free(&w.model);
+  wr_input_close(&w.in);
+  return s;
+}
