@@ -18,7 +18,8 @@ static weir_status check_plain_tables(const wr_db *db)
       "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('meta', 'process', 'thread', 'api',"
       " 'name', 'stack', 'stack_frame', 'frame', 'module', 'event_row', 'template', 'batch_item',"
       " 'event_kind', 'copy_direction', 'block_row', 'memory', 'device_work', 'graph_work',"
-      " 'graph_launch', 'range_row', 'range_name', 'source_line', 'site', 'python_frame')"
+      " 'graph_launch', 'range_row', 'range_name', 'source_line', 'site', 'python_frame', "
+      "'mem_kind')"
       " AND (type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
       &others);
   if (!s && others)

@@ -174,8 +174,8 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(o->out,
-                   "collect compare export help import replay report resolve run trace version ");
+  ck_assert_str_eq(
+      o->out, "collect compare export help import replay report resolve run stats trace version ");
 }
 END_TEST
 

@@ -173,6 +173,19 @@ START_TEST(a_view_in_a_table_s_place_is_refused)
 }
 END_TEST
 
+/* The file is at its largest before the export is whole: SIGXFSZ, as SIGINT would. */
+START_TEST(a_signal_leaves_no_half_file)
+{
+  sh_status(0, RUN "$VICTIM repeat 40");
+  outcome *o =
+      sh("(ulimit -f 4; exec $WEIR export -f chrome -o out t.db); echo $?; ls | grep -c out");
+  ck_assert_str_eq(o->out, "153\n0\n");
+  o = sh("(ulimit -f 4; exec $WEIR stats -f json -o out cuda_api_trace t.db); echo $?; ls | grep "
+         "-c out");
+  ck_assert_str_eq(o->out, "153\n0\n");
+}
+END_TEST
+
 START_TEST(wrong_options_are_one_sentence)
 {
   outcome *o = sh_status(2, "$WEIR export --format nothing -o x t.db");
@@ -199,6 +212,7 @@ int main(void)
   tcase_add_test(t, work_of_a_stream_at_once_is_on_tracks_of_its_own);
   tcase_add_test(t, timelines_have_names_of_any_bytes_and_times_of_any_value);
   tcase_add_test(t, a_view_in_a_table_s_place_is_refused);
+  tcase_add_test(t, a_signal_leaves_no_half_file);
   tcase_add_test(t, wrong_options_are_one_sentence);
   suite_add_tcase(s, t);
   return run_suite(s);

@@ -5,7 +5,8 @@
 #include "tools/weir/cmd.h"
 
 extern const cmd_option run_options[], collect_options[], import_options[], report_options[],
-    replay_options[], export_options[], compare_options[], resolve_options[], trace_options[];
+    replay_options[], export_options[], compare_options[], resolve_options[], trace_options[],
+    stats_options[];
 
 int run_main(const cmd *c, int argc, char **argv);
 int collect_main(const cmd *c, int argc, char **argv);
@@ -13,6 +14,7 @@ int import_main(const cmd *c, int argc, char **argv);
 int report_main(const cmd *c, int argc, char **argv);
 int resolve_main(const cmd *c, int argc, char **argv);
 int trace_main(const cmd *c, int argc, char **argv);
+int stats_main(const cmd *c, int argc, char **argv);
 int compare_main(const cmd *c, int argc, char **argv);
 int replay_main(const cmd *c, int argc, char **argv);
 int export_main(const cmd *c, int argc, char **argv);

@@ -1,11 +1,9 @@
 /* export.c: weir export: the command line around tools/replay/export.h, reports/export and the list of
  * reports/listing. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "reports/export/chrome.h"
 #include "reports/export/folded.h"
@@ -17,6 +15,7 @@
 #include "tools/replay/export.h"
 #include "tools/replay/read.h"
 #include "tools/weir/commands.h"
+#include "tools/weir/part.h"
 
 #define FORMATS                                                                                    \
   "perfetto, chrome, folded, speedscope, pprof, csv, nsys, rmm-csv, pytorch-snapshot or "          \
@@ -119,22 +118,17 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   return false;
 }
 
-/* Into a new file beside it, which then takes its place: no one sees half an export, and the input
- * may be the file that is replaced. */
-static weir_status write_file(const request *r, const char *output, const rp_ops *ops,
+/* No one sees half an export, and the input may be the file that is replaced. */
+static weir_status write_file(const char *output, const request *r, const rp_ops *ops,
                               uint16_t heap)
 {
-  char *part = cmd_format("%s.part-%ld", output, (long)getpid());
-  int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-  weir_status s = WEIR_OK;
-  if (!out) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", output);
+  part_file part;
+  weir_status s = part_begin(&part, output, 0666);
+  FILE *out = s ? NULL : fopen(part.path, "we");
+  if (!s && !out) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", output);
   if (!s) s = r->format->write(out, ops, heap);
   if (out && fclose(out) && !s) s = weir_fail_errno(WEIR_EIO, errno, "writing %s", output);
-  if (!s && rename(part, output)) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", output);
-  if (s && fd >= 0) (void)unlink(part);
-  free(part);
-  return s;
+  return part_end(&part, s);
 }
 
 /* As RMM names the logs of several devices, "log.dev0.csv"; of several processes (which in a trace
@@ -155,12 +149,12 @@ static weir_status write_files(const request *r, const rp_ops *ops)
 {
   bool processes = false;
   weir_status s = WEIR_OK;
-  if (!r->format->per_heap || ops->heaps < 2) return write_file(r, r->output, ops, 0);
+  if (!r->format->per_heap || ops->heaps < 2) return write_file(r->output, r, ops, 0);
   for (uint32_t i = 1; i < ops->heaps; i++)
     processes |= rp_ops_heap_key(ops, (uint16_t)i) >> 16 != rp_ops_heap_key(ops, 0) >> 16;
   for (uint32_t i = 0; i < ops->heaps && !s; i++) {
     char *output = name_of_heap(r, rp_ops_heap_key(ops, (uint16_t)i), processes);
-    s = write_file(r, output, ops, (uint16_t)i);
+    s = write_file(output, r, ops, (uint16_t)i);
     if (!s) (void)puts(output);
     free(output);
   }
@@ -186,19 +180,12 @@ static weir_status fill_part(const request *r, const char *part, const char *inp
   return s;
 }
 
-/* As write_file() does: whole, or not at all. */
 static weir_status export_whole(const request *r, const char *input)
 {
-  char *part = cmd_format("%s.part-%ld", r->output, (long)getpid());
-  int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  weir_status s = WEIR_OK;
-  if (fd < 0 || close(fd)) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
-  if (!s) s = fill_part(r, part, input);
-  if (!s && rename(part, r->output))
-    s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
-  if (s && fd >= 0) (void)unlink(part);
-  free(part);
-  return s;
+  part_file part;
+  weir_status s = part_begin(&part, r->output, 0600);
+  if (!s) s = fill_part(r, part.path, input);
+  return part_end(&part, s);
 }
 
 int export_main(const cmd *c, int argc, char **argv)

@@ -35,6 +35,12 @@ static const cmd commands[] = {
      "several, those that pass every one. TIME is of the trace, from its begin, in ns, or with a\n"
      "unit: 1.5s, 200ms, 30us. The page weir(1) says what the columns are.",
      trace_options, false, trace_main},
+    {"stats", "[--format column|table|csv|tsv|json] [--rows N] [-o FILE] [NAME FILE]",
+     "Print a report that nsys stats has, or a rule of nsys analyze, by the same name",
+     "FILE is a trace, complete or not, or a spool. Without a NAME the reports are listed. "
+     "Headings,\n"
+     "units and order are Nsight Systems', so that scripts that read those read these.",
+     stats_options, false, stats_main},
     {"resolve", "[--symbols DIR] TRACE",
      "Store in a trace which functions, files and lines its calls came from",
      "Run it where the programs and libraries of the run still are: from then on 'weir report' "

@@ -1,0 +1,18 @@
+/* stats.h: the reports of `nsys stats` and the rules of `nsys analyze`, made of a trace. */
+#ifndef WEIR_REPORTS_STATS_H
+#define WEIR_REPORTS_STATS_H
+
+#include "reports/stats/reports.h"
+#include "reports/stats/sheet.h"
+
+typedef struct stats_settings {
+  sheet_format format;
+  int64_t rows; /* at most so many; 0: all; negative: as many as the report has by itself */
+} stats_settings;
+
+/* Writes a report of `trace` (a trace, complete or not, or a spool) to `out`. Errors: those of
+ * export_input_open(), ENOTSUP for what the trace, or every trace, has nothing for; EIO. */
+weir_status stats_write(FILE *out, const char *trace, const stats_report *report,
+                        const stats_settings *settings);
+
+#endif

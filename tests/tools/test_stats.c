@@ -1,0 +1,145 @@
+/* test_stats.c: weir stats: its numbers are those of the trace's tables (stats.py), the report's and each
+ * other's; headings are Nsight Systems'. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tools/command.h"
+
+#define RUN     "$WEIR run --force --sim -o t.db "
+#define COMPARE "python3 $WEIR_SOURCE/tests/tools/stats.py t.db $WEIR >rows"
+
+static long long rows_of(const char *name)
+{
+  return atoll(sh_status(0, "sed -n 's/^%s //p' rows", name)->out);
+}
+
+START_TEST(numbers_are_those_of_the_tables_and_of_the_report)
+{
+  static const char *const programs[] = {"graph_caller random 1", "random_caller 5 2 300 counts"};
+  sh_status(0, RUN "--device-times=all -- $BUILD/tests/e2e/%s", programs[_i]);
+  sh_status(0, COMPARE);
+  ck_assert_int_gt(rows_of("cuda_api_sum"), 5);
+  ck_assert_int_gt(rows_of("cuda_gpu_kern_sum"), 0);
+  ck_assert_int_gt(rows_of("cuda_gpu_mem_time_sum"), 1);
+  ck_assert_int_gt(rows_of("cuda_kern_exec_sum"), 0);
+  ck_assert_int_eq(rows_of("cuda_memcpy_async") > 0, _i);
+  ck_assert_int_eq(rows_of("cuda_memcpy_sync") > 0, _i);
+}
+END_TEST
+
+START_TEST(ranges_are_summed_by_domain_and_text)
+{
+  sh_status(0, RUN "-- $BUILD/tests/victims/nvtx/nests 3 3 500");
+  sh_status(0, COMPARE);
+  ck_assert_int_gt(rows_of("nvtx_pushpop_sum"), 1);
+  ck_assert_int_gt(rows_of("nvtx_startend_sum"), 0);
+}
+END_TEST
+
+/* No time of a call stands in for one of a device. */
+START_TEST(what_the_trace_has_nothing_for_is_one_sentence)
+{
+  sh_status(0, RUN "-- $VICTIM repeat 3");
+  outcome *o = sh_status(1, "$WEIR stats cuda_gpu_kern_sum t.db");
+  ck_assert_str_eq(o->out, "");
+  ck_assert_ptr_nonnull(strstr(o->err, "--device-times"));
+  o = sh_status(1, "$WEIR stats gpu_gaps -o out t.db; s=$?; ls | grep out; exit $s");
+  ck_assert_str_eq(o->out, "");
+  o = sh_status(1, "$WEIR stats um_total_sum t.db");
+  ck_assert_ptr_nonnull(strstr(o->err, "Weir does not record pages of managed memory"));
+  o = sh_status(1, "$WEIR stats osrt_sum t.db");
+  ck_assert_ptr_nonnull(strstr(o->err, "does not record"));
+  sh_status(0, "$WEIR stats cuda_gpu_mem_size_sum -f csv t.db | grep -q '^Total (MB),Count'");
+  o = sh_status(2, "$WEIR stats nothing t.db");
+  ck_assert_ptr_nonnull(strstr(o->err, "no report 'nothing'"));
+  o = sh_status(2, "$WEIR stats cuda_api_sum");
+  ck_assert_ptr_nonnull(strstr(o->err, "FILE is missing"));
+  o = sh_status(2, "$WEIR stats cuda_api_sum -f xml t.db");
+  ck_assert_ptr_nonnull(strstr(o->err, "no format 'xml'"));
+  sh_status(0, "$WEIR stats | grep -q '^  cuda_api_sum  *CUDA API Summary$'");
+}
+END_TEST
+
+/* Synchronous copies and memsets, waits, long gaps, little use: what each rule is for, and a twin. */
+START_TEST(rules_find_what_they_are_for)
+{
+  sh_status(0, RUN "--device-times=all -- $BUILD/tests/e2e/graph_caller random 1");
+  sh_status(
+      0, "sqlite3 t.db 'DELETE FROM device_work; INSERT INTO device_work(id, process, kind, copy,"
+         " device, context, stream, start, \"end\", bytes) VALUES(1, 1, 1, 1, 0, 1, 7, 0, 1000, 8),"
+         " (2, 1, 1, 1, 0, 1, 7, 500000999, 500001000, 8),"
+         " (3, 1, 1, 1, 0, 1, 7, 1000002000, 1500000000, 8), (4, 1, 1, 1, 1, 1, 7, 0, 9, 8)'");
+  ck_assert_str_eq(sh_status(0, "$WEIR stats gpu_gaps -f csv t.db | cut -d, -f1-3,5-")->out,
+                   "Row#,Duration (ns),Start (ns),Device ID,Context ID\n"
+                   "1,500001000,500001000,0,1\n");
+  ck_assert_str_eq(sh_status(0, "$WEIR stats gpu_time_util -f csv t.db | cut -d, -f1-4,6-")->out,
+                   "Row#,In-Use (%),Duration (ns),Start (ns),Device ID,Context ID\n"
+                   "1,0.0,1000000000,0,0,1\n");
+}
+END_TEST
+
+START_TEST(names_of_any_bytes_stay_in_their_cells)
+{
+  sh_status(0, RUN "-- $VICTIM repeat 3");
+  sh_status(0,
+            "sqlite3 t.db \"UPDATE api SET name = 'a,\\\"<b>' || char(10, 27, 9) ||"
+            " CAST(x'ff41' AS TEXT) || substr(name, 1, 3) || replace(hex(zeroblob(300)), '0', 'x')"
+            " WHERE id IN (SELECT api FROM event)\"");
+  sh_status(
+      0, "for f in column table tsv csv json; do $WEIR stats cuda_api_sum -f $f t.db >$f || exit 1;"
+         " ! grep -q \"$(printf '\\033')\" $f || exit 1; done; python3 -c 'import csv, json;"
+         "rows = list(csv.reader(open(\"csv\", encoding=\"utf-8\")));"
+         "assert all(len(r) == 9 for r in rows) and rows[1][8].startswith(\"a,\\\"<b>????A\");"
+         "assert json.load(open(\"json\"))[0][\"Name\"].startswith(\"a,\\\"<b>\\n\\x1b\\t\");"
+         "lines = open(\"table\", encoding=\"utf-8\").read().split(\"\\n\")[3:-2];"
+         "assert len({len(l) for l in lines}) == 1 and any(\"\\u2026\" in l for l in lines)'");
+}
+END_TEST
+
+/* As nsys prints it: scripts read this. */
+START_TEST(columns_are_as_wide_as_what_is_in_them)
+{
+  sh_status(0, RUN "-- $VICTIM repeat 3");
+  sh_status(0, "sqlite3 t.db 'DELETE FROM event_row WHERE id > 2; UPDATE event_row SET start = 5,"
+               " duration = 1234567 * id, template = (SELECT min(template) FROM event_row)'");
+  ck_assert_str_eq(
+      sh_status(0, "$WEIR stats cuda_api_sum t.db | sed '6s/  *[^ ]*$//; 4s/ *Name *$//;"
+                   " 5s/  -*$//'")
+          ->out,
+      "\n ** CUDA API Summary (cuda_api_sum):\n\n"
+      " Time (%)  Total Time (ns)  Num Calls   Avg (ns)     Med (ns)    Min (ns)   Max (ns)"
+      "   StdDev (ns)\n"
+      " --------  ---------------  ---------  -----------  -----------  ---------  ---------"
+      "  -----------\n"
+      "    100.0        3,703,701          2  1,851,850.5  1,851,850.5  1,234,567  2,469,134"
+      "    872,970.7\n\n");
+}
+END_TEST
+
+START_TEST(a_full_disk_is_said)
+{
+  sh_status(0, RUN "-- $VICTIM repeat 3");
+  sh_status(1, "$WEIR stats cuda_api_sum t.db >/dev/full");
+  sh_status(1, "$WEIR stats cuda_api_sum -o nowhere/x t.db");
+  sh_status(0, "$WEIR stats cuda_api_trace -n 2 -f csv -o x t.db && test $(wc -l <x) = 3");
+  ck_assert_str_eq(sh_status(0, "ls | grep -c part; true")->out, "0\n");
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("tools/stats");
+  TCase *t = tcase_create("stats");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  tcase_add_loop_test(t, numbers_are_those_of_the_tables_and_of_the_report, 0, 2);
+  tcase_add_test(t, ranges_are_summed_by_domain_and_text);
+  tcase_add_test(t, what_the_trace_has_nothing_for_is_one_sentence);
+  tcase_add_test(t, rules_find_what_they_are_for);
+  tcase_add_test(t, names_of_any_bytes_stay_in_their_cells);
+  tcase_add_test(t, columns_are_as_wide_as_what_is_in_them);
+  tcase_add_test(t, a_full_disk_is_said);
+  suite_add_tcase(s, t);
+  return run_suite(s);
+}
