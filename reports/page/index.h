@@ -5,17 +5,19 @@
 #include <stdio.h>
 #include "reports/findings/findings.h"
 #include "reports/model/model.h"
-#include "reports/page/bins.h"
-#include "reports/page/columns.h"
+#include "reports/page/memory.h"
 
-typedef struct page_parts { /* all borrowed */
+typedef struct page_parts { /* all borrowed, and put in order */
   const wr_model *model;
-  const page_bins *bins;
-  const page_columns *columns;
+  page_places *places;
+  page_calls *calls;
+  page_memory *memory;
+  page_columns *columns; /* filled here */
+  const wr_db *db;
   const wr_findings *findings;
 } page_parts;
 
 /* JSON ("weir-page/1") that can stand in a script of HTML. Errors: ENOMEM. */
-weir_status page_index_write(FILE *out, const page_parts *parts);
+weir_status page_index_write(FILE *out, page_parts *parts);
 
 #endif

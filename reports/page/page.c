@@ -18,7 +18,9 @@ typedef struct writer {
   wr_input in;
   wr_model model;
   wr_findings findings;
-  page_bins bins;
+  page_places places;
+  page_calls calls;
+  page_memory memory;
   page_columns columns;
 } writer;
 
@@ -70,23 +72,39 @@ static weir_status load_findings(writer *w)
   return s;
 }
 
+static void say_events(void *context, uint64_t events)
+{
+  const writer *w = context;
+  if (w->settings->progress)
+    w->settings->progress(w->settings->context, "calls", events, w->model.total.events);
+}
+
 static weir_status load_parts(writer *w)
 {
   say_step(w, "summing up");
   weir_status s = check_plain_tables(&w->in.db);
   if (!s) s = wr_model_load(&w->model, &w->in.db, 1);
+  if (!s && w->in.db.schema < 2)
+    s = weir_fail(WEIR_EVERSION, "%s has trace schema 1: a page needs 2", w->in.db.path);
   if (!s) s = load_findings(w);
-  w->bins = page_bins_of(w->model.duration_ns);
-  return s;
+  if (!s) s = page_places_open(&w->places, &w->in.db);
+  w->calls.progress = say_events;
+  w->calls.context = w;
+  if (!s) s = page_calls_load(&w->calls, &w->in.db, &w->places, page_bins_of(w->model.duration_ns));
+  say_step(w, "memory");
+  return s ? s : page_memory_load(&w->memory, &w->in.db, &w->calls, &w->model);
 }
 
 static weir_status write_parts(writer *w)
 {
   uint64_t packed = 0;
-  const page_parts parts = {.model = &w->model,
-                            .bins = &w->bins,
-                            .columns = &w->columns,
-                            .findings = w->model.total.events ? &w->findings : NULL};
+  page_parts parts = {.model = &w->model,
+                      .places = &w->places,
+                      .calls = &w->calls,
+                      .memory = &w->memory,
+                      .db = &w->in.db,
+                      .columns = &w->columns,
+                      .findings = w->model.total.events ? &w->findings : NULL};
   say_step(w, "writing");
   (void)fputs(page_shell_before(), w->out);
   (void)fputs("<script type=\"application/json\" id=\"weir-index\">", w->out);
@@ -111,6 +129,9 @@ weir_status page_write(FILE *out, const char *trace, const page_settings *settin
   if (!s) s = write_parts(&w);
   if (settings->stop && *settings->stop) s = weir_fail(WEIR_EIO, "stopped: nothing was written");
   page_columns_free(&w.columns);
+  page_memory_free(&w.memory);
+  page_calls_free(&w.calls);
+  page_places_close(&w.places);
   wr_findings_free(&w.findings);
   wr_model_free(&w.model);
   wr_input_close(&w.in);

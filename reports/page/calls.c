@@ -1,0 +1,495 @@
+/* calls.c: see calls.h. Events have most in common with others of their template: what that means is
+ * worked out once for each. */
+#include "reports/page/calls.h"
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/event.h"
+#include "reports/base/demangle.h"
+#include "reports/base/util.h"
+#include "reports/import/event_columns.h"
+#include "reports/import/graph.h"
+#include "reports/import/lifetime.h"
+#include "reports/model/model.h"
+
+typedef struct page_kind {
+  int64_t process, thread, context;
+  uint32_t site, api, stack, route; /* route: index plus 1, 0 none */
+  int device;
+  uint16_t lane, kind;
+  uint8_t of, direction;
+  bool listed;                       /* it is a call */
+  bool good, done, first, sized;     /* good: returned success; done: and was run, not captured */
+  bool waits, implicit, alloc, copy; /* alloc: of device memory */
+} page_kind;
+
+typedef struct page_undecided {
+  size_t kind;
+  int64_t start, ns;
+} page_undecided;
+
+enum { EVENTS_A_LOOK = 1 << 16 };
+
+static uint32_t direction_of(int64_t copy)
+{
+  switch (copy) {
+  case WEIR_COPY_HTOD:
+    return PAGE_H2D;
+  case WEIR_COPY_DTOH:
+    return PAGE_D2H;
+  case WEIR_COPY_DTOD:
+    return PAGE_D2D;
+  case WEIR_COPY_PTOP:
+    return PAGE_P2P;
+  case WEIR_COPY_HTOH:
+    return PAGE_H2H;
+  default:
+    return PAGE_OTHER_COPY;
+  }
+}
+
+static int ordinal_of(sqlite3_stmt *q, int column)
+{
+  int64_t d = sqlite3_column_int64(q, column);
+  return sqlite3_column_type(q, column) == SQLITE_NULL || d < 0 || d >= WR_HOST ? WR_HOST : (int)d;
+}
+
+page_flame *page_flame_of(page_calls *c, uint32_t stack)
+{
+  if (!wr_grow(&c->flame, &c->flame_capacity, (size_t)stack + 1, sizeof(*c->flame))) return NULL;
+  for (; c->flames <= stack; c->flames++)
+    c->flame[c->flames] = (page_flame){0};
+  return &c->flame[stack];
+}
+
+/* ---- routes ---------------------------------------------------------------------------------- */
+
+static weir_status route_of(page_calls *c, page_route r, uint32_t *out)
+{
+  if (r.direction == PAGE_H2D || r.direction == PAGE_H2H) r.src = WR_HOST;
+  if (r.direction == PAGE_D2H || r.direction == PAGE_H2H) r.dst = WR_HOST;
+  if (r.direction == PAGE_D2D && r.src == WR_HOST) r.src = r.dst;
+  uint64_t key = hash_mix(hash_mix(r.direction, (uint64_t)r.src), (uint64_t)r.dst);
+  key = hash_mix(hash_mix(key, (uint64_t)r.src_mem), (uint64_t)r.mem);
+  bool added;
+  uint64_t *at = hash_map_place(&c->by_route, key, &added);
+  if (!at || !wr_grow(&c->route, &c->route_capacity, c->routes + 1, sizeof(r)))
+    return wr_db_out_of_memory(c->db);
+  if (added) {
+    c->route[c->routes++] = r;
+    *at = c->routes;
+  }
+  *out = (uint32_t)*at;
+  return WEIR_OK;
+}
+
+static weir_status add_copies(page_calls *c, uint32_t route, uint32_t stack, uint64_t count,
+                              uint64_t bytes)
+{
+  page_flame *f = page_flame_of(c, stack);
+  if (!f) return wr_db_out_of_memory(c->db);
+  f->transfer_bytes += bytes;
+  c->route[route - 1].count += count;
+  c->route[route - 1].bytes += bytes;
+  return WEIR_OK;
+}
+
+/* ---- templates ------------------------------------------------------------------------------- */
+
+static bool is_graph_launch(const page_calls *c, uint32_t api)
+{
+  for (int i = 0; i < 4; i++)
+    if (api && api == c->graph_launch[i]) return true;
+  return false;
+}
+
+static uint8_t memory_direction(int64_t mem)
+{
+  if (mem == WEIR_MEM_IMPORTED) return PAGE_IMPORTED;
+  return wr_mem_device_side((int)mem) ? PAGE_NO_DIRECTION : PAGE_HOST_MEMORY;
+}
+
+/* What a call of this kind is; `copy`, `mem`: as in a template. */
+static void classify(const page_calls *c, page_kind *k, int64_t copy, int64_t mem)
+{
+  k->of = PAGE_OTHER;
+  switch (k->kind) {
+  case WEIR_EV_ALLOC:
+    k->of = PAGE_ALLOCATION, k->direction = memory_direction(mem);
+    k->alloc = k->direction == PAGE_NO_DIRECTION;
+    break;
+  case WEIR_EV_FREE:
+    k->of = PAGE_FREE, k->direction = memory_direction(mem);
+    break;
+  case WEIR_EV_COPY:
+    k->of = PAGE_TRANSFER, k->direction = (uint8_t)direction_of(copy), k->copy = true;
+    break;
+  case WEIR_EV_MEMSET:
+    k->of = PAGE_MEMSET;
+    break;
+  case WEIR_EV_LAUNCH:
+    k->of = PAGE_LAUNCH;
+    break;
+  case WEIR_EV_HOSTREG:
+    k->of = PAGE_ALLOCATION, k->direction = PAGE_REGISTERED;
+    break;
+  case WEIR_EV_SYNC:
+    k->waits = copy == WEIR_SYNC_EVENT || copy == WEIR_SYNC_STREAM || copy == WEIR_SYNC_CONTEXT;
+    k->of = k->waits ? PAGE_WAIT : PAGE_OTHER;
+    break;
+  default:
+    if (is_graph_launch(c, k->api)) k->of = PAGE_GRAPH;
+    break;
+  }
+  k->sized = k->kind == WEIR_EV_ALLOC || k->kind == WEIR_EV_COPY || k->kind == WEIR_EV_MEMSET ||
+             k->kind == WEIR_EV_HOSTREG;
+}
+
+#define COMMON_COLUMN(name, ...) ", " #name
+#define KINDS_SQL                "SELECT id" WR_TEMPLATE_MAP(COMMON_COLUMN) " FROM template"
+
+static weir_status make_kind(page_calls *c, sqlite3_stmt *q, page_kind *k)
+{
+#define READ(name) sqlite3_column_int64(q, WR_TEMPLATE_##name)
+  int64_t flags = READ(flags), status = READ(status);
+  *k = (page_kind){.process = READ(process),
+                   .thread = READ(thread),
+                   .context = READ(context),
+                   .api = (uint32_t)(READ(api) & 0xffff),
+                   .kind = (uint16_t)READ(kind),
+                   .device = ordinal_of(q, WR_TEMPLATE_device),
+                   .good = !status,
+                   .done = !status && !(flags & WEIR_EVF_CAPTURE),
+                   .first = !(flags & WEIR_EVF_BATCH),
+                   .listed = READ(kind) != WEIR_EV_CACHE};
+  if (!k->listed) return WEIR_OK;
+  classify(c, k, READ(copy), READ(mem));
+  k->implicit = !k->waits && flags & WEIR_EVF_IMPLICIT_SYNC && k->first;
+  weir_status s = page_site_of(c->places, READ(stack), k->api, &k->site);
+  if (s) return s;
+  k->stack = c->places->site[k->site].stack;
+  const page_route route = {.direction = k->direction,
+                            .src = ordinal_of(q, WR_TEMPLATE_src_device),
+                            .dst = k->device,
+                            .src_mem = (int)(READ(src_mem) & 15),
+                            .mem = (int)(READ(mem) & 15)};
+  if (k->copy) s = route_of(c, route, &k->route);
+#undef READ
+  int lane = page_lane_of(&c->lanes, &(page_lane){.process = k->process, .thread = k->thread});
+  k->lane = (uint16_t)lane;
+  return s ? s : lane < 0 ? wr_db_out_of_memory(c->db) : WEIR_OK;
+}
+
+static weir_status take_kind(void *context, sqlite3_stmt *q)
+{
+  page_calls *c = context;
+  uint64_t *at = hash_map_place(&c->by_kind, (uint64_t)sqlite3_column_int64(q, 0), NULL);
+  if (!at || !wr_grow(&c->kind, &c->kind_capacity, c->kinds + 1, sizeof(page_kind)))
+    return wr_db_out_of_memory(c->db);
+  *at = c->kinds;
+  return make_kind(c, q, &c->kind[c->kinds++]);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static weir_status add_cell(page_calls *c, const page_kind *k, page_class of, int64_t start,
+                            page_cell by)
+{
+  uint32_t direction = of == (page_class)k->of ? k->direction : PAGE_NO_DIRECTION;
+  page_cell *cell = page_cell_of(&c->cube, start, k->site, of, direction);
+  if (!cell) return wr_db_out_of_memory(c->db);
+  cell->count += by.count, cell->bytes += by.bytes;
+  cell->host_ns += by.host_ns, cell->device_ns += by.device_ns;
+  return WEIR_OK;
+}
+
+/* A call's time, and waits. `init`: it is no time of what it did. */
+static weir_status add_time(page_calls *c, const page_kind *k, int64_t start, int64_t ns, bool init)
+{
+  page_cell one = {.count = 1, .host_ns = (uint64_t)ns}, time = {.host_ns = (uint64_t)ns};
+  if (init) return k->first ? add_cell(c, k, PAGE_INIT, start, one) : WEIR_OK;
+  if (!k->done) return WEIR_OK;
+  page_flame *f = page_flame_of(c, k->stack);
+  if (!f) return wr_db_out_of_memory(c->db);
+  if (k->waits || k->implicit) f->wait_ns += (uint64_t)ns;
+  if (k->waits) return add_cell(c, k, PAGE_WAIT, start, one);
+  weir_status s = k->implicit ? add_cell(c, k, PAGE_IMPLICIT, start, one) : WEIR_OK;
+  if (s || !k->first) return s;
+  if (k->copy) f->transfer_ns += (uint64_t)ns, c->route[k->route - 1].host_ns += (uint64_t)ns;
+  return add_cell(c, k, (page_class)k->of, start, time);
+}
+
+/* What it did, however long that took. */
+static weir_status add_count(page_calls *c, const page_kind *k, int64_t start, uint64_t bytes)
+{
+  if (!k->done || k->waits || (k->kind == WEIR_EV_HOSTREG && !bytes)) return WEIR_OK;
+  weir_status s = WEIR_OK;
+  if (k->copy) s = add_copies(c, k->route, k->stack, 1, bytes);
+  if (k->alloc) {
+    page_flame *f = page_flame_of(c, k->stack);
+    if (!f) return wr_db_out_of_memory(c->db);
+    f->alloc_count++, f->alloc_bytes += bytes;
+  }
+  const page_cell did = {.count = 1, .bytes = k->sized ? bytes : 0};
+  return s ? s : add_cell(c, k, (page_class)k->of, start, did);
+}
+
+static weir_status keep_undecided(page_calls *c, size_t kind, int64_t start, int64_t ns)
+{
+  if (!wr_grow(&c->undecided, &c->undecided_capacity, c->undecided_count + 1,
+               sizeof(page_undecided)))
+    return wr_db_out_of_memory(c->db);
+  c->undecided[c->undecided_count++] = (page_undecided){kind, start, ns};
+  return WEIR_OK;
+}
+
+static wr_first_call first_call(const page_kind *k, int64_t start, int64_t ns)
+{
+  return (wr_first_call){.process = k->process,
+                         .thread = k->thread,
+                         .context = k->context,
+                         .start = start,
+                         .end = (int64_t)((uint64_t)start + (uint64_t)ns),
+                         .api = k->api,
+                         .device = k->device,
+                         .worked = k->good};
+}
+
+/* id, start, duration, bytes, a, template */
+static weir_status take_event(void *context, sqlite3_stmt *q)
+{
+  page_calls *c = context;
+  const uint64_t *at = hash_map_get(&c->by_kind, (uint64_t)sqlite3_column_int64(q, 5));
+  if (c->progress && ++c->events % EVENTS_A_LOOK == 0) c->progress(c->context, c->events);
+  if (!at || !c->kind[*at].listed) return WEIR_OK;
+  const page_kind *k = &c->kind[*at];
+  int64_t start = sqlite3_column_int64(q, 1), ns = sqlite3_column_int64(q, 2);
+  uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 3);
+  if (ns < 0) ns = 0;
+  wr_first_call call = first_call(k, start, ns);
+  bool maybe = false;
+  if (!wr_firsts_take(&c->firsts, &call, &maybe)) return wr_db_out_of_memory(c->db);
+  weir_status s = add_count(c, k, start, bytes);
+  if (!s) s = maybe ? keep_undecided(c, *at, start, ns) : add_time(c, k, start, ns, false);
+  if (s || !k->first) return s;
+  uint64_t kernel = (uint64_t)sqlite3_column_int64(q, 4);
+  const page_op op = {.start = start,
+                      .ns = ns,
+                      .event = sqlite3_column_int64(q, 0),
+                      .bytes = k->kind == WEIR_EV_LAUNCH ? kernel
+                               : k->sized                ? bytes
+                                                         : 0,
+                      .site = k->site,
+                      .lane = k->lane,
+                      .of = k->of};
+  return page_op_add(&c->lanes, &op) ? WEIR_OK : wr_db_out_of_memory(c->db);
+}
+
+static weir_status decide(page_calls *c)
+{
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < c->undecided_count; i++) {
+    const page_undecided *u = &c->undecided[i];
+    const page_kind *k = &c->kind[u->kind];
+    wr_first_call call = first_call(k, u->start, u->ns);
+    s = add_time(c, k, u->start, u->ns, wr_firsts_made(&c->firsts, &call));
+  }
+  return s;
+}
+
+/* ---- what launches of graphs ran ------------------------------------------------------------- */
+
+enum { NODE_KERNEL = 0, NODE_COPY = 1, NODE_MEMSET = 2 }; /* CUgraphNodeType */
+
+/* template, start, launches, type, bytes, copy, mem, src_mem, device, src_device, count */
+static weir_status take_graph(void *context, sqlite3_stmt *q)
+{
+  page_calls *c = context;
+  const uint64_t *at = hash_map_get(&c->by_kind, (uint64_t)sqlite3_column_int64(q, 0));
+  uint64_t times = (uint64_t)sqlite3_column_int64(q, 2) * (uint64_t)sqlite3_column_int64(q, 10);
+  uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 4) * times;
+  if (!at) return WEIR_OK;
+  const page_kind *of = &c->kind[*at];
+  page_kind k = {.site = of->site, .stack = of->stack};
+  weir_status s = WEIR_OK;
+  switch (sqlite3_column_int(q, 3)) {
+  case NODE_KERNEL:
+    k.of = PAGE_LAUNCH, bytes = 0;
+    break;
+  case NODE_MEMSET:
+    k.of = PAGE_MEMSET;
+    break;
+  case NODE_COPY:
+    k.of = PAGE_TRANSFER, k.direction = (uint8_t)direction_of(sqlite3_column_int64(q, 5));
+    s = route_of(c,
+                 (page_route){.direction = k.direction,
+                              .mem = sqlite3_column_int(q, 6) & 15,
+                              .src_mem = sqlite3_column_int(q, 7) & 15,
+                              .dst = ordinal_of(q, 8),
+                              .src = ordinal_of(q, 9)},
+                 &k.route);
+    if (!s) s = add_copies(c, k.route, k.stack, times, bytes);
+    break;
+  default:
+    return WEIR_OK;
+  }
+  const page_cell did = {.count = times, .bytes = bytes};
+  return s ? s : add_cell(c, &k, (page_class)k.of, sqlite3_column_int64(q, 1), did);
+}
+
+static weir_status load_graphs(page_calls *c)
+{
+  static const char *const tables[] = {"graph_change", "graph_node", "graph_work", "graph_launch"};
+  for (int i = 0; i < 4; i++) /* else of an older Weir */
+    if (!wr_db_has_table(c->db, tables[i])) return WEIR_OK;
+  char *sql =
+      wr_format("SELECT g.template, g.bin * %lld, g.launches, w.type, w.bytes, w.copy, w.mem,"
+                " w.src_mem, w.device, w.src_device, w.count FROM (SELECT e.template,"
+                " max(e.start, 0) / %lld AS bin, l.content, count(*) AS launches"
+                " FROM graph_launch l CROSS JOIN event_row e ON e.id = l.event"
+                " WHERE l.content IS NOT NULL GROUP BY 1, 2, 3) g"
+                " CROSS JOIN graph_work w ON w.content = g.content"
+                " WHERE NOT ifnull(w.conditional, 0)",
+                (long long)c->cube.bins.width_ns, (long long)c->cube.bins.width_ns);
+  weir_status s = sql ? wr_db_each(c->db, sql, take_graph, c) : wr_db_out_of_memory(c->db);
+  free(sql);
+  return s;
+}
+
+/* ---- what devices did ------------------------------------------------------------------------ */
+
+static const char device_sql[] =
+    "SELECT d.id, d.process, d.kind, d.copy, d.device, d.context, d.stream, d.start, d.\"end\","
+    " d.bytes, d.event, e.template, e.start, e.a FROM (SELECT * FROM main.device_work WHERE kind"
+    " BETWEEN 1 AND 4 AND " WR_DEVICE_TIME ") d LEFT JOIN main.event_row e ON e.id = d.event";
+
+/* The kind of an operation of a device's whose call is `of`, or not known. */
+static page_kind kind_of_work(const page_kind *of, int work, int64_t copy)
+{
+  static const uint8_t classes[] = {0, PAGE_TRANSFER, PAGE_MEMSET, PAGE_LAUNCH, PAGE_GRAPH};
+  page_kind k = {.of = classes[work]};
+  if (of) k.site = of->site, k.stack = of->stack;
+  if (of && of->of == k.of)
+    k.direction = of->direction, k.route = of->route;
+  else if (work == 1)
+    k.direction = (uint8_t)direction_of(copy);
+  return k;
+}
+
+static weir_status add_device_time(page_calls *c, const page_kind *k, int64_t start, int64_t ns)
+{
+  page_flame *f = page_flame_of(c, k->stack);
+  if (!f) return wr_db_out_of_memory(c->db);
+  if (k->of == PAGE_TRANSFER) f->transfer_device_ns += (uint64_t)ns;
+  if (k->route) c->route[k->route - 1].device_ns += (uint64_t)ns;
+  return add_cell(c, k, (page_class)k->of, start, (page_cell){.device_ns = (uint64_t)ns});
+}
+
+static weir_status take_work(void *context, sqlite3_stmt *q)
+{
+  page_calls *c = context;
+  int work = sqlite3_column_int(q, 2);
+  bool of_call = sqlite3_column_type(q, 11) != SQLITE_NULL;
+  const uint64_t *at =
+      of_call ? hash_map_get(&c->by_kind, (uint64_t)sqlite3_column_int64(q, 11)) : NULL;
+  page_kind k = kind_of_work(at ? &c->kind[*at] : NULL, work, sqlite3_column_int64(q, 3));
+  int64_t start = sqlite3_column_int64(q, 7), ns = sqlite3_column_int64(q, 8) - start;
+  const page_lane lane = {.device = true,
+                          .process = sqlite3_column_int64(q, 1),
+                          .ordinal = sqlite3_column_int64(q, 4),
+                          .context = sqlite3_column_int64(q, 5),
+                          .stream = sqlite3_column_int64(q, 6)};
+  int number = page_lane_of(&c->lanes, &lane);
+  bool sized = work < 3;
+  uint64_t kernel = work == 3 && at ? (uint64_t)sqlite3_column_int64(q, 13) : 0;
+  const page_op op = {.start = start,
+                      .ns = ns,
+                      .event = sqlite3_column_int64(q, 10),
+                      .bytes = sized ? (uint64_t)sqlite3_column_int64(q, 9) : kernel,
+                      .site = k.site,
+                      .lane = (uint16_t)number,
+                      .of = k.of};
+  c->device_times = true;
+  if (number < 0 || !page_op_add(&c->lanes, &op)) return wr_db_out_of_memory(c->db);
+  return add_device_time(c, &k, at ? sqlite3_column_int64(q, 12) : start, ns);
+}
+
+/* ---- names of kernels ------------------------------------------------------------------------ */
+
+typedef struct kernel_names {
+  page_calls *c;
+  wr_demangler cxx;
+} kernel_names;
+
+static uint64_t kernel_key(int64_t process, uint64_t handle)
+{
+  return hash_mix(hash_mix(11, (uint64_t)process), handle);
+}
+
+static weir_status take_kernel(void *context, sqlite3_stmt *q)
+{
+  kernel_names *x = context;
+  const char *name = (const char *)sqlite3_column_text(q, 2);
+  uint32_t text = 0;
+  if (!name) return WEIR_OK;
+  char *plain = wr_demangle(&x->cxx, name);
+  weir_status s = page_text_of(x->c->places, plain ? plain : name, &text);
+  free(plain);
+  uint64_t key = kernel_key(sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1));
+  return s ? s : hash_map_put(&x->c->by_kernel, key, text);
+}
+
+uint32_t page_kernel_of(const page_calls *c, const page_op *op)
+{
+  if (op->of != PAGE_LAUNCH || !op->bytes) return 0;
+  const uint64_t *text =
+      hash_map_get(&c->by_kernel, kernel_key(c->lanes.lane[op->lane].process, op->bytes));
+  return text ? (uint32_t)*text : 0;
+}
+
+static weir_status load_kernels(page_calls *c)
+{
+  kernel_names x = {.c = c};
+  wr_demangler_open(&x.cxx);
+  weir_status s = wr_db_each(c->db,
+                             "SELECT process, handle, name FROM main.name WHERE kind = 'kernel'"
+                             " ORDER BY rowid",
+                             take_kernel, &x);
+  wr_demangler_close(&x.cxx);
+  return s;
+}
+
+weir_status page_calls_load(page_calls *c, const wr_db *db, page_places *places, page_bins bins)
+{
+  static const char *const launches[] = {"cuGraphLaunch", "cuGraphLaunch_ptsz", "cudaGraphLaunch",
+                                         "cudaGraphLaunch_ptsz"};
+  c->db = db, c->places = places, c->cube.bins = bins, c->lanes.bins = bins;
+  for (int i = 0; i < 4; i++)
+    c->graph_launch[i] = api_find_name(launches[i]);
+  weir_status s = wr_firsts_open(&c->firsts, db);
+  if (!s) s = wr_db_each(db, KINDS_SQL, take_kind, c);
+  if (!s)
+    s = wr_db_each(db, "SELECT id, start, duration, bytes, a, template FROM event_row", take_event,
+                   c);
+  if (!s) s = load_graphs(c);
+  if (!s) s = decide(c);
+  if (!s && wr_db_has_table(db, "device_work") && wr_db_has_column(db, "device_work", "graph_node"))
+    s = wr_db_each(db, device_sql, take_work, c);
+  if (!s) s = load_kernels(c);
+  page_lanes_fold(&c->lanes, &c->cube.bins);
+  return s;
+}
+
+void page_calls_free(page_calls *c)
+{
+  page_cube_free(&c->cube);
+  page_lanes_free(&c->lanes);
+  wr_firsts_close(&c->firsts);
+  hash_map_free(&c->by_route);
+  hash_map_free(&c->by_kind);
+  hash_map_free(&c->by_kernel);
+  free(c->flame);
+  free(c->route);
+  free(c->kind);
+  free(c->undecided);
+  *c = (page_calls){0};
+}

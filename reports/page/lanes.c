@@ -1,0 +1,157 @@
+/* lanes.c: see lanes.h. */
+#include "reports/page/lanes.h"
+#include <stdlib.h>
+#include <string.h>
+#include "reports/base/util.h"
+
+int page_lane_of(page_lanes *x, const page_lane *lane)
+{
+  uint64_t key = hash_mix(lane->device, (uint64_t)lane->process);
+  key = hash_mix(hash_mix(key, (uint64_t)lane->thread), (uint64_t)lane->ordinal);
+  key = hash_mix(hash_mix(key, (uint64_t)lane->context), (uint64_t)lane->stream);
+  bool added, full = x->of_kind[lane->device] >= PAGE_LANES;
+  const uint64_t *known = hash_map_get(&x->index, key);
+  if (known) return (int)*known;
+  if (full) key = lane->device;
+  uint64_t *number = hash_map_place(&x->index, key, &added);
+  if (!number || !wr_grow(&x->lane, &x->capacity, x->count + 1, sizeof(*x->lane))) return -1;
+  if (!added) return (int)*number;
+  page_lane *to = &x->lane[x->count];
+  *to = *lane;
+  to->several = full;
+  to->bin = calloc(PAGE_BINS + 1, sizeof(*to->bin));
+  if (!to->bin) {
+    hash_map_remove(&x->index, key);
+    return -1;
+  }
+  x->of_kind[lane->device] += !full;
+  *number = x->count;
+  return (int)x->count++;
+}
+
+/* Whether a goes before b: the shorter one; of two alike the later one. */
+static bool goes_before(const page_op *a, const page_op *b)
+{
+  return a->ns != b->ns ? a->ns < b->ns : a->event > b->event;
+}
+
+static void sink_op(page_lanes *x, size_t at)
+{
+  page_op moved = x->op[at];
+  for (size_t child; (child = 2 * at + 1) < x->ops; at = child) {
+    if (child + 1 < x->ops && goes_before(&x->op[child + 1], &x->op[child])) child++;
+    if (!goes_before(&x->op[child], &moved)) break;
+    x->op[at] = x->op[child];
+  }
+  x->op[at] = moved;
+}
+
+static void raise_op(page_lanes *x, size_t at)
+{
+  page_op moved = x->op[at];
+  for (; at && goes_before(&moved, &x->op[(at - 1) / 2]); at = (at - 1) / 2)
+    x->op[at] = x->op[(at - 1) / 2];
+  x->op[at] = moved;
+}
+
+static bool keep_op(page_lanes *x, const page_op *op)
+{
+  if (x->ops == PAGE_OPS) {
+    bool longer = goes_before(&x->op[0], op);
+    int64_t lost = longer ? x->op[0].ns : op->ns;
+    if (lost >= x->shortest_ns) x->shortest_ns = lost + 1;
+    if (!longer) return true;
+    x->op[0] = *op;
+    sink_op(x, 0);
+    return true;
+  }
+  if (!wr_grow(&x->op, &x->op_capacity, x->ops + 1, sizeof(*x->op))) return false;
+  x->op[x->ops++] = *op;
+  raise_op(x, x->ops - 1);
+  return true;
+}
+
+bool page_op_add(page_lanes *x, const page_op *op)
+{
+  page_op o = *op;
+  if (o.start < 0) o.start = 0;
+  int64_t end = o.ns > INT64_MAX - o.start ? INT64_MAX : o.start + o.ns, width = x->bins.width_ns;
+  int64_t run = (int64_t)x->bins.count * width;
+  int64_t from = o.start < run ? o.start : run, to = end < run ? end : run;
+  struct page_lane_bin *bin = x->lane[o.lane].bin;
+  uint32_t first = page_bin_of(&x->bins, from), last = page_bin_of(&x->bins, to);
+  x->all_ops++;
+  bin[first].count++;
+  if (first == last) {
+    bin[first].busy_ns += to - from;
+  } else {
+    bin[first].busy_ns += (int64_t)(first + 1) * width - from;
+    bin[last].busy_ns += to - (int64_t)last * width;
+    bin[first + 1].whole++, bin[last].whole--;
+  }
+  return keep_op(x, &o);
+}
+
+/* Sums of bins that an operation fills are made of `whole`, once, before bins are put together. */
+static void fill_whole(page_lanes *x)
+{
+  for (size_t i = 0; i < x->count; i++) {
+    int64_t whole = 0;
+    for (uint32_t b = 0; b < x->bins.count; b++) {
+      struct page_lane_bin *bin = &x->lane[i].bin[b];
+      whole += bin->whole;
+      bin->whole = 0;
+      bin->busy_ns += whole * x->bins.width_ns;
+    }
+  }
+}
+
+void page_lanes_fold(page_lanes *x, const page_bins *bins)
+{
+  fill_whole(x);
+  for (; x->bins.width_ns < bins->width_ns; x->bins.count /= 2, x->bins.width_ns *= 2)
+    for (size_t i = 0; i < x->count; i++) {
+      struct page_lane_bin *bin = x->lane[i].bin;
+      for (uint32_t b = 0; b < x->bins.count / 2; b++)
+        bin[b] = (struct page_lane_bin){.busy_ns = bin[2 * b].busy_ns + bin[2 * b + 1].busy_ns,
+                                        .count = bin[2 * b].count + bin[2 * b + 1].count};
+    }
+}
+
+static int by_lane_and_start(const void *left, const void *right)
+{
+  const page_op *a = left, *b = right;
+  if (a->lane != b->lane) return a->lane < b->lane ? -1 : 1;
+  if (a->start != b->start) return a->start < b->start ? -1 : 1;
+  return a->event < b->event ? -1 : a->event > b->event;
+}
+
+void page_ops_sort(page_lanes *x)
+{
+  if (x->ops) qsort(x->op, x->ops, sizeof(*x->op), by_lane_and_start);
+}
+
+void page_lane_columns(const page_lanes *x, page_columns *to, int column[4])
+{
+  for (int i = 0; i < 4; i++)
+    column[i] = page_column_new(to, i < 2 ? PAGE_DV : PAGE_V);
+  for (size_t i = 0; i < x->count; i++)
+    for (uint32_t b = 0; b < x->bins.count; b++) {
+      const struct page_lane_bin *bin = &x->lane[i].bin[b];
+      if (!bin->busy_ns && !bin->count) continue;
+      page_put(to, column[0], (int64_t)i);
+      page_put(to, column[1], b);
+      page_put(to, column[2], bin->busy_ns);
+      page_put(to, column[3], (int64_t)bin->count);
+    }
+}
+
+void page_lanes_free(page_lanes *x)
+{
+  for (size_t i = 0; i < x->count; i++)
+    free(x->lane[i].bin);
+  free(x->lane);
+  free(x->op);
+  hash_map_free(&x->index);
+  *x = (page_lanes){0};
+}

@@ -1,0 +1,63 @@
+/* lanes.h: what happened when, one lane a thread or a stream of a device: the longest operations one by
+ * one, and of all of them, by bin, how long and how many. */
+#ifndef WEIR_REPORTS_PAGE_LANES_H
+#define WEIR_REPORTS_PAGE_LANES_H
+
+#include "core/base/map.h"
+#include "reports/page/bins.h"
+#include "reports/page/columns.h"
+
+enum {
+  PAGE_LANES = 512,  /* of each kind; what is on further ones is on the last */
+  PAGE_OPS = 400000, /* operations that are kept */
+  PAGE_OPS_COLUMNS = 8
+};
+
+typedef struct page_lane {
+  bool device; /* a stream of a device; else a thread */
+  bool several;
+  int64_t process, thread;          /* rows */
+  int64_t ordinal, context, stream; /* of the device */
+  struct page_lane_bin {
+    int64_t busy_ns, whole; /* whole: change in how many operations fill the bin */
+    uint64_t count;
+  } * bin; /* owned: [PAGE_BINS + 1] */
+} page_lane;
+
+typedef struct page_op {
+  int64_t start, ns, event;
+  uint64_t bytes; /* of a launch: the kernel's handle */
+  uint32_t site;
+  uint16_t lane;
+  uint8_t of; /* page_class */
+} page_op;
+
+typedef struct page_lanes {
+  page_bins bins; /* of the lanes' sums */
+  hash_map index;
+  page_lane *lane; /* owned */
+  size_t count, capacity, of_kind[2];
+  page_op *op; /* owned: a heap, the shortest first */
+  size_t ops, op_capacity;
+  uint64_t all_ops;
+  int64_t shortest_ns; /* all that are as long are kept; 0: all */
+} page_lanes;
+
+/* The lane of a thread, or of a stream; -1: out of memory. `lane->bin` does not count. */
+int page_lane_of(page_lanes *x, const page_lane *lane);
+
+/* False: out of memory. */
+bool page_op_add(page_lanes *x, const page_op *op);
+
+/* Until the sums' bins are as wide. */
+void page_lanes_fold(page_lanes *x, const page_bins *bins);
+
+/* Sorts what was kept: by lane and start. */
+void page_ops_sort(page_lanes *x);
+
+/* lane, bin, busy_ns, count */
+void page_lane_columns(const page_lanes *x, page_columns *to, int column[4]);
+
+void page_lanes_free(page_lanes *x);
+
+#endif

@@ -1,0 +1,424 @@
+/* memory.c: see memory.h. */
+#include "reports/page/memory.h"
+#include <stdlib.h>
+#include <string.h>
+#include "reports/base/util.h"
+#include "core/trace/event.h"
+#include "reports/import/lifetime.h"
+
+typedef struct page_live { /* a block that was live at the moment the walk has come to */
+  int64_t born, start;
+  int64_t bytes;
+  uint32_t series, all, total; /* `all`, `total`, plus 1: of its device, of all; 0: none */
+  uint32_t peak, area;         /* peak: plus 1, 0 none */
+} page_live;
+
+typedef struct block_row { /* as blocks_sql has it */
+  int how, mem, device;
+  bool registered;
+  int64_t born, died, start, end;
+  uint64_t bytes;
+  int64_t stack;
+} block_row;
+
+#define BLOCKS_SQL                                                                                 \
+  "SELECT how, mem, device, registered, born, died, start, ifnull(\"end\", (SELECT p.\"end\" FROM" \
+  " main.process p WHERE p.id = process)), bytes, stack FROM block"
+
+static block_row read_block(const page_memory *m, sqlite3_stmt *q)
+{
+  bool died = sqlite3_column_type(q, 5) != SQLITE_NULL;
+  bool ended = sqlite3_column_type(q, 7) != SQLITE_NULL;
+  int64_t device = sqlite3_column_int64(q, 2);
+  bool on_host = sqlite3_column_type(q, 2) == SQLITE_NULL || device < 0 || device >= WR_HOST;
+  int mem = sqlite3_column_int(q, 1);
+  bool registered = sqlite3_column_int(q, 3) != 0;
+  /* as `memory` has it */
+  if (registered || !(wr_mem_device_side(mem) || wr_mem_taken(mem))) on_host = true;
+  return (block_row){.how = sqlite3_column_int(q, 0),
+                     .mem = registered ? WEIR_MEM_PINNED : mem,
+                     .device = on_host ? WR_HOST : (int)device,
+                     .registered = registered,
+                     .born = sqlite3_column_int64(q, 4),
+                     .died = died ? sqlite3_column_int64(q, 5) : INT64_MAX,
+                     .start = sqlite3_column_int64(q, 6),
+                     .end = ended ? sqlite3_column_int64(q, 7) : m->model->duration_ns,
+                     .bytes = (uint64_t)sqlite3_column_int64(q, 8),
+                     .stack = sqlite3_column_int64(q, 9)};
+}
+
+static bool is_device_side(const block_row *b)
+{
+  return wr_mem_device_side(b->mem) && !b->registered;
+}
+
+/* ---- series ---------------------------------------------------------------------------------- */
+
+static int series_of(const page_memory *m, int device, int mem, bool registered)
+{
+  for (size_t i = 0; i < m->series_count; i++)
+    if (m->series[i].device == device && m->series[i].mem == mem &&
+        m->series[i].registered == registered)
+      return (int)i;
+  return -1;
+}
+
+static weir_status add_series(page_memory *m, page_series series)
+{
+  if (!wr_grow(&m->series, &m->series_capacity, m->series_count + 1, sizeof(series)))
+    return wr_db_out_of_memory(m->db);
+  series.level = calloc(m->bins.count, sizeof(*series.level));
+  series.bin = m->bins.count;
+  if (!series.level) return wr_db_out_of_memory(m->db);
+  m->series[m->series_count++] = series;
+  return WEIR_OK;
+}
+
+static weir_status add_peak(page_memory *m, int device, sqlite3_stmt *q)
+{
+  page_peak p = {.device = device,
+                 .bytes = (uint64_t)sqlite3_column_int64(q, 3),
+                 .at_ns = sqlite3_column_int64(q, 4),
+                 .place = sqlite3_column_int64(q, 5)};
+  if (!p.place) return WEIR_OK;
+  if (!wr_grow(&m->peak, &m->peak_capacity, m->peaks + 1, sizeof(p)))
+    return wr_db_out_of_memory(m->db);
+  m->peak[m->peaks++] = p;
+  return WEIR_OK;
+}
+
+/* device, mem, registered, peak, peak_at, peak_place */
+static weir_status take_memory(void *context, sqlite3_stmt *q)
+{
+  page_memory *m = context;
+  bool sum = sqlite3_column_type(q, 1) == SQLITE_NULL;
+  int64_t device = sqlite3_column_int64(q, 0);
+  bool on_host = sqlite3_column_type(q, 0) == SQLITE_NULL || device < 0 || device >= WR_HOST;
+  const page_series series = {.device = on_host ? WR_HOST : (int)device,
+                              .mem = sum ? PAGE_ALL_KINDS : sqlite3_column_int(q, 1),
+                              .registered = sqlite3_column_int(q, 2) != 0,
+                              .peak = sqlite3_column_int64(q, 3),
+                              .peak_ns = sqlite3_column_int64(q, 4)};
+  if (series_of(m, series.device, series.mem, series.registered) >= 0) return WEIR_OK;
+  weir_status s = add_series(m, series);
+  return s || !sum ? s : add_peak(m, series.device, q);
+}
+
+/* Bins from the one being filled down to `bin`, which is the next to be filled. */
+static void open_bin(page_series *s, uint32_t bin)
+{
+  while (s->bin > bin)
+    s->level[--s->bin] = (page_level){s->now, s->now, s->now};
+}
+
+static void change_level(page_series *s, uint32_t bin, int64_t by)
+{
+  open_bin(s, bin);
+  s->now = (int64_t)((uint64_t)s->now + (uint64_t)by);
+  page_level *l = &s->level[s->bin];
+  if (s->now < l->least) l->least = s->now;
+  if (s->now > l->most) l->most = s->now;
+}
+
+/* ---- the first pass: what was live at the peaks, and at the end -------------------------------- */
+
+static uint64_t place_key(int device, uint32_t place)
+{
+  return (uint64_t)device << 32 | place;
+}
+
+static weir_status add_leak(page_memory *m, uint32_t site, uint64_t bytes)
+{
+  bool added;
+  uint64_t *at = hash_map_place(&m->by_leak, site, &added);
+  if (!at || !wr_grow(&m->leak, &m->leak_capacity, m->leaks + 1, sizeof(page_leak)))
+    return wr_db_out_of_memory(m->db);
+  if (added) {
+    *at = m->leaks;
+    m->leak[m->leaks++] = (page_leak){.site = site};
+  }
+  m->leak[*at].blocks++, m->leak[*at].bytes += bytes;
+  return WEIR_OK;
+}
+
+static weir_status add_at_peak(page_memory *m, const page_peak *p, const block_row *b,
+                               uint32_t site)
+{
+  page_places *places = m->calls->places;
+  uint32_t stack = places->site[site].stack;
+  if (p->device == WR_HOST) { /* all devices together */
+    page_flame *f = page_flame_of(m->calls, stack);
+    if (!f) return wr_db_out_of_memory(m->db);
+    f->peak_bytes += b->bytes;
+    return WEIR_OK;
+  }
+  uint64_t key = place_key(p->device, page_place_of(places, stack));
+  uint64_t *bytes = hash_map_place(&m->at_peak, key, NULL);
+  if (!bytes) return wr_db_out_of_memory(m->db);
+  *bytes += b->bytes;
+  return hash_map_get(&m->site_of, key) ? WEIR_OK : hash_map_put(&m->site_of, key, site + 1U);
+}
+
+static weir_status sum_block(void *context, sqlite3_stmt *q)
+{
+  page_memory *m = context;
+  block_row b = read_block(m, q);
+  uint32_t site;
+  if (b.died < m->last_died) m->disordered = true;
+  m->last_died = b.died;
+  if (b.how == WR_BLOCK_UNKNOWN || !is_device_side(&b)) return WEIR_OK;
+  weir_status s = page_site_of(m->calls->places, b.stack, 0, &site);
+  if (!s && b.how == WR_BLOCK_LIVE) s = add_leak(m, site, b.bytes);
+  for (size_t i = 0; !s && i < m->peaks; i++) {
+    const page_peak *p = &m->peak[i];
+    bool of = p->device == WR_HOST || p->device == b.device;
+    if (of && b.born <= p->place && b.died > p->place) s = add_at_peak(m, p, &b, site);
+  }
+  return s;
+}
+
+/* The places that had most at a device's peak, in order. */
+static void choose_areas(page_memory *m, page_peak *p)
+{
+  size_t at = 0;
+  uint64_t key, *bytes;
+  while (hash_map_next(&m->at_peak, &at, &key, &bytes)) {
+    if (key >> 32 != (uint64_t)p->device) continue;
+    page_area area = {.place = (uint32_t)key, .bytes = (int64_t)*bytes};
+    size_t i = p->areas < PAGE_AREAS ? p->areas++ : PAGE_AREAS;
+    for (; i && (p->area[i - 1].bytes < area.bytes ||
+                 (p->area[i - 1].bytes == area.bytes && p->area[i - 1].place > area.place));
+         i--)
+      if (i < PAGE_AREAS) p->area[i] = p->area[i - 1];
+    if (i < PAGE_AREAS) p->area[i] = area;
+  }
+}
+
+static weir_status make_areas(page_memory *m, page_peak *p)
+{
+  if (p->device == WR_HOST) return WEIR_OK;
+  choose_areas(m, p);
+  memset(&p->area[p->areas], 0, sizeof(page_area) * (PAGE_AREAS + 1 - p->areas));
+  for (size_t i = 0; i <= p->areas; i++) {
+    page_area *a = &p->area[i];
+    const uint64_t *site =
+        i < p->areas ? hash_map_get(&m->site_of, place_key(p->device, a->place)) : NULL;
+    a->site = site ? (uint32_t)*site - 1 : 0;
+    a->bin = m->bins.count;
+    a->end = calloc(m->bins.count, sizeof(*a->end));
+    if (!a->end) return wr_db_out_of_memory(m->db);
+  }
+  return WEIR_OK;
+}
+
+/* ---- the walk back --------------------------------------------------------------------------- */
+
+static void change_area(page_area *a, uint32_t bin, int64_t by)
+{
+  while (a->bin > bin)
+    a->end[--a->bin] = a->now;
+  a->now = (int64_t)((uint64_t)a->now + (uint64_t)by);
+}
+
+/* What was live right behind a device's peak is what its bin shows. */
+static void look_at_peak(const page_memory *m, page_peak *p)
+{
+  uint32_t bin = page_bin_of(&m->bins, p->at_ns);
+  p->seen = true;
+  for (size_t i = 0; i <= p->areas; i++) {
+    change_area(&p->area[i], bin, 0);
+    p->area[i].end[bin] = p->area[i].now;
+  }
+}
+
+/* The walk comes to a place. */
+static void pass_place(page_memory *m, int64_t place)
+{
+  for (size_t i = 0; i < m->peaks; i++)
+    if (!m->peak[i].seen && m->peak[i].device != WR_HOST && place <= m->peak[i].place)
+      look_at_peak(m, &m->peak[i]);
+}
+
+static void change_block(page_memory *m, const page_live *l, int64_t ns, int64_t by)
+{
+  if (ns < m->last_ns) m->last_ns = ns;
+  uint32_t bin = page_bin_of(&m->bins, m->last_ns);
+  change_level(&m->series[l->series], bin, by);
+  if (l->all) change_level(&m->series[l->all - 1], bin, by);
+  if (l->total) change_level(&m->series[l->total - 1], bin, by);
+  if (l->peak) change_area(&m->peak[l->peak - 1].area[l->area], bin, by);
+}
+
+static void push_live(page_memory *m, const page_live *l)
+{
+  size_t at = m->live_count++;
+  for (; at && m->live[(at - 1) / 2].born < l->born; at = (at - 1) / 2)
+    m->live[at] = m->live[(at - 1) / 2];
+  m->live[at] = *l;
+}
+
+static page_live pop_live(page_memory *m)
+{
+  page_live first = m->live[0], moved = m->live[--m->live_count];
+  size_t at = 0;
+  for (size_t child; (child = 2 * at + 1) < m->live_count; at = child) {
+    if (child + 1 < m->live_count && m->live[child + 1].born > m->live[child].born) child++;
+    if (m->live[child].born <= moved.born) break;
+    m->live[at] = m->live[child];
+  }
+  m->live[at] = moved;
+  return first;
+}
+
+/* Births from the place of the next end on. */
+static void undo_births(page_memory *m, int64_t until)
+{
+  while (m->live_count && m->live[0].born >= until) {
+    pass_place(m, m->live[0].born);
+    page_live l = pop_live(m);
+    change_block(m, &l, l.start, -l.bytes);
+  }
+}
+
+/* Whether a is left out sooner: it is smaller, or as large and shorter. */
+static bool is_lesser_block(const page_block *a, const page_block *b)
+{
+  if (a->bytes != b->bytes) return a->bytes < b->bytes;
+  return a->end - a->start < b->end - b->start;
+}
+
+static weir_status keep_block(page_memory *m, const page_block *b)
+{
+  m->all_blocks++, m->all_bytes += b->bytes;
+  size_t at = 0;
+  if (m->blocks < PAGE_BLOCKS) {
+    if (!wr_grow(&m->block, &m->block_capacity, m->blocks + 1, sizeof(*b)))
+      return wr_db_out_of_memory(m->db);
+    for (at = m->blocks++; at && is_lesser_block(b, &m->block[(at - 1) / 2]); at = (at - 1) / 2)
+      m->block[at] = m->block[(at - 1) / 2];
+    m->block[at] = *b;
+    return WEIR_OK;
+  }
+  if (!is_lesser_block(&m->block[0], b)) return WEIR_OK;
+  for (size_t child; (child = 2 * at + 1) < m->blocks; at = child) {
+    if (child + 1 < m->blocks && is_lesser_block(&m->block[child + 1], &m->block[child])) child++;
+    if (!is_lesser_block(&m->block[child], b)) break;
+    m->block[at] = m->block[child];
+  }
+  m->block[at] = *b;
+  return WEIR_OK;
+}
+
+/* Where a block of the device side is shown around its device's peak. */
+static void find_area(const page_memory *m, page_live *l, int device, uint32_t place)
+{
+  for (size_t i = 0; i < m->peaks; i++) {
+    const page_peak *p = &m->peak[i];
+    if (p->device != device || device == WR_HOST) continue;
+    l->peak = (uint32_t)i + 1;
+    for (l->area = 0; l->area < p->areas && p->area[l->area].place != place; l->area++) {
+    }
+  }
+}
+
+static weir_status undo_block(void *context, sqlite3_stmt *q)
+{
+  page_memory *m = context;
+  block_row b = read_block(m, q);
+  if (b.how == WR_BLOCK_UNKNOWN) return WEIR_OK;
+  int series = series_of(m, b.device, b.mem, b.registered);
+  if (series < 0) return WEIR_OK;
+  page_live l = {
+      .born = b.born, .start = b.start, .bytes = (int64_t)b.bytes, .series = (uint32_t)series};
+  weir_status s = WEIR_OK;
+  if (is_device_side(&b)) {
+    uint32_t site;
+    s = page_site_of(m->calls->places, b.stack, 0, &site);
+    if (s) return s;
+    page_places *places = m->calls->places;
+    if (b.device != WR_HOST) l.all = (uint32_t)(series_of(m, b.device, PAGE_ALL_KINDS, false) + 1);
+    l.total = (uint32_t)(series_of(m, WR_HOST, PAGE_ALL_KINDS, false) + 1);
+    find_area(m, &l, b.device, page_place_of(places, places->site[site].stack));
+    s = keep_block(m, &(page_block){b.start, b.end, b.bytes, site, b.device});
+  }
+  if (!s && !wr_grow(&m->live, &m->live_capacity, m->live_count + 1, sizeof(l)))
+    s = wr_db_out_of_memory(m->db);
+  if (s) return s;
+  undo_births(m, b.died);
+  if (b.died != INT64_MAX) pass_place(m, b.died);
+  change_block(m, &l, b.died == INT64_MAX ? m->last_ns : b.end, l.bytes);
+  push_live(m, &l);
+  return WEIR_OK;
+}
+
+static void finish_walk(page_memory *m)
+{
+  undo_births(m, INT64_MIN);
+  pass_place(m, INT64_MIN);
+  for (size_t i = 0; i < m->series_count; i++)
+    open_bin(&m->series[i], 0);
+  for (size_t i = 0; i < m->peaks; i++)
+    for (size_t k = 0; m->peak[i].device != WR_HOST && k <= m->peak[i].areas; k++)
+      change_area(&m->peak[i].area[k], 0, 0);
+}
+
+weir_status page_memory_load(page_memory *m, const wr_db *db, page_calls *calls,
+                             const wr_model *model)
+{
+  *m = (page_memory){.db = db,
+                     .calls = calls,
+                     .model = model,
+                     .bins = calls->cube.bins,
+                     .last_died = INT64_MIN,
+                     .last_ns = INT64_MAX};
+  weir_status s = wr_db_each(
+      db, "SELECT device, mem, registered, peak, peak_at, peak_place FROM memory", take_memory, m);
+  if (!s) s = wr_db_each(db, BLOCKS_SQL, sum_block, m);
+  for (size_t i = 0; !s && i < m->peaks; i++)
+    s = make_areas(m, &m->peak[i]);
+  if (!s)
+    s = wr_db_each(db,
+                   m->disordered ? BLOCKS_SQL " ORDER BY died IS NULL DESC, died DESC"
+                                 : BLOCKS_SQL " ORDER BY id DESC",
+                   undo_block, m);
+  if (!s) finish_walk(m);
+  return s;
+}
+
+static int by_start(const void *left, const void *right)
+{
+  const page_block *a = left, *b = right;
+  if (a->start != b->start) return a->start < b->start ? -1 : 1;
+  return a->bytes < b->bytes ? 1 : -(a->bytes > b->bytes);
+}
+
+static int by_leaked_bytes(const void *left, const void *right)
+{
+  const page_leak *a = left, *b = right;
+  if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
+  return a->site < b->site ? -1 : a->site > b->site;
+}
+
+void page_memory_finish(page_memory *m)
+{
+  if (m->blocks) qsort(m->block, m->blocks, sizeof(*m->block), by_start);
+  if (m->leaks) qsort(m->leak, m->leaks, sizeof(*m->leak), by_leaked_bytes);
+}
+
+void page_memory_free(page_memory *m)
+{
+  for (size_t i = 0; i < m->series_count; i++)
+    free(m->series[i].level);
+  for (size_t i = 0; i < m->peaks; i++)
+    for (size_t k = 0; k <= PAGE_AREAS; k++)
+      free(m->peak[i].area[k].end);
+  free(m->series);
+  free(m->peak);
+  free(m->leak);
+  free(m->block);
+  free(m->live);
+  hash_map_free(&m->at_peak);
+  hash_map_free(&m->site_of);
+  hash_map_free(&m->by_leak);
+  *m = (page_memory){0};
+}

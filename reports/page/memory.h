@@ -1,0 +1,88 @@
+/* memory.h: memory over time as a page has it: what was live by device and kind, by place in the program
+ * around each device's peak, the largest blocks, and what was never freed.
+ *
+ * Blocks are walked in the order of their ends, from the last one back, so that what is kept in memory
+ * is what was live at one moment. */
+#ifndef WEIR_REPORTS_PAGE_MEMORY_H
+#define WEIR_REPORTS_PAGE_MEMORY_H
+
+#include "reports/model/model.h"
+#include "reports/page/calls.h"
+
+enum { PAGE_AREAS = 24, PAGE_BLOCKS = 20000, PAGE_ALL_KINDS = -1 };
+
+typedef struct page_level { /* bytes live in a bin */
+  int64_t least, most, end;
+} page_level;
+
+typedef struct page_series {
+  int device, mem; /* WR_HOST; memory_kind or PAGE_ALL_KINDS of the device side */
+  bool registered;
+  int64_t now;
+  uint32_t bin;      /* that is being filled */
+  page_level *level; /* owned: by bin */
+  int64_t peak, peak_ns;
+} page_series;
+
+typedef struct page_area {
+  uint32_t site, place; /* the site that has most of it; frame of `places` */
+  int64_t now, bytes;   /* bytes: at the peak */
+  uint32_t bin;
+  int64_t *end; /* owned: by bin; at the peak's, what was live then */
+} page_area;
+
+typedef struct page_peak { /* of a device */
+  int device;
+  int64_t place, at_ns; /* in the order of memory operations */
+  uint64_t bytes;
+  page_area area[PAGE_AREAS + 1]; /* the last: all further places */
+  size_t areas;
+  bool seen; /* in the walk back */
+} page_peak;
+
+typedef struct page_block {
+  int64_t start, end;
+  uint64_t bytes;
+  uint32_t site;
+  int device;
+} page_block;
+
+typedef struct page_leak {
+  uint32_t site;
+  uint64_t blocks, bytes;
+} page_leak;
+
+struct page_live;
+
+typedef struct page_memory {
+  const wr_db *db; /* all borrowed */
+  page_calls *calls;
+  const wr_model *model;
+  page_bins bins;
+  page_series *series; /* owned */
+  size_t series_count, series_capacity;
+  page_peak *peak; /* owned */
+  size_t peaks, peak_capacity;
+  hash_map at_peak; /* device and place -> bytes */
+  hash_map site_of; /* device and place -> a site, plus 1 */
+  hash_map by_leak;
+  page_leak *leak; /* owned */
+  size_t leaks, leak_capacity;
+  page_block *block; /* owned: a heap, the smallest first */
+  size_t blocks, block_capacity;
+  uint64_t all_blocks, all_bytes;
+  struct page_live *live; /* owned: a heap, the last born first */
+  size_t live_count, live_capacity;
+  int64_t last_died, last_ns;
+  bool disordered;
+} page_memory;
+
+weir_status page_memory_load(page_memory *m, const wr_db *db, page_calls *calls,
+                             const wr_model *model);
+
+/* By device, the bytes of one of its areas at each bin; sorts what is kept. */
+void page_memory_finish(page_memory *m);
+
+void page_memory_free(page_memory *m);
+
+#endif
