@@ -68,8 +68,8 @@ static weir_status route_of(page_calls *c, page_route r, uint32_t *out)
   if (r.direction == PAGE_H2D || r.direction == PAGE_H2H) r.src = WR_HOST;
   if (r.direction == PAGE_D2H || r.direction == PAGE_H2H) r.dst = WR_HOST;
   if (r.direction == PAGE_D2D && r.src == WR_HOST) r.src = r.dst;
-  uint64_t key = hash_mix(hash_mix(r.direction, (uint64_t)r.src), (uint64_t)r.dst);
-  key = hash_mix(hash_mix(key, (uint64_t)r.src_mem), (uint64_t)r.mem);
+  uint64_t key = (uint64_t)r.direction << 32 | (uint64_t)r.src << 20 | (uint64_t)r.dst << 8 |
+                 (uint64_t)r.src_mem << 4 | (uint64_t)r.mem;
   bool added;
   uint64_t *at = hash_map_place(&c->by_route, key, &added);
   if (!at || !wr_grow(&c->route, &c->route_capacity, c->routes + 1, sizeof(r)))

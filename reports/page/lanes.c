@@ -6,7 +6,7 @@
 
 int page_lane_of(page_lanes *x, const page_lane *lane)
 {
-  uint64_t key = hash_mix(lane->device, (uint64_t)lane->process);
+  uint64_t key = hash_mix(hash_mix(7, lane->device), (uint64_t)lane->process);
   key = hash_mix(hash_mix(key, (uint64_t)lane->thread), (uint64_t)lane->ordinal);
   key = hash_mix(hash_mix(key, (uint64_t)lane->context), (uint64_t)lane->stream);
   bool added, full = x->of_kind[lane->device] >= PAGE_LANES;

@@ -103,7 +103,7 @@ static weir_status frame_of(page_places *p, const wr_frame *f, uint32_t *out)
   weir_status s = function_of(p, f, &frame.function);
   if (!s && f->file) s = page_text_of(p, f->file, &frame.file);
   if (s) return s;
-  uint64_t key = hash_mix(hash_mix(frame.function, frame.file), (uint64_t)frame.line);
+  uint64_t key = hash_mix(hash_mix(hash_mix(7, frame.function), frame.file), (uint64_t)frame.line);
   uint64_t *number = hash_map_place(&p->by_frame, key, &added);
   if (!number || !wr_grow(&p->frame, &p->frame_capacity, p->frames + 1, sizeof(*p->frame)))
     return wr_db_out_of_memory(p->db);
@@ -136,7 +136,7 @@ static weir_status push_frames(page_places *p, int64_t stack, size_t *count)
 
 static weir_status intern_stack(page_places *p, size_t count, uint32_t *out)
 {
-  uint64_t key = count;
+  uint64_t key = hash_mix(7, count);
   bool added;
   for (size_t i = 0; i < count; i++)
     key = hash_mix(key, p->stacked[p->stacked_count + i]);
