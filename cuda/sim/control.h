@@ -44,6 +44,8 @@
  *                                                  cuptiFinalize
  *                             enable:RESULT        cuptiActivityEnable answers this CUptiResult
  *                             drop:N               each Nth record is lost, and counted as such
+ *   WEIR_SIM_QUEUE=N        a stream takes N operations ahead, and a call that queues one more returns
+ *                           when there is room; default no limit
  *   CUDA_LAUNCH_BLOCKING=1  launches wait for their kernel, and return its error
  *   WEIR_SIM_COUNTS=FILE    at exit, a line `FUNCTION CALLS` for each function called from outside;
  *                           %p in FILE is the process id

@@ -646,6 +646,7 @@ struct sim_error_name {
 extern const struct sim_error_name sim_error_names[];
 
 /* What the environment says: driver/control.c, device/link.c. */
+extern uint64_t sim_queue_room;  /* WEIR_SIM_QUEUE; 0: no limit */
 extern bool sim_launch_blocking; /* CUDA_LAUNCH_BLOCKING=1 */
 void sim_control_start(void);
 CUresult sim_control_fail(unsigned api); /* the error to inject into this call, or 0 */

@@ -114,7 +114,8 @@ void sim_control_start(void)
 {
   const char *fail = getenv("WEIR_SIM_FAIL"), *link = getenv("WEIR_SIM_LINK");
   const char *card = getenv("WEIR_SIM_CARD");
-  const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  const char *blocking = getenv("CUDA_LAUNCH_BLOCKING"), *room = getenv("WEIR_SIM_QUEUE");
+  sim_queue_room = room ? strtoull(room, NULL, 10) : 0;
   sim_launch_blocking = blocking && strcmp(blocking, "1") == 0;
   if (fail) weir_sim_set_fail(fail);
   if (card) weir_sim_set_card(card);

@@ -280,10 +280,20 @@ static void append(CUstream s, struct sim_op *first, struct sim_op *last)
   pthread_mutex_unlock(&s->lock);
 }
 
+uint64_t sim_queue_room; /* WEIR_SIM_QUEUE; 0: no limit */
+
+/* A queue that is full has room when the operation that is so many ahead is done. */
+static void wait_for_room(CUstream s)
+{
+  uint64_t queued = atomic_load_explicit(&s->queued, memory_order_acquire);
+  if (queued >= sim_queue_room) wait_ticket(s, queued - sim_queue_room + 1);
+}
+
 CUresult sim_submit(CUstream s, struct sim_op *op, enum sim_how how, uint64_t *ticket)
 {
   CUcontext context = s->context;
   CUresult error = sim_queue_barred(s);
+  if (sim_queue_room) wait_for_room(s);
   pthread_mutex_lock(&context->lock);
   if (!error) error = implicit_deps(s, op);
   uint64_t seq = op->seq = s->queued + 1;
