@@ -61,6 +61,7 @@ typedef struct search {
   size_t place_count, place_capacity;
   uint64_t peak_bytes;
   bool hashed;      /* copy_hash has rows */
+  bool timed;       /* device_work has rows */
   bool waits_known; /* wait_detail, wait_time, device_gap and device_idle are filled */
   int64_t began;    /* CLOCK_REALTIME, ns */
   /* of the rule that runs */
@@ -509,6 +510,8 @@ static weir_status run_rule(search *x, const wr_rule *rule)
   const char *table = lacking(x, rule, name);
   if (!table && !x->hashed && rule->needs && strstr(rule->needs, "copy_hash"))
     return not_judged(x, rule, "no copy was hashed (weir run --hash)");
+  if (!table && !x->timed && rule->needs && strstr(rule->needs, "device_"))
+    return not_judged(x, rule, "no device times (weir run --device-times=all)");
   if (table) {
     (void)snprintf(why, sizeof(why), "the trace has no %s", table);
     return not_judged(x, rule, why);
@@ -543,13 +546,22 @@ static weir_status find_waits(search *x)
                         : wr_schema_waits(x->db, true);
 }
 
-static weir_status find_hashes(search *x)
+static weir_status has_rows(search *x, const char *table, const char *query, bool *out)
 {
   int64_t any = 0;
-  if (!wr_db_has_table(x->db, "copy_hash")) return WEIR_OK;
-  weir_status s = wr_db_number(x->db, "SELECT EXISTS(SELECT 1 FROM copy_hash)", &any);
-  x->hashed = any != 0;
+  if (!wr_db_has_table(x->db, table)) return WEIR_OK;
+  weir_status s = wr_db_number(x->db, query, &any);
+  *out = any != 0;
   return s;
+}
+
+/* What was recorded by options of weir run. */
+static weir_status find_options(search *x)
+{
+  weir_status s = has_rows(x, "copy_hash", "SELECT EXISTS(SELECT 1 FROM copy_hash)", &x->hashed);
+  if (s) return s;
+  return has_rows(x, "device_work", "SELECT EXISTS(SELECT 1 FROM device_work WHERE kind <> 5)",
+                  &x->timed);
 }
 
 static weir_status find_limits(search *x)
@@ -573,7 +585,7 @@ static weir_status prepare_search(search *x)
   bool ranges = wr_db_has_table(x->db, "event_range") && wr_db_has_table(x->db, "range_row");
   weir_status s = wr_schema_kind_views(x->db);
   if (!s) s = find_waits(x);
-  if (!s) s = find_hashes(x);
+  if (!s) s = find_options(x);
   if (!s) s = find_limits(x);
   if (!s) s = wr_symbols_open(&x->symbols, x->db);
   return s ? s

@@ -134,6 +134,20 @@ static void print_unjudged(wr_page *p, const wr_findings *f)
     LINE(p, false, "… nor %s more", COUNTED(f->unjudged_count - rules, "rule"));
 }
 
+/* In a summary: how many rules could not judge for want of what an option records, and which. */
+static void print_options(wr_page *p, const wr_findings *f)
+{
+  static const char *const options[] = {" --hash", " --device-times=all"};
+  size_t count = 0;
+  bool wanted[2] = {false};
+  for (size_t i = 0; i < f->unjudged_count; i++)
+    for (size_t o = 0; o < 2; o++)
+      if (strstr(f->unjudged[i].why, options[o])) wanted[o] = true, count++;
+  if (count)
+    LINE(p, false, "%s more can judge a run that recorded more: weir run%s%s",
+         COUNTED(count, "rule"), wanted[0] ? options[0] : "", wanted[1] ? options[1] : "");
+}
+
 void wr_findings_section(wr_page *p, const wr_findings *f, bool whole)
 {
   char *aside = NULL;
@@ -153,9 +167,12 @@ void wr_findings_section(wr_page *p, const wr_findings *f, bool whole)
     LINE(p, false, "… and %s more: weir report findings", COUNTED(f->count - most, "finding"));
   if (!f->count) print_none(p, f);
   print_removed(p, f);
-  if (whole)
+  if (whole) {
     print_unjudged(p, f);
-  else if (f->late)
+    return;
+  }
+  print_options(p, f);
+  if (f->late)
     LINE(p, false, "%s took too long for a summary: weir report findings",
          COUNTED(f->late, "rule"));
 }
