@@ -616,13 +616,15 @@ static void search_close(search *x)
   hash_map_free(&x->moved);
 }
 
-/* How much a finding matters: its part of the run's time, or of the most memory, by severity. */
+/* How much a finding matters: its part of the run's time, or of the most memory, by severity and by
+ * how certain it is. */
 static double weight(const wr_findings *all, const wr_finding *f)
 {
   static const double by_severity[] = {[WR_HIGH] = 4, [WR_MEDIUM] = 2, [WR_LOW] = 1};
+  static const double by_certainty[] = {[WR_CERTAIN] = 4, [WR_LIKELY] = 3, [WR_POSSIBLE] = 1};
   double time = ((double)f->saving_ns + (double)f->cost_ns / 8) / (double)all->duration_ns;
   double memory = f->rule->holds ? (double)f->saving_bytes * 1e-12 : 0;
-  return (time + memory) * by_severity[f->rule->severity];
+  return (time + memory) * by_severity[f->rule->severity] * by_certainty[f->certainty];
 }
 
 static int by_weight(const void *left, const void *right, void *all)
