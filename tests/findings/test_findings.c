@@ -105,6 +105,43 @@ START_TEST(what_looks_like_a_waste_is_not_found)
 }
 END_TEST
 
+/* Findings of one run that are certain, and of them those of this rule (NULL: of any). */
+static int count_certain(const char *id, const char *how, const char *rule)
+{
+  json_t *all = findings_of(id, how);
+  const json_t *f;
+  size_t i;
+  int count = 0;
+  json_array_foreach(json_object_get(all, "findings"), i, f)
+  {
+    const char *of = json_string_value(json_object_get(f, "id"));
+    if (strcmp(json_string_value(json_object_get(f, "certainty")), "certain") != 0) continue;
+    if (rule && strcmp(rule, of) != 0) continue;
+    if (!rule) printf("%s %s: %s is certain\n", id, how, of);
+    count++;
+  }
+  json_decref(all);
+  return count;
+}
+
+START_TEST(no_twin_wastes_for_certain_by_any_rule)
+{
+  int found = 0, right = 0, wrong = 0;
+  for (int i = 0; i < id_count; i++) {
+    json_t *all = findings_of(ids[i], "waste");
+    found += finding(all, ids[i]) != NULL;
+    json_decref(all);
+    right += count_certain(ids[i], "waste", ids[i]);
+    wrong += count_certain(ids[i], "twin", NULL);
+  }
+  printf("recall %d of %d victims; certain: %d in victims, %d in twins\n", found, id_count, right,
+         wrong);
+  ck_assert(right > 10);
+  ck_assert_int_eq(wrong, 0);
+  ck_assert(!CAN_HASH || found * 10 >= id_count * 9);
+}
+END_TEST
+
 /* What Weir's caches did away with is no finding; that they did is said. */
 START_TEST(what_weir_removed_in_a_run_is_said_and_not_found)
 {
@@ -152,6 +189,7 @@ int main(void)
   list_ids();
   tcase_add_loop_test(t, a_waste_is_found_where_it_is, 0, id_count);
   tcase_add_loop_test(t, what_looks_like_a_waste_is_not_found, 0, id_count);
+  tcase_add_test(t, no_twin_wastes_for_certain_by_any_rule);
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, a_summary_begins_with_findings);
   tcase_add_test(t, every_rule_has_a_victim);

@@ -3,7 +3,6 @@
 -- title: Memory of a device read back again, though nothing has written it
 -- severity: high
 -- certainty: likely
--- needs: copy_hash
 -- threshold: min_bytes 1024 bytes
 -- fix: Keep what the first copy brought: no kernel, graph, copy or memset came between.
 WITH step AS (

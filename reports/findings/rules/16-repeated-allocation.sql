@@ -21,3 +21,4 @@ FROM pair p CROSS JOIN event_row a ON a.id = p.alloc CROSS JOIN template t ON t.
 CROSS JOIN event_row f ON f.id = p.free
 LEFT JOIN wait_detail d ON d.id = p.free LEFT JOIN wait_time w ON w.id = p.free
 WHERE p.pairs >= :min_pairs AND p.nth > 1 AND NOT t.flags & 1
+  AND t.api NOT IN (SELECT id FROM api WHERE layer = 'weir')

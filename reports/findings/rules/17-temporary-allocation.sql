@@ -25,3 +25,4 @@ SELECT s.alloc AS event, a.duration + min(a.duration, f.duration) AS cost_ns, s.
 FROM short s CROSS JOIN event_row a ON a.id = s.alloc CROSS JOIN template t ON t.id = a.template
 CROSS JOIN event_row f ON f.id = s.free
 WHERE s.pairs >= :min_pairs AND s.alike < 8 AND s.nth > 1 AND NOT t.flags & 1
+  AND t.api NOT IN (SELECT id FROM api WHERE layer = 'weir')

@@ -16,3 +16,4 @@ SELECT p.alloc AS event, a.duration + f.duration AS cost_ns, p.free AS related,
 FROM pair p CROSS JOIN event_row a ON a.id = p.alloc CROSS JOIN template t ON t.id = a.template
 CROSS JOIN event_row f ON f.id = p.free
 WHERE p.pairs >= :min_pairs AND p.nth > 1
+  AND t.api NOT IN (SELECT id FROM api WHERE layer = 'weir')

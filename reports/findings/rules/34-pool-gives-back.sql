@@ -17,11 +17,14 @@ step AS (
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.process IN (SELECT process FROM pool) AND t.status = 0 AND NOT t.flags & 16
     AND (t.kind IN (1, 2) AND t.flags & 1 OR t.kind = 5 AND t.copy IN (1, 3, 4))),
+numbered AS (
+  SELECT *, sum(kind = 5 AND live = 0) OVER (PARTITION BY process ORDER BY start, id) AS emptied FROM step),
 marked AS (
-  SELECT *, lag(kind) OVER own AS before, lag(live) OVER own AS kept
-  FROM step WINDOW own AS (PARTITION BY process ORDER BY start)),
+  SELECT *, max(live) OVER (PARTITION BY process, emptied ORDER BY start, id
+                            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS had
+  FROM numbered WHERE emptied > 0),
 anew AS (
-  SELECT m.*, count(*) OVER (PARTITION BY m.process) AS times FROM marked m
+  SELECT m.*, count(*) FILTER (WHERE m.had = 0) OVER (PARTITION BY m.process) AS times FROM marked m
   JOIN pool p ON p.process = m.process AND p.device IS m.device
-  WHERE m.kind = 1 AND m.before = 5 AND m.kept = 0)
+  WHERE m.kind = 1 AND m.live > ifnull(m.had, 0))
 SELECT id AS event, duration AS cost_ns FROM anew WHERE times >= :min_times

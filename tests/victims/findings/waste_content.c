@@ -9,7 +9,7 @@ static void *device_bytes(void)
 {
   void *p;
   CHECK(cudaMalloc(&p, BYTES));
-  CHECK(cudaMemset(p, 0xff, BYTES));
+  launch(NULL, p, 1);
   return p;
 }
 
@@ -72,10 +72,14 @@ static void round_trip_twin(void)
   for (int i = 0; i < TIMES; i++) {
     work_on(p, i);
     CHECK(cudaMemcpy(host, p, BYTES, cudaMemcpyDeviceToHost));
-    if (i % 2) CHECK(cudaMemset(p, i, BYTES));
+    if (i % 2) {
+      CHECK(cudaMemset(p, i, BYTES));
+      work_on(p, i);
+    }
     if (i % 2 == 0) host[BYTES - 1 - i]++;
     CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
   }
+  work_on(p, 0);
   CHECK(cudaFree(p));
   free(host);
 }
@@ -119,6 +123,7 @@ static void bounce(int change)
     CHECK(cudaSetDevice(1));
     CHECK(cudaMemcpy(to, host, BYTES, cudaMemcpyHostToDevice)); /* WASTE peer-bounce */
   }
+  work_on(to, 0);
   CHECK(cudaFree(from));
   CHECK(cudaFree(to));
   free(host);

@@ -94,7 +94,7 @@ static void copy_and_free(int use)
 {
   char *host = pinned_memory(BYTES);
   for (int i = 0; i < TIMES; i++) {
-    char *p = device_memory(BYTES);
+    char *p = device_memory(BYTES + (size_t)i * 4096);
     CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice)); /* WASTE unused-transfer */
     if (use) launch(NULL, (float *)(void *)p, 64);
     CHECK(cudaFree(p));

@@ -12,7 +12,7 @@ static void set_memory(int away)
   char *p = device_memory(4096);
   if (!away) CHECK((cudaError_t)victim_gate_launch(NULL, flags));
   for (int i = 0; i < PIECES; i++) {
-    CHECK(cudaMemsetAsync(p, i, 4096, NULL)); /* WASTE device-idle */
+    CHECK(cudaMemsetAsync(p + i * 1024, i, 1024, NULL)); /* WASTE device-idle */
     if (away) CHECK(cudaDeviceSynchronize());
     if (away) (void)usleep(AWAY_US);
   }

@@ -4,10 +4,10 @@
 
 enum { TIMES = 40, SLOW_TIMES = 10, SLOW_US = 2000 };
 
-static float *some_memory(void)
+static float *some_memory(size_t bytes)
 {
   float *p;
-  CHECK(cudaMalloc((void **)&p, 4096));
+  CHECK(cudaMalloc((void **)&p, bytes));
   return p;
 }
 
@@ -15,7 +15,7 @@ static float *some_memory(void)
 
 static void wait_for_kernels(int twice)
 {
-  float *p = some_memory();
+  float *p = some_memory(4096);
   for (int i = 0; i < TIMES; i++) {
     launch(NULL, p, 64);
     CHECK(cudaDeviceSynchronize());
@@ -46,7 +46,7 @@ static void work_slowly(void *unused)
 /* Kernels in one stream, or in two, and a wait for all. */
 static void wait_for_all(int both)
 {
-  float *p = some_memory();
+  float *p = some_memory(4096);
   cudaStream_t a, b;
   CHECK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
   CHECK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
@@ -77,7 +77,7 @@ static void wide_wait_twin(void)
 static void free_behind_work(int wait)
 {
   for (int i = 0; i < SLOW_TIMES; i++) {
-    float *p = some_memory();
+    float *p = some_memory((size_t)4096 * (i + 1));
     launch(NULL, p, 64);
     CHECK(cudaLaunchHostFunc(NULL, work_slowly, NULL));
     if (wait) CHECK(cudaDeviceSynchronize());
@@ -100,7 +100,7 @@ static void hidden_wait_twin(void)
 /* The host looks at what each kernel has made, or at what all have. */
 static void wait_for_each(int look)
 {
-  float *p = some_memory(), *host;
+  float *p = some_memory(4096), *host;
   CHECK(cudaMallocHost((void **)&host, 4096));
   for (int i = 0; i < TIMES; i++) {
     launch(NULL, p, 64);

@@ -28,6 +28,7 @@ typedef struct waster {
 /* kernels.cu */
 int victim_launch(cudaStream_t stream, float *p, int n);
 int victim_gate_launch(cudaStream_t stream, volatile int *flags);
+const void *victim_kernel(void); /* what victim_launch() launches */
 
 static inline void launch(cudaStream_t stream, float *p, int n)
 {
@@ -37,7 +38,7 @@ static inline void launch(cudaStream_t stream, float *p, int n)
 char *device_memory(size_t bytes);
 char *pinned_memory(size_t bytes); /* zeros */
 
-extern const waster content_wasters[], copy_wasters[], device_wasters[], memory_wasters[],
-    pool_wasters[], wait_wasters[];
+extern const waster block_wasters[], content_wasters[], copy_wasters[], device_wasters[],
+    link_wasters[], memory_wasters[], pool_wasters[], wait_wasters[];
 
 #endif

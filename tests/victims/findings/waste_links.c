@@ -1,0 +1,218 @@
+/* waste_links.c: copies that are slow, that never run beside kernels, that come by a host buffer that
+ * does not change, as far as calls tell; and launches that a queue has no room for. */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <unistd.h>
+#include "tests/victims/findings/waster.h"
+
+enum { BYTES = 1 << 20, TIMES = 40 };
+
+/* ---- slow-link ------------------------------------------------------------------------------- */
+
+enum { LONG = 4 << 20 };
+
+/* How fast copies to the device are from now on; only the software device can be so. */
+static void set_link(const char *list)
+{
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  int (*set)(const char *) =
+      driver ? (int (*)(const char *))(uintptr_t)dlsym(driver, "weir_sim_set_link") : NULL;
+  if (set && set(list)) exit(1);
+}
+
+/* A launch from here, where its site is. */
+#define LAUNCH(stream, p)                                                                          \
+  do {                                                                                             \
+    float *memory = (float *)(void *)(p);                                                          \
+    int n = 64;                                                                                    \
+    void *args[] = {(void *)&memory, (void *)&n};                                                  \
+    CHECK(cudaLaunchKernel(victim_kernel(), (dim3){2, 1, 1}, (dim3){64, 1, 1}, args, 0, stream));  \
+  } while (0)
+
+static NOINLINE void copy_from_near(char *p, const char *host)
+{
+  for (int i = 0; i < 4; i++) {
+    CHECK(cudaMemcpy(p, host, LONG, cudaMemcpyHostToDevice));
+    LAUNCH(NULL, p);
+    CHECK(cudaDeviceSynchronize());
+  }
+}
+
+static NOINLINE void copy_from_far(char *p, const char *host)
+{
+  for (int i = 0; i < 3; i++) {
+    CHECK(cudaMemcpy(p, host, LONG, cudaMemcpyHostToDevice)); /* WASTE slow-link */
+    LAUNCH(NULL, p);
+    CHECK(cudaDeviceSynchronize());
+  }
+}
+
+static void copy_both(const char *far_away)
+{
+  char *host = pinned_memory(LONG), *p = device_memory(LONG);
+  CHECK(cudaDeviceSynchronize());
+  set_link("h2d:200M");
+  copy_from_near(p, host);
+  set_link(far_away);
+  copy_from_far(p, host);
+  CHECK(cudaFree(p));
+  CHECK(cudaFreeHost(host));
+}
+
+static void slow_link(void)
+{
+  copy_both("h2d:40M");
+}
+
+static void slow_link_twin(void)
+{
+  copy_both("h2d:150M");
+}
+
+/* ---- no-overlap ------------------------------------------------------------------------------ */
+
+/* A copy is queued behind a gate in a stream of its own, and a kernel in the default stream, which
+ * waits for the other, or does not: then the kernel is the gate, and the copy runs beside it. */
+static void copy_beside_kernels(int beside)
+{
+  volatile int *flags = (volatile int *)(void *)pinned_memory(64);
+  char *host = pinned_memory(BYTES), *p = device_memory(2 * BYTES);
+  cudaStream_t copies, kernels;
+  CHECK(cudaStreamCreateWithFlags(&copies, beside ? cudaStreamNonBlocking : cudaStreamDefault));
+  CHECK(cudaStreamCreateWithFlags(&kernels, cudaStreamNonBlocking));
+  for (int i = 0; i < 10; i++) {
+    flags[0] = flags[1] = 0;
+    if (beside) {
+      CHECK((cudaError_t)victim_gate_launch(kernels, flags));
+      while (!flags[0])
+        (void)usleep(100);
+      CHECK(cudaMemcpyAsync(p, host, BYTES, cudaMemcpyHostToDevice, copies));
+      CHECK(cudaStreamSynchronize(copies));
+    } else {
+      CHECK((cudaError_t)victim_gate_launch(copies, flags));
+      CHECK(cudaMemcpyAsync(p, host, BYTES, cudaMemcpyHostToDevice, copies));
+      LAUNCH(NULL, p + BYTES); /* WASTE no-overlap */
+    }
+    flags[1] = 1;
+    CHECK(cudaDeviceSynchronize());
+  }
+  LAUNCH(NULL, p);
+  CHECK(cudaStreamDestroy(copies));
+  CHECK(cudaStreamDestroy(kernels));
+  CHECK(cudaFree(p));
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFreeHost((void *)(uintptr_t)flags));
+}
+
+static void no_overlap(void)
+{
+  copy_beside_kernels(0);
+}
+
+static void no_overlap_twin(void)
+{
+  copy_beside_kernels(1);
+}
+
+/* ---- launch-queue-full ----------------------------------------------------------------------- */
+
+static void take_a_moment(void *unused)
+{
+  (void)unused;
+  (void)usleep(100);
+}
+
+/* More than a queue holds, each with work of 100 us; or with a wait between. The limit is odd: it is
+ * the kernel that waits for work to end, which comes before it by so many. */
+static void queue_much(int wait)
+{
+  CHECK((cudaError_t)(setenv("WEIR_SIM_QUEUE", "1025", 1) ? 1 : 0));
+  char *p = device_memory(4096);
+  cudaStream_t s;
+  CHECK(cudaStreamCreate(&s));
+  for (int i = 0; i < 800; i++) {
+    CHECK(cudaLaunchHostFunc(s, take_a_moment, NULL));
+    LAUNCH(s, p); /* WASTE launch-queue-full */
+    if (wait && i == 400) CHECK(cudaStreamSynchronize(s));
+  }
+  CHECK(cudaStreamSynchronize(s));
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(p));
+}
+
+static void launch_queue_full(void)
+{
+  queue_much(0);
+}
+
+static void launch_queue_full_twin(void)
+{
+  queue_much(1);
+}
+
+/* ---- repeated-upload, through-the-host ------------------------------------------------------- */
+
+/* The host buffer is the same each time; or a device writes it between. */
+static void upload_again(int change)
+{
+  char *host = malloc(BYTES), *p = device_memory(BYTES), *other = device_memory(4096);
+  memset(host, 3, BYTES);
+  for (int i = 0; i < TIMES; i++) {
+    if (change) CHECK(cudaMemcpy(host, other, 4096, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice)); /* WASTE repeated-upload */
+    launch(NULL, (float *)(void *)other, 64);
+  }
+  CHECK(cudaFree(p));
+  CHECK(cudaFree(other));
+  free(host);
+}
+
+static void repeated_upload(void)
+{
+  upload_again(0);
+}
+
+static void repeated_upload_twin(void)
+{
+  upload_again(1);
+}
+
+/* What one device has made goes to the other; or each has a buffer of its own. */
+static void move_by_host(int own)
+{
+  char *host = malloc(2 * BYTES), *from = device_memory(BYTES);
+  memset(host, 0, 2 * BYTES);
+  CHECK(cudaSetDevice(1));
+  char *to = device_memory(BYTES);
+  for (int i = 0; i < TIMES; i++) {
+    CHECK(cudaSetDevice(0));
+    launch(NULL, (float *)(void *)from, 64);
+    CHECK(cudaMemcpy(host, from, BYTES, cudaMemcpyDeviceToHost));
+    CHECK(cudaSetDevice(1));
+    CHECK(cudaMemcpy(to, host + own * BYTES, BYTES, /* WASTE through-the-host */
+                     cudaMemcpyHostToDevice));
+    launch(NULL, (float *)(void *)to, 64);
+  }
+  CHECK(cudaFree(to));
+  CHECK(cudaFree(from));
+  free(host);
+}
+
+static void through_the_host(void)
+{
+  move_by_host(0);
+}
+
+static void through_the_host_twin(void)
+{
+  move_by_host(1);
+}
+
+const waster link_wasters[] = {
+    {"slow-link", slow_link, slow_link_twin, NULL},
+    {"no-overlap", no_overlap, no_overlap_twin, "--device-times=all"},
+    {"launch-queue-full", launch_queue_full, launch_queue_full_twin, NULL},
+    {"repeated-upload", repeated_upload, repeated_upload_twin, NULL},
+    {"through-the-host", through_the_host, through_the_host_twin, NULL},
+    {NULL, NULL, NULL, NULL},
+};
