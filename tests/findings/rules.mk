@@ -8,9 +8,16 @@ $(WASTER): $(WASTER_OBJS)
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
 
-FINDINGS_TESTS := $(addprefix $(O)/tests/findings/test_,findings rules)
+TRIAL := $(O)/tests/findings/trial
 
-$(FINDINGS_TESTS): $(O)/tests/findings/%: $(OBJ)/tests/findings/%.o $(OBJ)/tests/tools/command.o | $(WASTER)
+$(TRIAL): $(call objs,tests/victims/trial/trial.c) $(E2E_OBJ)/kernels.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
+
+FINDINGS_TESTS := $(addprefix $(O)/tests/findings/test_,findings rules trial)
+
+$(FINDINGS_TESTS): $(O)/tests/findings/%: $(OBJ)/tests/findings/%.o $(OBJ)/tests/tools/command.o | $(WASTER) $(TRIAL)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3 jansson)

@@ -1,0 +1,106 @@
+/* test_trial.c: a program as somebody would write it, with eight wastes, run with nothing but the
+ * defaults: each is found in its line, and what would show more is said in one. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/tools/command.h"
+
+/* On the software device with the costs of a card, so that what is slow there is slow here. */
+static void run_trial(void)
+{
+  enter_scratch();
+  sh_status(0, "WEIR_SIM_CARD=h100 $WEIR run -o t.db --sim=2 -- $BUILD/tests/findings/trial");
+  sh_status(0, "$WEIR report findings --format json t.db >t.json");
+}
+
+static const char *const wastes[] = {
+    "repeated-import", "repeated-upload",     "pageable-async",   "pool-gives-back",
+    "graph-made-anew", "redundant-read-back", "through-the-host", "idle-object",
+};
+
+/* The line of the source that says "WASTE ID"; 0: none. A statement of several lines is where the
+ * compiler says: in one of them. */
+static bool is_near(long line, const char *id)
+{
+  char text[512], mark[96];
+  (void)snprintf(text, sizeof text, "%s/tests/victims/trial/trial.c", getenv("WEIR_SOURCE"));
+  (void)snprintf(mark, sizeof mark, "WASTE %s ", id);
+  FILE *f = fopen(text, "r");
+  ck_assert_ptr_nonnull(f);
+  bool near = false;
+  for (long n = 1; fgets(text, sizeof text, f); n++)
+    near |= strstr(text, mark) && labs(n - line) <= 2;
+  (void)fclose(f);
+  return near;
+}
+
+static json_t *load_findings(void)
+{
+  json_error_t e;
+  json_t *o = json_load_file("t.json", 0, &e);
+  ck_assert_msg(o != NULL, "%s", e.text);
+  return o;
+}
+
+START_TEST(a_planted_waste_is_found_in_its_line_with_a_fix)
+{
+  json_t *all = load_findings();
+  const json_t *f;
+  size_t i;
+  bool found = false;
+  json_array_foreach(json_object_get(all, "findings"), i, f)
+  {
+    const json_t *site = json_array_get(json_object_get(f, "sites"), 0);
+    const char *file = json_string_value(json_object_get(site, "file"));
+    if (strcmp(json_string_value(json_object_get(f, "id")), wastes[_i]) != 0) continue;
+    found |= file && strstr(file, "trial.c") && *json_string_value(json_object_get(f, "fix")) &&
+             is_near((long)json_integer_value(json_object_get(site, "line")), wastes[_i]);
+  }
+  ck_assert_msg(found, "%s is not found where it is: %s", wastes[_i], sh("cat t.json")->out);
+  json_decref(all);
+}
+END_TEST
+
+START_TEST(what_is_certain_was_planted)
+{
+  json_t *all = load_findings();
+  const json_t *f;
+  size_t i;
+  json_array_foreach(json_object_get(all, "findings"), i, f)
+  {
+    const char *id = json_string_value(json_object_get(f, "id"));
+    bool planted = strcmp(json_string_value(json_object_get(f, "certainty")), "certain") != 0;
+    for (size_t w = 0; w < sizeof wastes / sizeof *wastes; w++)
+      planted |= !strcmp(wastes[w], id);
+    ck_assert_msg(planted, "%s is certain", id);
+  }
+  json_decref(all);
+}
+END_TEST
+
+START_TEST(what_would_show_more_is_said)
+{
+  const char *out = sh_status(0, "$WEIR report t.db")->out;
+  ck_assert_msg(strstr(out, "rules more can judge a run that recorded more: weir run --hash"
+                            " --device-times=all"),
+                "%s", out);
+  out = sh_status(0, "$WEIR report findings t.db")->out;
+  ck_assert_msg(strstr(out, "no copy was hashed (weir run --hash)"), "%s", out);
+  ck_assert_msg(strstr(out, "no device times (weir run --device-times=all)"), "%s", out);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("trial");
+  TCase *t = tcase_create("planted");
+  tcase_set_timeout(t, 120);
+  tcase_add_unchecked_fixture(t, run_trial, leave_scratch);
+  tcase_add_loop_test(t, a_planted_waste_is_found_in_its_line_with_a_fix, 0,
+                      sizeof wastes / sizeof *wastes);
+  tcase_add_test(t, what_is_certain_was_planted);
+  tcase_add_test(t, what_would_show_more_is_said);
+  suite_add_tcase(s, t);
+  return run_suite(s);
+}
