@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define WR_GRID_COLUMNS 10
+#define WR_GRID_COLUMNS 16
 
 typedef struct wr_cell {
   char *text;  /* owned, NULL: empty */

@@ -5,7 +5,7 @@ REPORTS_TEST_OBJS := $(REPORTS_OBJS) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRA
 REPORTS_TESTS     := $(addprefix $(O)/tests/reports/,test_import test_import_faults test_lifetime test_report test_sites test_cache \
                      test_report_hostile test_listing test_resolve test_queues test_symbolize test_schema test_tensors \
                      test_sweep test_wait_time test_device_work test_range test_graph_records test_copy_hash)
-REPORTS_TESTS     += $(addprefix $(O)/tests/reports/,test_findings test_in_use test_page)
+REPORTS_TESTS     += $(addprefix $(O)/tests/reports/,test_findings test_in_use test_page test_tables)
 
 TESTS      += $(REPORTS_TESTS)
 ONE_THREAD += $(REPORTS_TESTS:$(O)/%=%)
@@ -16,4 +16,4 @@ $(REPORTS_TESTS): $(O)/tests/reports/%: $(OBJ)/tests/reports/%.o $(REPORTS_TEST_
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(REPORTS_LIBS) -pthread
 
 $(addprefix $(O)/tests/reports/,test_resolve test_symbolize): LDFLAGS += -Wl,--build-id # shows that a file was changed
-$(OBJ)/tests/reports/test_schema.o: reports/SCHEMA.md
+$(addprefix $(OBJ)/tests/reports/,test_schema.o test_tables.o): reports/SCHEMA.md

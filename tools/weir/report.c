@@ -6,14 +6,21 @@
 #include <unistd.h>
 
 #include "reports/render/report.h"
+#include "reports/tables/tables.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/page_file.h"
 
 enum {
   OPT_FORMAT,
+  OPT_BY,
   OPT_TOP,
   OPT_DEPTH,
   OPT_WIDTH,
+  OPT_TABLE,
+  OPT_FROM,
+  OPT_TO,
+  OPT_PROCESS,
+  OPT_RANGE,
   OPT_SYMBOLS,
   OPT_MIN_COST,
   OPT_RULES,
@@ -30,12 +37,26 @@ typedef struct request {
 enum { NO_LIMIT = -1 }; /* of report_settings.width, until the terminal was asked */
 
 const cmd_option report_options[] = {
-    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json", 0},
-    [OPT_TOP] = {"top", 'n', CMD_ARG_REQUIRED, "N", "call sites in each list (default 5)", 0},
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT",
+                    "text (default), json, csv or markdown", 0},
+    [OPT_BY] = {"by", 'b', CMD_ARG_REQUIRED, "WHAT",
+                "rows by site, stack, module, range, stream, device, thread, process or function",
+                0},
+    [OPT_TOP] = {"top", 'n', CMD_ARG_REQUIRED, "N",
+                 "rows, or call sites, in each list (default 10, 5)", 0},
     [OPT_DEPTH] = {"depth", 'd', CMD_ARG_REQUIRED, "N", "callers above each call site (default 2)",
                    0},
     [OPT_WIDTH] = {"width", 'w', CMD_ARG_REQUIRED, "N",
                    "columns of text (default the terminal's; 0: no limit)", 0},
+    [OPT_TABLE] = {"table", 0, CMD_ARG_REQUIRED, "NAME", "print this table of the report alone",
+                   CMD_SETS(request, report.table)},
+    [OPT_FROM] = {"from", 0, CMD_ARG_REQUIRED, "TIME",
+                  "only what began at or after TIME of the run: 1.5s, 20ms, 30%", 0},
+    [OPT_TO] = {"to", 0, CMD_ARG_REQUIRED, "TIME", "only what began before TIME of the run", 0},
+    [OPT_PROCESS] = {"process", 0, CMD_ARG_REQUIRED, "PID", "only what this process did", 0},
+    [OPT_RANGE] = {"range", 0, CMD_ARG_REQUIRED, "NAME",
+                   "only what was done within NVTX ranges of this name",
+                   CMD_SETS(request, report.range)},
     [OPT_SYMBOLS] = {"symbols", 0, CMD_ARG_REQUIRED, "DIR",
                      "look for programs, libraries and debug files in DIR first",
                      CMD_SETS(request, report.symbols)},
@@ -77,15 +98,59 @@ static bool take_min_cost(wr_min_cost *out, const char *value)
   return true;
 }
 
+static bool take_report_format(const cmd *c, report_settings *o, const char *value)
+{
+  static const char *const names[] = {[WEIR_REPORT_TEXT] = "text",
+                                      [WEIR_REPORT_JSON] = "json",
+                                      [WEIR_REPORT_CSV] = "csv",
+                                      [WEIR_REPORT_MARKDOWN] = "markdown"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (strcmp(value, names[i]) != 0) continue;
+    o->format = (report_format)i;
+    return true;
+  }
+  cmd_usage(c, "there is no format '%s': text, json, csv or markdown", value);
+  return false;
+}
+
+/* "1.5s", "20ms", "30%": a time of the run. */
+static bool take_time(const cmd *c, const char *option, report_time *out, const char *value)
+{
+  static const struct {
+    const char *unit;
+    double ns;
+  } units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"%", 0}};
+  char *end;
+  double n = strtod(value, &end);
+  for (size_t i = 0; i < sizeof units / sizeof *units && end != value; i++) {
+    if (strcmp(end, units[i].unit) != 0 || !(n >= 0 && n < 1e15)) continue;
+    *out = (report_time){true, !(units[i].ns > 0), units[i].ns > 0 ? n * units[i].ns : n};
+    return true;
+  }
+  cmd_usage(c, "--%s takes a time of the run as 1.5s, 20ms, 100us, 7ns or 30%%, not '%s'", option,
+            value);
+  return false;
+}
+
+static bool take_by(const cmd *c, report_settings *o, const char *value)
+{
+  if (report_by_read(value, &o->by)) return true;
+  cmd_usage(
+      c,
+      "there are no rows by '%s': site, stack, module, range, stream, device, thread, process "
+      "or function",
+      value);
+  return false;
+}
+
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
   report_settings *o = &((request *)context)->report;
   long n;
-  if (at == OPT_FORMAT) {
-    bool json, good = cmd_take_format(c, value, &json);
-    o->format = json ? WEIR_REPORT_JSON : WEIR_REPORT_TEXT;
-    return good;
-  }
+  if (at == OPT_FORMAT) return take_report_format(c, o, value);
+  if (at == OPT_BY) return take_by(c, o, value);
+  if (at == OPT_FROM) return take_time(c, "from", &o->from, value);
+  if (at == OPT_TO) return take_time(c, "to", &o->to, value);
   if (at == OPT_MIN_COST) {
     bool good = take_min_cost(&o->findings.min, value);
     if (!good) cmd_usage(c, "--min-cost takes a cost as 2ms, 0.1%% or 10MiB, not '%s'", value);
@@ -96,7 +161,8 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     long least, most;
   } numbers[] = {[OPT_TOP] = {"top", 1, 1000},
                  [OPT_DEPTH] = {"depth", 0, 64},
-                 [OPT_WIDTH] = {"width", 0, 100000}};
+                 [OPT_WIDTH] = {"width", 0, 100000},
+                 [OPT_PROCESS] = {"process", 1, INT32_MAX}};
   if (!cmd_number(value, numbers[at].least, numbers[at].most, &n)) {
     cmd_usage(c, "--%s takes a number from %ld to %ld, not '%s'", numbers[at].name,
               numbers[at].least, numbers[at].most, value);
@@ -105,6 +171,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   if (at == OPT_TOP) o->top = (int)n;
   if (at == OPT_DEPTH) o->depth = n ? (int)n : -1;
   if (at == OPT_WIDTH) o->width = n ? (int)n : NO_LIMIT;
+  if (at == OPT_PROCESS) o->process = n;
   return true;
 }
 
@@ -126,7 +193,7 @@ static void ask_terminal(report_settings *o)
     o->width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-/* Kinds of report; the first is the default. */
+/* Reports that are not in tables; the first is the default. */
 static const struct kind {
   const char *name;
   weir_status (*print)(FILE *out, const char *trace, const report_settings *options);
@@ -146,23 +213,50 @@ static bool check_output(const cmd *c, const request *r, bool whole)
   return false;
 }
 
+static const struct kind *kind_of(const char *name)
+{
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (!strcmp(name, kinds[i].name)) return &kinds[i];
+  return NULL;
+}
+
+/* What only reports in tables have. */
+static const char *option_of_tables(const report_settings *o)
+{
+  return o->format == WEIR_REPORT_CSV        ? "--format csv"
+         : o->format == WEIR_REPORT_MARKDOWN ? "--format markdown"
+         : o->by                             ? "--by"
+         : o->table                          ? "--table"
+         : o->from.set                       ? "--from"
+         : o->to.set                         ? "--to"
+         : o->process                        ? "--process"
+         : o->range                          ? "--range"
+                                             : NULL;
+}
+
+static weir_status print_report(const char *what, const char *trace, const report_settings *o)
+{
+  const struct kind *kind = kind_of(what);
+  bool tables = report_tables_has(what) && (!kind || option_of_tables(o));
+  return tables ? report_tables(stdout, what, trace, o) : kind->print(stdout, trace, o);
+}
+
 int report_main(const cmd *c, int argc, char **argv)
 {
   request r = {.report = {.format = WEIR_REPORT_TEXT}};
   int at = cmd_parse(c, argc, argv, false, on_option, &r);
   if (at < 1) return at ? CMD_USAGE : 0;
-  const struct kind *kind = kinds;
+  const char *what = kinds[0].name;
   /* The first word is the kind of report, unless it is all there is: a file of that name. */
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds && argc - at > 1; i++) {
-    if (strcmp(argv[at], kinds[i].name) != 0) continue;
-    kind = &kinds[i];
-    at++;
-    break;
-  }
+  if (argc - at > 1 && (kind_of(argv[at]) || report_tables_has(argv[at]))) what = argv[at++];
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir report takes one trace, not %d", argc - at);
+  const char *option = option_of_tables(&r.report);
+  if (option && !r.html && !report_tables_has(what))
+    return cmd_usage(c, "weir report %s has no %s", what, option);
   char *folder;
-  if (!check_output(c, &r, kind == kinds)) return CMD_USAGE;
+  if (!check_output(c, &r, !strcmp(what, kinds[0].name) && !option_of_tables(&r.report)))
+    return CMD_USAGE;
   if (!cmd_symbols(c, r.report.symbols, &folder)) return CMD_USAGE;
   r.report.symbols = folder;
   if (r.html) {
@@ -171,7 +265,7 @@ int report_main(const cmd *c, int argc, char **argv)
     return exit_status;
   }
   ask_terminal(&r.report);
-  weir_status status = kind->print(stdout, argv[at], &r.report);
+  weir_status status = print_report(what, argv[at], &r.report);
   free(folder);
   if (!status) return 0;
   (void)fflush(stdout);

@@ -1,0 +1,28 @@
+/* build.h: what the files that make the tables of each report have at hand. */
+#ifndef WEIR_REPORTS_TABLES_BUILD_H
+#define WEIR_REPORTS_TABLES_BUILD_H
+
+#include "reports/tables/grouped.h"
+#include "reports/tables/scope.h"
+
+typedef struct wr_build {
+  wr_tables *t;
+  const wr_db *db;
+  const wr_scope *scope;
+  const report_settings *o;
+  int top; /* rows of a main table; 0: all */
+} wr_build;
+
+weir_status wr_build_transfers(const wr_build *b);
+weir_status wr_build_waits(const wr_build *b);
+weir_status wr_build_memory(const wr_build *b);
+
+/* "transfers_by_site" is its name, "Transfers by site" its title. */
+weir_status wr_build_grouped(const wr_build *b, const wr_activity *a, const char *name,
+                             const char *title, const wr_measure *measures, size_t count);
+
+/* Cells that are copies; anything. */
+bool wr_cell_copies(const wr_activity_cell *cell);
+bool wr_cell_any(const wr_activity_cell *cell);
+
+#endif

@@ -1,0 +1,367 @@
+/* memory_sweep.c: see memory_sweep.h. */
+#include "reports/tables/memory_sweep.h"
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/event.h"
+#include "reports/base/util.h"
+#include "reports/import/event_columns.h"
+#include "reports/import/lifetime.h"
+#include "reports/model/model.h"
+
+enum { PLACES = WR_HOST + 1 };
+
+typedef struct memory_change { /* a block begins or ends */
+  int64_t place;
+  uint32_t block;
+  bool begins;
+} memory_change;
+
+typedef struct memory_pass {
+  wr_memory_sweep *s;
+  const wr_db *db;
+  const wr_scope *scope;
+  hash_map ends; /* process -> end */
+  int64_t from, to;
+  int64_t peak_place;
+} memory_pass;
+
+static bool device_side(const wr_swept_block *b)
+{
+  return b->class != WR_REGISTERED && wr_mem_device_side(b->class);
+}
+
+static bool host_side(const wr_swept_block *b)
+{
+  return b->class == WR_REGISTERED || b->class == WEIR_MEM_PINNED || b->class == WEIR_MEM_HOST ||
+         b->class == WEIR_MEM_PAGEABLE;
+}
+
+static wr_held *kind_of(const wr_memory_sweep *s, const wr_swept_block *b)
+{
+  return &s->kind[(size_t)b->device * WR_MEMORY_CLASSES + b->class];
+}
+
+/* ---- the blocks ------------------------------------------------------------------------------ */
+
+static weir_status take_process_end(void *context, sqlite3_stmt *q)
+{
+  memory_pass *p = context;
+  return hash_map_put(&p->ends, (uint64_t)sqlite3_column_int64(q, 0),
+                      (uint64_t)sqlite3_column_int64(q, 1))
+             ? wr_db_out_of_memory(p->db)
+             : WEIR_OK;
+}
+
+enum { HOW, DEVICE, MEM, REGISTERED, BORN, DIED, START, END, BYTES, RANGE, RANGE_NAME, COMMON };
+
+static wr_swept_block read_block(const memory_pass *p, sqlite3_stmt *q, int64_t process)
+{
+  int64_t device = sqlite3_column_int64(q, DEVICE), mem = sqlite3_column_int64(q, MEM);
+  bool registered = sqlite3_column_int(q, REGISTERED) != 0;
+  bool ended = sqlite3_column_type(q, END) != SQLITE_NULL;
+  bool dies = sqlite3_column_type(q, DIED) != SQLITE_NULL;
+  wr_swept_block b = {.bytes = (uint64_t)sqlite3_column_int64(q, BYTES),
+                      .born = sqlite3_column_int64(q, BORN),
+                      .died = dies ? sqlite3_column_int64(q, DIED) : INT64_MAX,
+                      .start = sqlite3_column_int64(q, START),
+                      .end = ended ? sqlite3_column_int64(q, END) : INT64_MAX,
+                      .class = (uint8_t)(registered              ? WR_REGISTERED
+                                         : mem >= 0 && mem <= 10 ? mem
+                                                                 : WEIR_MEM_UNKNOWN)};
+  bool none = sqlite3_column_type(q, DEVICE) == SQLITE_NULL || device < 0 || device >= WR_HOST;
+  const uint64_t *end = hash_map_get(&p->ends, (uint64_t)process);
+  b.device = (uint16_t)(none || (!device_side(&b) && !wr_mem_taken(b.class)) ? WR_HOST : device);
+  b.gone = ended ? b.end : dies && end ? (int64_t)*end : INT64_MAX;
+  return b;
+}
+
+static weir_status take_swept(void *context, sqlite3_stmt *q)
+{
+  memory_pass *p = context;
+  wr_memory_sweep *s = p->s;
+  wr_common c = wr_common_read(q, COMMON);
+  const wr_scope *x = p->scope;
+  int64_t range = sqlite3_column_int64(q, RANGE);
+  if (!wr_scope_process(x, c.process)) return WEIR_OK;
+  if (x->by_range && !(range && hash_map_get(&x->ranges, (uint64_t)range))) return WEIR_OK;
+  wr_swept_block b = read_block(p, q, c.process);
+  if (b.start >= p->to) return WEIR_OK;
+  c.kind = WEIR_EV_ALLOC, c.device = b.device;
+  size_t group = 0;
+  weir_status st = wr_group_of(&s->groups, &c, sqlite3_column_int64(q, RANGE_NAME), &group);
+  if (st) return st;
+  b.group = (uint32_t)group;
+  if (s->count >= UINT32_MAX / 2 || !wr_grow(&s->block, &s->capacity, s->count + 1, sizeof(b)))
+    return wr_db_out_of_memory(p->db);
+  s->block[s->count++] = b;
+  return WEIR_OK;
+}
+
+#define COMMON_COLUMN(name, ...) ", t." #name
+#define BLOCKS(range, join)                                                                        \
+  "SELECT b.how, b.device, b.mem, b.registered, b.born, b.died, b.start, b.\"end\", "              \
+  "b.bytes, " range                                                                                \
+  WR_TEMPLATE_MAP(COMMON_COLUMN) " FROM block b CROSS JOIN event_row e ON e.id = b.alloc"          \
+                                 " CROSS JOIN template t ON t.id = e.template" join                \
+                                 " WHERE b.how <> 4 AND b.born IS NOT NULL"
+
+static weir_status load_blocks(memory_pass *p)
+{
+  bool ranges = (p->scope->by_range || p->s->groups.by == WEIR_BY_RANGE) &&
+                wr_db_has_table(p->db, "event_range") && wr_db_has_table(p->db, "range_row");
+  int64_t finished = 0;
+  weir_status s = wr_db_number(p->db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
+  if (!s && finished != 1 && !wr_temporary_table(p->db, "block_row"))
+    s = wr_lifetimes_temporary(p->db);
+  if (!s)
+    s = wr_db_each(p->db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL",
+                   take_process_end, p);
+  if (s) return s;
+  return wr_db_each(p->db,
+                    ranges
+                        ? BLOCKS("r.range, (SELECT x.name FROM range_row x WHERE x.id = r.range)",
+                                 " LEFT JOIN event_range r ON r.event = e.id")
+                        : BLOCKS("0, 0", ""),
+                    take_swept, p);
+}
+
+/* ---- what is not of a moment ----------------------------------------------------------------- */
+
+static void count_held(wr_held *h, const wr_swept_block *b, bool begun, bool at_end)
+{
+  if (begun) {
+    h->blocks++, h->bytes += b->bytes;
+    h->freed += b->end != INT64_MAX && !at_end;
+  }
+  if (at_end) h->end_blocks++, h->end_bytes += b->bytes;
+}
+
+static int lifetime_class(const wr_swept_block *b)
+{
+  uint64_t ns = b->end > b->start ? (uint64_t)b->end - (uint64_t)b->start : 0, limit = 1000;
+  int i = 0;
+  for (; i < WR_LIFETIMES - 1 && ns >= limit; i++)
+    limit *= 10;
+  return i;
+}
+
+static void count_blocks(memory_pass *p)
+{
+  wr_memory_sweep *s = p->s;
+  for (size_t i = 0; i < s->count; i++) {
+    const wr_swept_block *b = &s->block[i];
+    bool begun = b->start >= p->from, at_end = b->end >= p->to || b->end == INT64_MAX;
+    count_held(kind_of(s, b), b, begun, at_end);
+    if (host_side(b)) count_held(&s->host_group[b->group], b, begun, at_end);
+    if (!device_side(b)) continue;
+    count_held(&s->all, b, begun, at_end);
+    count_held(&s->device[b->device], b, begun, at_end);
+    count_held(&s->group[b->group], b, begun, at_end);
+    if (!begun) continue;
+    int lived = b->end == INT64_MAX ? WR_LIFETIMES : lifetime_class(b);
+    s->lived_blocks[lived]++, s->lived_bytes[lived] += b->bytes;
+  }
+}
+
+/* ---- the sweep ------------------------------------------------------------------------------- */
+
+static int by_place(const void *left, const void *right)
+{
+  const memory_change *a = left, *b = right;
+  if (a->place != b->place) return a->place < b->place ? -1 : 1;
+  if (a->begins != b->begins)
+    return a->begins ? 1 : -1; /* what takes another's place is after it */
+  return a->block < b->block ? -1 : a->block > b->block;
+}
+
+static bool change_held(wr_held *h, const wr_swept_block *b, bool begins, bool counts)
+{
+  if (!begins) {
+    h->live -= b->bytes < h->live ? b->bytes : h->live;
+    return false;
+  }
+  h->live += b->bytes;
+  if (!counts || h->live <= h->peak) return false;
+  h->peak = h->live;
+  h->peak_at = b->start > 0 ? (uint64_t)b->start : 0;
+  return true;
+}
+
+/* What is live when the times begin is the most so far. */
+static void begin_times(memory_pass *p, int64_t place)
+{
+  wr_memory_sweep *s = p->s;
+  uint64_t at = p->from > 0 ? (uint64_t)p->from : 0;
+#define BEGIN(held) (held).peak = (held).live, (held).peak_at = at
+  BEGIN(s->all);
+  for (size_t i = 0; i < PLACES; i++)
+    BEGIN(s->device[i]);
+  for (size_t i = 0; i < (size_t)PLACES * WR_MEMORY_CLASSES; i++)
+    BEGIN(s->kind[i]);
+  for (size_t i = 0; i < s->group_count; i++) {
+    BEGIN(s->group[i]);
+    BEGIN(s->host_group[i]);
+    s->group[i].before = s->group[i].live;
+  }
+#undef BEGIN
+  s->began = s->all.live;
+  p->peak_place = place;
+}
+
+static uint64_t live_of_class(const wr_memory_sweep *s, int class)
+{
+  uint64_t sum = 0;
+  for (size_t d = 0; d < PLACES; d++)
+    sum += s->kind[d * WR_MEMORY_CLASSES + (size_t) class].live;
+  return sum;
+}
+
+static void end_slice(wr_memory_sweep *s, int at)
+{
+  wr_slice *x = &s->slice[at];
+  x->device = s->all.live;
+  x->managed = live_of_class(s, WEIR_MEM_MANAGED);
+  x->pinned = live_of_class(s, WEIR_MEM_PINNED);
+  x->registered = live_of_class(s, WR_REGISTERED);
+  x->imported = live_of_class(s, WEIR_MEM_IMPORTED);
+  for (size_t i = 0; i < s->group_count; i++) {
+    s->group[i].grew += s->group[i].live > s->group[i].before;
+    s->group[i].before = s->group[i].live;
+  }
+  if (at + 1 < WR_SLICES) s->slice[at + 1].most = s->all.live;
+}
+
+static void apply_change(memory_pass *p, const memory_change *c, int slice, bool counts)
+{
+  wr_memory_sweep *s = p->s;
+  const wr_swept_block *b = &s->block[c->block];
+  change_held(kind_of(s, b), b, c->begins, counts);
+  if (host_side(b)) change_held(&s->host_group[b->group], b, c->begins, counts);
+  if (!device_side(b)) return;
+  if (change_held(&s->all, b, c->begins, counts)) p->peak_place = c->place;
+  change_held(&s->device[b->device], b, c->begins, counts);
+  change_held(&s->group[b->group], b, c->begins, counts);
+  if (!counts) return;
+  wr_slice *x = &s->slice[slice];
+  if (c->begins) x->allocated_blocks++, x->allocated_bytes += b->bytes;
+  if (s->all.live > x->most) x->most = s->all.live;
+}
+
+static void set_slices(memory_pass *p)
+{
+  int64_t from = p->from > 0 ? p->from : 0,
+          to = p->to < p->scope->duration ? p->to : p->scope->duration;
+  if (to < from) to = from;
+  for (int i = 0; i < WR_SLICES; i++) {
+    p->s->slice[i].from = from + (int64_t)((double)(to - from) * i / WR_SLICES);
+    p->s->slice[i].to =
+        i + 1 == WR_SLICES ? to : from + (int64_t)((double)(to - from) * (i + 1) / WR_SLICES);
+  }
+}
+
+static void sweep_changes(memory_pass *p, const memory_change *change, size_t count)
+{
+  wr_memory_sweep *s = p->s;
+  bool counts = p->from == INT64_MIN;
+  int slice = 0;
+  for (size_t i = 0; i < count; i++) {
+    const memory_change *c = &change[i];
+    const wr_swept_block *b = &s->block[c->block];
+    int64_t time = c->begins ? b->start : b->gone;
+    if (time >= p->to) continue;
+    if (!counts && time >= p->from) {
+      begin_times(p, i ? change[i - 1].place : 0);
+      s->slice[0].most = s->all.live;
+      counts = true;
+    }
+    for (; counts && slice + 1 < WR_SLICES && time >= s->slice[slice].to; slice++)
+      end_slice(s, slice);
+    apply_change(p, c, slice, counts);
+  }
+  if (!counts) {
+    begin_times(p, count ? change[count - 1].place : 0);
+    s->slice[0].most = s->all.live;
+  }
+  for (; slice < WR_SLICES; slice++)
+    end_slice(s, slice);
+}
+
+static void count_at_peak(memory_pass *p)
+{
+  wr_memory_sweep *s = p->s;
+  if (!s->all.peak) return;
+  for (size_t i = 0; i < s->count; i++) {
+    const wr_swept_block *b = &s->block[i];
+    if (!device_side(b) || b->born > p->peak_place || b->died <= p->peak_place) continue;
+    s->group[b->group].at_peak += b->bytes;
+    s->group[b->group].blocks_at_peak++;
+  }
+}
+
+/* A block whose address was handed out again before its free was seen was gone by then, though the
+ * free is later: nothing is gone after what came behind it. */
+static void settle_ends(memory_pass *p, const memory_change *change, size_t count)
+{
+  int64_t next = INT64_MAX;
+  for (size_t i = count; i--;) {
+    wr_swept_block *b = &p->s->block[change[i].block];
+    if (!change[i].begins && b->gone > next) b->gone = next;
+    if (!change[i].begins && b->end != INT64_MAX) b->end = b->gone;
+    int64_t time = change[i].begins ? b->start : b->gone;
+    if (time < next) next = time;
+  }
+}
+
+static weir_status sweep_blocks(memory_pass *p)
+{
+  wr_memory_sweep *s = p->s;
+  memory_change *change = calloc(2 * s->count + 1, sizeof(*change));
+  size_t count = 0;
+  if (!change) return wr_db_out_of_memory(p->db);
+  for (size_t i = 0; i < s->count; i++) {
+    const wr_swept_block *b = &s->block[i];
+    change[count++] = (memory_change){b->born, (uint32_t)i, true};
+    if (b->died != INT64_MAX) change[count++] = (memory_change){b->died, (uint32_t)i, false};
+  }
+  qsort(change, count, sizeof(*change), by_place);
+  settle_ends(p, change, count);
+  count_blocks(p);
+  set_slices(p);
+  sweep_changes(p, change, count);
+  count_at_peak(p);
+  free(change);
+  return WEIR_OK;
+}
+
+weir_status wr_memory_sweep_load(wr_memory_sweep *s, const wr_db *db, const wr_scope *scope,
+                                 report_by by)
+{
+  memory_pass p = {.s = s, .db = db, .scope = scope, .from = scope->from, .to = scope->to};
+  *s = (wr_memory_sweep){0};
+  if (db->schema < 2)
+    return weir_fail(WEIR_EVERSION, "%s is of an older Weir: only its summary and caches are known",
+                     db->path);
+  weir_status st = wr_groups_open(&s->groups, db, by);
+  if (!st) st = load_blocks(&p);
+  s->group_count = s->groups.count;
+  s->device = calloc(PLACES, sizeof(wr_held));
+  s->kind = calloc((size_t)PLACES * WR_MEMORY_CLASSES, sizeof(wr_held));
+  s->group = calloc(s->group_count + 1, sizeof(wr_held));
+  s->host_group = calloc(s->group_count + 1, sizeof(wr_held));
+  if (!st && (!s->device || !s->kind || !s->group || !s->host_group)) st = wr_db_out_of_memory(db);
+  if (!st) st = sweep_blocks(&p);
+  hash_map_free(&p.ends);
+  if (st) wr_memory_sweep_free(s);
+  return st;
+}
+
+void wr_memory_sweep_free(wr_memory_sweep *s)
+{
+  wr_groups_close(&s->groups);
+  free(s->block);
+  free(s->device);
+  free(s->kind);
+  free(s->group);
+  free(s->host_group);
+  *s = (wr_memory_sweep){0};
+}

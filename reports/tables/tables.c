@@ -1,0 +1,80 @@
+/* tables.c: see tables.h. */
+#include "reports/tables/tables.h"
+#include <stdlib.h>
+#include <string.h>
+#include "reports/base/util.h"
+#include "reports/model/open.h"
+#include "reports/tables/build.h"
+
+enum { TOP_WORDS = 10 /* rows of a main table in text and Markdown, where none are asked for */ };
+
+static const struct kind {
+  const char *name;
+  weir_status (*build)(const wr_build *b);
+} kinds[] = {
+    {"transfers", wr_build_transfers}, {"waits", wr_build_waits}, {"memory", wr_build_memory}};
+
+static const struct kind *kind_of(const char *name)
+{
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (!strcmp(kinds[i].name, name)) return &kinds[i];
+  return NULL;
+}
+
+bool report_tables_has(const char *name)
+{
+  return kind_of(name) != NULL;
+}
+
+weir_status wr_build_grouped(const wr_build *b, const wr_activity *a, const char *name,
+                             const char *title, const wr_measure *measures, size_t count)
+{
+  wr_groups g;
+  weir_status s = wr_groups_open(&g, b->db, b->o->by);
+  if (s) return s;
+  char *whole = wr_format("%s_by_%s", name, wr_by_name(g.by));
+  char *heading = wr_format("%s by %s", title, wr_by_name(g.by));
+  if (whole && heading)
+    s = wr_grouped_table(b->t, whole, heading, &g, a, measures, count, b->top);
+  else
+    s = wr_db_out_of_memory(b->db);
+  free(whole);
+  free(heading);
+  wr_groups_close(&g);
+  return s;
+}
+
+static int top_of(const report_settings *o)
+{
+  bool words = o->format == WEIR_REPORT_TEXT || o->format == WEIR_REPORT_MARKDOWN;
+  return o->top > 0 ? o->top : words ? TOP_WORDS : 0;
+}
+
+static weir_status build_tables(wr_tables *t, const struct kind *kind, const wr_db *db,
+                                const report_settings *o)
+{
+  wr_scope scope;
+  weir_status s = wr_scope_open(&scope, db, o);
+  if (s) return s;
+  wr_build b = {t, db, &scope, o, top_of(o)};
+  if (scope.any && !(t->scope = wr_scope_words(&scope, o))) s = wr_db_out_of_memory(db);
+  if (!s) s = kind->build(&b);
+  wr_scope_close(&scope);
+  return s;
+}
+
+weir_status report_tables(FILE *out, const char *name, const char *trace, const report_settings *o)
+{
+  const struct kind *kind = kind_of(name);
+  wr_input in;
+  if (!kind) return weir_fail(WEIR_EINVAL, "there is no report '%s' in tables", name);
+  weir_status s = wr_input_open(&in, trace);
+  if (s) return s;
+  in.db.symbols = o->symbols;
+  wr_tables t = {.report = kind->name, .trace = wr_text(trace, strlen(trace), true)};
+  s = t.trace ? build_tables(&t, kind, &in.db, o) : wr_db_out_of_memory(&in.db);
+  wr_input_close(&in);
+  if (!s) s = wr_tables_write(out, &t, o);
+  wr_tables_free(&t);
+  return s;
+}

@@ -1,0 +1,75 @@
+/* write_csv.c: tables as comma-separated values (RFC 4180, lines end in LF). Of several, each begins
+ * with a line "# NAME" and ends with an empty one; of one that was asked for there are its lines
+ * alone. A place is three columns: NAME, NAME_file, NAME_line. What there is none of is empty. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include "reports/tables/table.h"
+
+static void put_field(FILE *out, const char *text)
+{
+  if (!strpbrk(text, ",\"\r\n") && *text != '#' && *text != ' ') {
+    (void)fputs(text, out);
+    return;
+  }
+  (void)fputc('"', out);
+  for (; *text; text++) {
+    if (*text == '"') (void)fputc('"', out);
+    (void)fputc(*text, out);
+  }
+  (void)fputc('"', out);
+}
+
+static void put_csv_value(FILE *out, const wr_value *v, wr_column_type type)
+{
+  switch (type) {
+  case WR_COLUMN_TEXT:
+    if (v->known) put_field(out, v->text);
+    break;
+  case WR_COLUMN_PLACE:
+    if (v->known) put_field(out, v->text);
+    (void)fputc(',', out);
+    if (v->file) put_field(out, v->file);
+    (void)fputc(',', out);
+    if (v->file) (void)fprintf(out, "%d", v->line);
+    break;
+  case WR_COLUMN_SPEED:
+  case WR_COLUMN_SHARE:
+    if (v->known && isfinite(v->real)) (void)fprintf(out, "%.17g", v->real);
+    break;
+  case WR_COLUMN_CHANGE:
+    if (v->known) (void)fprintf(out, "%" PRId64, (int64_t)v->n);
+    break;
+  default:
+    if (v->known) (void)fprintf(out, "%" PRIu64, v->n);
+    break;
+  }
+}
+
+static void put_csv_table(FILE *out, const wr_named_table *t)
+{
+  for (size_t c = 0; c < t->columns; c++) {
+    const char *name = t->column[c].name;
+    (void)fprintf(out, "%s%s", c ? "," : "", name);
+    if (t->column[c].type == WR_COLUMN_PLACE) (void)fprintf(out, ",%s_file,%s_line", name, name);
+  }
+  (void)fputc('\n', out);
+  for (size_t r = 0; r < t->rows; r++) {
+    for (size_t c = 0; c < t->columns; c++) {
+      if (c) (void)fputc(',', out);
+      put_csv_value(out, &t->value[r * t->columns + c], t->column[c].type);
+    }
+    (void)fputc('\n', out);
+  }
+}
+
+weir_status wr_tables_csv(FILE *out, const wr_tables *t, const char *only)
+{
+  for (size_t i = 0; i < t->count; i++) {
+    if (only && strcmp(only, t->table[i]->name) != 0) continue;
+    if (!only) (void)fprintf(out, "# %s\n", t->table[i]->name);
+    put_csv_table(out, t->table[i]);
+    if (!only) (void)fputc('\n', out);
+  }
+  return WEIR_OK;
+}
