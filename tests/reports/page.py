@@ -26,7 +26,7 @@ class Scripts(html.parser.HTMLParser):
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
         for name in ('src', 'href'):
-            if name in attrs:
+            if name in attrs and not attrs[name].startswith('#'):
                 bad.append(f'<{tag} {name}="{attrs[name]}">: a page has no other files')
         if tag == 'script':
             self.ids += 1
