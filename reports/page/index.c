@@ -71,13 +71,13 @@ static void put_own_notes(index_writer *w, const char *comma)
   const page_places *p = w->p->places;
   const wr_findings *f = w->p->findings;
   if (f && f->unavailable) {
-    (void)fprintf(w->to, "%s\"No findings: ", comma);
-    (void)fprintf(w->to, "%s.\"", f->unavailable);
+    (void)fprintf(w->to, "%s\"No findings: %s.\"", comma, f->unavailable);
     comma = ",";
   }
   if (p->texts_cut + w->texts_cut) {
-    (void)fprintf(w->to, "%s\"Long texts of the trace are cut: %llu.\"", comma,
-                  (unsigned long long)(p->texts_cut + w->texts_cut));
+    (void)fprintf(w->to, "%s\"Long texts of the trace are cut:", comma);
+    put_number(w, " ", (int64_t)p->texts_cut + (int64_t)w->texts_cut);
+    (void)fputs(".\"", w->to);
     comma = ",";
   }
   if (p->stacks_cut)

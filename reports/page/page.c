@@ -8,8 +8,7 @@
 
 enum {
   MOST_EVENTS_JUDGED = 1000000, /* as a summary has it */
-  MOST_RULE_MS = 2000,
-  STEPS = 4096 /* of SQLite's machine between two looks at `stop` */
+  MOST_RULE_MS = 2000
 };
 
 typedef struct writer {
@@ -23,19 +22,6 @@ typedef struct writer {
   page_memory memory;
   page_columns columns;
 } writer;
-
-static int is_stopped(void *context)
-{
-  const volatile sig_atomic_t *stop = context;
-  return *stop != 0;
-}
-
-static void watch_stop(writer *w)
-{
-  if (!w->settings->stop) return;
-  void *stop = (void *)(uintptr_t)w->settings->stop;
-  sqlite3_progress_handler(w->in.db.handle, STEPS, is_stopped, stop);
-}
 
 static void say_step(const writer *w, const char *doing)
 {
@@ -64,12 +50,9 @@ static weir_status load_findings(writer *w)
   wr_findings_settings o = w->settings->findings;
   o.most_events = MOST_EVENTS_JUDGED;
   o.rule_ms = MOST_RULE_MS;
-  o.stop = w->settings->stop;
   if (!w->model.total.events) return WEIR_OK;
   say_step(w, "looking for waste");
-  weir_status s = wr_findings_load(&w->findings, &w->in.db, &o);
-  watch_stop(w);
-  return s;
+  return wr_findings_load(&w->findings, &w->in.db, &o);
 }
 
 static void say_events(void *context, uint64_t events)
@@ -124,10 +107,8 @@ weir_status page_write(FILE *out, const char *trace, const page_settings *settin
   weir_status s = wr_input_open(&w.in, trace);
   if (s) return s;
   w.in.db.symbols = settings->symbols;
-  watch_stop(&w);
   s = load_parts(&w);
   if (!s) s = write_parts(&w);
-  if (settings->stop && *settings->stop) s = weir_fail(WEIR_EIO, "stopped: nothing was written");
   page_columns_free(&w.columns);
   page_memory_free(&w.memory);
   page_calls_free(&w.calls);

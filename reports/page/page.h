@@ -2,7 +2,6 @@
 #ifndef WEIR_REPORTS_PAGE_H
 #define WEIR_REPORTS_PAGE_H
 
-#include <signal.h>
 #include <stdio.h>
 #include "core/base/status.h"
 #include "reports/findings/findings.h"
@@ -13,11 +12,10 @@ typedef struct page_settings {
   /* What is being done, and how much of it is; or NULL. */
   void (*progress)(void *context, const char *doing, uint64_t done, uint64_t all);
   void *context;
-  const volatile sig_atomic_t *stop; /* not 0: end now; or NULL */
 } page_settings;
 
-/* Writes the page of `trace`, a trace or a spool, to `out`. Errors: those of wr_input_open(), EIO
- * ("stopped"; what was written did not reach the file), ENOMEM. */
+/* Writes the page of `trace`, a trace or a spool, to `out`. Errors: those of wr_input_open(), EVERSION (a
+ * trace of schema 1), ENOSPC, EIO, ENOMEM. */
 weir_status page_write(FILE *out, const char *trace, const page_settings *settings);
 
 #endif

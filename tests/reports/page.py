@@ -4,8 +4,8 @@
 import base64
 import gzip
 import html.parser
+import itertools
 import json
-import struct
 import sys
 
 PLACES = {'h2d': 1, 'd2h': 2, 'd2d': 3, 'p2p': 4, 'h2h': 5, 'other_copy': 6}
@@ -44,23 +44,19 @@ class Scripts(html.parser.HTMLParser):
 
 def column(blob, c):
     """The values of a column."""
-    at, end, values, last = c['offset'], c['offset'] + c['bytes'], [], 0
-    while at < end:
-        n = shift = 0
-        while True:
-            byte = blob[at]
-            at += 1
-            n |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
-        if c['encoding'] == 'zv' or (c['encoding'] == 'dv' and values):
-            n = (n >> 1) ^ -(n & 1)
-        if c['encoding'] == 'dv':
-            n += last
-        last = n
-        values.append(n)
+    values, n, shift = [], 0, 0
+    for byte in blob[c['offset']:c['offset'] + c['bytes']]:
+        n |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            values.append(n)
+            n = shift = 0
+    check('bytes of a value', shift, 0)
     check('values of a column', len(values), c['count'])
+    if c['encoding'] == 'zv':
+        values = [(n >> 1) ^ -(n & 1) for n in values]
+    if c['encoding'] == 'dv':
+        values = list(itertools.accumulate(values[:1] + [(n >> 1) ^ -(n & 1) for n in values[1:]]))
     return values
 
 

@@ -180,9 +180,30 @@ START_TEST(a_signal_leaves_no_half_file)
   outcome *o =
       sh("(ulimit -f 4; exec $WEIR export -f chrome -o out t.db); echo $?; ls | grep -c out");
   ck_assert_str_eq(o->out, "153\n0\n");
+  o = sh("(ulimit -f 4; exec $WEIR report --html -o out t.db); echo $?; ls | grep -c out");
+  ck_assert_str_eq(o->out, "153\n0\n");
   o = sh("(ulimit -f 4; exec $WEIR stats -f json -o out cuda_api_trace t.db); echo $?; ls | grep "
          "-c out");
   ck_assert_str_eq(o->out, "153\n0\n");
+}
+END_TEST
+
+/* What it replaces stays until it is whole. */
+START_TEST(a_page_is_one_file_that_is_whole_or_not_there)
+{
+  sh_status(0, RUN "$VICTIM repeat 40");
+  sh_status(0, "$WEIR report --html -o page.html t.db && test $(stat -c %%a page.html) = 600 &&"
+               " tail -c 8 page.html | grep -q '</html>' && ! ls | grep part");
+  sh_status(0, "$WEIR report --format json t.db >r.json &&"
+               " python3 $WEIR_SOURCE/tests/reports/page.py page.html r.json");
+  sh_status(0, "echo mine >page.html; echo text >none.db");
+  sh_status(1, "$WEIR report --html -o page.html none.db");
+  sh_status(1, "$WEIR report --html -o nowhere/page.html t.db");
+  ck_assert_str_eq(sh("cat page.html; ls | grep part")->out, "mine\n");
+  ck_assert_ptr_nonnull(strstr(sh_status(2, "$WEIR report --html t.db")->err, "-o FILE"));
+  ck_assert_ptr_nonnull(strstr(sh_status(2, "$WEIR report -o x t.db")->err, "--html"));
+  ck_assert_ptr_nonnull(
+      strstr(sh_status(2, "$WEIR report --html -o x --format json t.db")->err, "--format"));
 }
 END_TEST
 
@@ -213,6 +234,7 @@ int main(void)
   tcase_add_test(t, timelines_have_names_of_any_bytes_and_times_of_any_value);
   tcase_add_test(t, a_view_in_a_table_s_place_is_refused);
   tcase_add_test(t, a_signal_leaves_no_half_file);
+  tcase_add_test(t, a_page_is_one_file_that_is_whole_or_not_there);
   tcase_add_test(t, wrong_options_are_one_sentence);
   suite_add_tcase(s, t);
   return run_suite(s);

@@ -1,4 +1,4 @@
-/* rows_trace.c: what becomes of events: kept through SIGKILL, imported, reported.
+/* rows_trace.c: what becomes of events: kept through SIGKILL, imported, reported, a page.
  *
  * Spools for import and report are written here with the writer that programs use: a training-like
  * mix of copies, launches, waits, allocations and frees from 200 call sites. */
@@ -254,6 +254,30 @@ static void report_memory(measured *m, const row *r)
   if (report_10m(m, &seconds, &kib)) m->value = (double)kib / (1 << 20);
 }
 
+/* Findings are not looked for in so long a trace: what is measured is the page. */
+static void page_time(measured *m, const row *r)
+{
+  const char *folder = bench_text("%s/page", bench_scratch),
+             *trace = bench_text("%s/page.db", bench_scratch),
+             *page = bench_text("%s/page.html", bench_scratch),
+             *weir = bench_text("%s/bin/weir", bench_build);
+  struct stat file;
+  long kib = 0;
+  (void)r;
+  bool made = write_spools(folder, 3) &&
+              bench_run(NULL, NULL, NULL,
+                        (const char *[]){weir, "import", "--force", folder, "-o", trace, NULL});
+  if (!made ||
+      !bench_run(NULL, &m->value, &kib,
+                 (const char *[]){weir, "report", "--html", "-o", page, trace, NULL}) ||
+      stat(page, &file) < 0)
+    bench_give_up(m, "the page could not be made");
+  else
+    (void)snprintf(m->note, sizeof m->note, "a file of %.1f MiB; %.0f MiB of memory",
+                   (double)file.st_size / (1 << 20), (double)kib / 1024);
+  (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, trace, page, NULL});
+}
+
 const row rows_trace[] = {
     AT_MOST("sigkill", "committed events lost by SIGKILL", "events", 0, sigkill,
             "20 programs killed in full flight, each counting its own calls", NULL),
@@ -262,5 +286,6 @@ const row rows_trace[] = {
             "weir report of a trace of 10 processes, 1 M events each", NULL),
     AT_MOST("report-rss", "report on 10 M events", "GiB", 2, report_memory,
             "weir report of a trace of 10 processes, 1 M events each", NULL),
+    AT_MOST("page", "page of 3 M events", "s", 15, page_time, NULL, NULL),
     {0},
 };

@@ -1,6 +1,6 @@
 #!/bin/sh
 # demo.sh BUILD: the training loop under weir run, on the GPU if there is one, else on two software
-# devices; prints its report and what each mode changes, and leaves the trace.
+# devices; prints its report and what each mode changes, and leaves the trace and its page.
 set -eu
 build=$1
 trace=$build/demo.db
@@ -33,4 +33,6 @@ echo "\$ weir compare${sim:+ $sim} -- train      # in each mode in turn"
 # shellcheck disable=SC2086
 "$build/bin/weir" compare $sim -- "$build/examples/train"
 echo
+"$build/bin/weir" report --html -o "$build/demo.html" "$trace"
 echo "The trace is $trace: ask it with 'weir report' or 'sqlite3'."
+echo "The page is $build/demo.html: open it in a browser."
