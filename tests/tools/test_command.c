@@ -110,15 +110,16 @@ END_TEST
 
 START_TEST(help_lists_every_command_for_people_and_explains_each)
 {
-  static const char *const names[] = {"run",    "report", "trace",  "resolve", "compare",
-                                      "import", "replay", "export", "version", "help"};
+  static const char *const names[] = {"run",        "report",  "trace",  "resolve",
+                                      "compare",    "import",  "replay", "export",
+                                      "completion", "version", "help"};
   outcome *all = sh_status(0, "$WEIR help");
   ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
   ck_assert_str_eq(sh_status(0, "$WEIR -h")->out, all->out);
   ck_assert_ptr_null(strstr(all->out, "  collect "));
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     char row[32], usage[32];
-    (void)snprintf(row, sizeof row, "\n  %-8s  ", names[i]);
+    (void)snprintf(row, sizeof row, "\n  %-10s  ", names[i]);
     (void)snprintf(usage, sizeof usage, "usage: weir %s", names[i]);
     ck_assert_msg(strstr(all->out, row) != NULL, "%s", names[i]);
     outcome *one = sh_status(0, "$WEIR help %s", names[i]);
@@ -174,8 +175,8 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(
-      o->out, "collect compare export help import replay report resolve run stats trace version ");
+  ck_assert_str_eq(o->out, "collect compare completion export help import replay report resolve "
+                           "run stats trace version ");
 }
 END_TEST
 

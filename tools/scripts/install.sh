@@ -10,7 +10,7 @@ if [ "$1" = --remove ]; then
   [ -f "$list" ] || { echo "weir: nothing is installed below $root." >&2; exit 1; }
   while read -r f; do rm -f "$root/$f"; done <"$list"
   rm -f "$list"
-  for d in lib/sim lib/pkgconfig include/weir/core/base include/weir/core/weir include/weir/core/backend include/weir/core include/weir/cuda/sim include/weir/cuda include/weir share/weir share/man/man1 share/man/man3 share/man/man7; do
+  for d in lib/sim lib/pkgconfig include/weir/core/base include/weir/core/weir include/weir/core/backend include/weir/core include/weir/cuda/sim include/weir/cuda include/weir share/weir share/man/man1 share/man/man3 share/man/man7 share/bash-completion/completions share/zsh/site-functions share/fish/vendor_completions.d; do
     rmdir "$root/$d" 2>/dev/null || true
   done
   exit 0
@@ -54,6 +54,12 @@ done
 for f in "$build"/man/*.[37]; do
   put 644 "$f" "share/man/man${f##*.}/$(basename "$f")"
 done
+
+made=$(mktemp)
+for f in bash:share/bash-completion/completions/weir zsh:share/zsh/site-functions/_weir fish:share/fish/vendor_completions.d/weir.fish; do
+  "$build/bin/weir" completion "${f%%:*}" >"$made" && put 644 "$made" "${f#*:}"
+done
+rm -f "$made"
 
 pc=$(mktemp)
 cat >"$pc" <<PC

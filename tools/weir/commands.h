@@ -4,6 +4,8 @@
 
 #include "tools/weir/cmd.h"
 
+extern const cmd weir_commands[]; /* main.c; a row without a name ends it */
+
 extern const cmd_option run_options[], collect_options[], import_options[], report_options[],
     replay_options[], export_options[], compare_options[], resolve_options[], trace_options[],
     stats_options[];
@@ -18,6 +20,7 @@ int stats_main(const cmd *c, int argc, char **argv);
 int compare_main(const cmd *c, int argc, char **argv);
 int replay_main(const cmd *c, int argc, char **argv);
 int export_main(const cmd *c, int argc, char **argv);
+int completion_main(const cmd *c, int argc, char **argv);
 int version_main(const cmd *c, int argc, char **argv);
 int help_main(const cmd *c, int argc, char **argv);
 

@@ -7,7 +7,7 @@
 #include "tools/weir/cmd.h"
 #include "tools/weir/commands.h"
 
-static const cmd commands[] = {
+const cmd weir_commands[] = {
     {"run",
      "[-o FILE] [--force] [--sim[=N[,CARD]]] [--mode=observe] [--stacks=off|N] [--no-wait] -- "
      "PROGRAM "
@@ -76,6 +76,10 @@ static const cmd commands[] = {
      "and TRACE is whatever weir replay reads. memory_viz opens the snapshot; older copies of it\n"
      "want a pickle, which pytorch-pickle is.",
      export_options, false, export_main},
+    {"completion", "bash|zsh|fish", "Print a script that completes weir's command lines in a shell",
+     "bash: source <(weir completion bash); zsh: weir completion zsh > DIR/_weir, DIR of $fpath;\n"
+     "fish: weir completion fish > ~/.config/fish/completions/weir.fish. 'make install' does so.",
+     NULL, false, completion_main},
     {"version", "", "Print the versions of weir and of what it is built on", NULL, NULL, false,
      version_main},
     {"help", "[COMMAND]", "Print this list, or how a command is used", NULL, NULL, false,
@@ -90,7 +94,7 @@ static const cmd commands[] = {
 /* The row of a name, NULL: none. */
 static const cmd *find_command(const char *name)
 {
-  for (const cmd *c = commands; c->name; c++)
+  for (const cmd *c = weir_commands; c->name; c++)
     if (!strcmp(c->name, name)) return c;
   return NULL;
 }
@@ -99,8 +103,8 @@ static void print_commands(void)
 {
   printf("usage: weir COMMAND [ARG]...\n\n"
          "Weir shows where a CUDA program's memory and transfers go.\n\n");
-  for (const cmd *c = commands; c->name; c++)
-    if (!c->hidden) printf("  %-8s  %s\n", c->name, c->summary);
+  for (const cmd *c = weir_commands; c->name; c++)
+    if (!c->hidden) printf("  %-10s  %s\n", c->name, c->summary);
   printf("\nFirst steps:\n"
          "  weir run -- ./program          writes weir.PID.db\n"
          "  weir report weir.PID.db        says what is in it\n"
