@@ -6,23 +6,21 @@
 -- threshold: min_times 16 times
 -- fix: Where its bytes do not change, copy them once before the loop and keep them on the device:
 --      'weir run --hash' says whether they do.
-WITH step AS (
-  SELECT e.id, e.start, t.process, t.kind, t.copy, t.flags, t.stack, t.src_mem, e.a, e.b, e.bytes, e.duration, h.id IS NOT NULL AS known
+WITH upload AS MATERIALIZED (
+  SELECT t.process, ifnull(t.stack, 0) AS stack, e.a, e.b, e.bytes, count(*) AS times, min(e.id) AS first
   FROM event_row e CROSS JOIN template t ON t.id = e.template
-  LEFT JOIN copy_hash h ON h.event = e.id AND h.event IS NOT NULL AND h.outcome = 1
-  WHERE t.kind = 3 AND t.copy IN (1, 2, 9) AND t.status = 0 AND NOT t.flags & 16),
-filled AS (
-  SELECT process, min(a) AS a, max(bytes) AS bytes FROM step WHERE copy <> 1 GROUP BY process, a),
-again AS (
-  SELECT *, count(*) OVER same AS times,
-         row_number() OVER (PARTITION BY process, a, b, bytes, stack ORDER BY start, id) AS nth,
-         first_value(id) OVER (PARTITION BY process, a, b, bytes, stack ORDER BY start, id) AS first
-  FROM step WHERE copy = 1 AND NOT known AND src_mem IN (1, 6) AND bytes > 0
-  WINDOW same AS (PARTITION BY process, a, b, bytes, stack)),
-many AS MATERIALIZED (
-  SELECT process, b, bytes FROM again WHERE times >= :min_times AND nth = 1),
+  WHERE t.kind = 3 AND t.copy = 1 AND t.status = 0 AND NOT t.flags & 16 AND t.src_mem IN (1, 6) AND e.bytes > 0
+  GROUP BY t.process, ifnull(t.stack, 0), e.a, e.b, e.bytes HAVING count(*) >= :min_times),
+filled AS MATERIALIZED (
+  SELECT t.process, e.a, max(e.bytes) AS bytes FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 3 AND t.copy IN (2, 9) AND t.status = 0 AND NOT t.flags & 16 AND EXISTS (SELECT 1 FROM upload)
+  GROUP BY t.process, e.a),
 constant AS MATERIALIZED (
-  SELECT process, b, bytes FROM many m WHERE NOT EXISTS (
-    SELECT 1 FROM filled f WHERE f.process = m.process AND f.a < m.b + m.bytes AND f.a + f.bytes > m.b))
-SELECT id AS event, duration AS cost_ns, bytes AS bytes
-FROM again WHERE times >= :min_times AND nth > 1 AND (process, b, bytes) IN constant
+  SELECT process, stack, a, b, bytes, first FROM upload u WHERE NOT EXISTS (
+    SELECT 1 FROM filled f WHERE f.process = u.process AND f.a < u.b + u.bytes AND f.a + f.bytes > u.b))
+SELECT e.id AS event, e.duration AS cost_ns, e.bytes AS bytes
+FROM event_row e CROSS JOIN template t ON t.id = e.template
+WHERE t.kind = 3 AND t.copy = 1 AND t.status = 0 AND NOT t.flags & 16 AND t.src_mem IN (1, 6)
+  AND (t.process, ifnull(t.stack, 0), e.a, e.b, e.bytes) IN (SELECT process, stack, a, b, bytes FROM constant)
+  AND e.id NOT IN (SELECT first FROM constant)
+  AND NOT EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = e.id AND h.outcome = 1)

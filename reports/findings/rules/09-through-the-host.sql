@@ -8,23 +8,28 @@
 -- threshold: max_gap 20000 ns
 -- fix: Where the host does not change the bytes, copy from device to device: cudaMemcpyPeerAsync()
 --      to another one, nothing at all or cudaMemcpyAsync() on the same.
-WITH step AS (
-  SELECT e.id, e.start, e.start + e.duration AS until, t.process, t.thread, t.copy, t.stack, e.bytes, e.duration,
-         CASE t.copy WHEN 1 THEN e.b ELSE e.a END AS host, h.id IS NOT NULL AS known
-  FROM event_row e CROSS JOIN template t ON t.id = e.template
-  LEFT JOIN copy_hash h ON h.event = e.id AND h.event IS NOT NULL AND h.outcome = 1
-  WHERE t.kind = 3 AND t.copy IN (1, 2) AND t.status = 0 AND NOT t.flags & 16),
+WITH down AS MATERIALIZED (
+  SELECT DISTINCT t.process, e.a AS host FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 3 AND t.copy = 2 AND t.status = 0 AND NOT t.flags & 16 AND e.bytes >= :min_bytes),
+step AS (
+  SELECT e.id, t.process, t.copy, e.start, e.a AS host FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 3 AND t.copy = 2 AND t.status = 0 AND NOT t.flags & 16 AND EXISTS (SELECT 1 FROM down)
+  UNION ALL
+  SELECT e.id, t.process, t.copy, e.start, e.b FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 3 AND t.copy = 1 AND t.status = 0 AND NOT t.flags & 16 AND (t.process, e.b) IN down),
 pair AS (
-  SELECT *, lag(id) OVER own AS out, lag(copy) OVER own AS out_copy, lag(bytes) OVER own AS out_bytes,
-         lag(known) OVER own AS out_known, lag(until) OVER own AS out_until
+  SELECT id, copy, lag(id) OVER own AS out, lag(copy) OVER own AS out_copy
   FROM step WINDOW own AS (PARTITION BY process, host ORDER BY start, id)),
 bounce AS (
-  SELECT *, count(*) OVER place AS times,
-         sum(start - out_until <= :max_gap AND (start - out_until) * 50 < bytes) OVER place AS short
-  FROM pair
-  WHERE copy = 1 AND out_copy = 2 AND bytes = out_bytes AND bytes >= :min_bytes
-    AND NOT (known AND out_known)
-  WINDOW place AS (PARTITION BY process, stack))
+  SELECT p.id, p.out, e.duration, e.bytes, count(*) OVER place AS times,
+         sum(e.start - o.start - o.duration <= :max_gap AND (e.start - o.start - o.duration) * 50 < e.bytes)
+           OVER place AS short
+  FROM pair p CROSS JOIN event_row e ON e.id = p.id CROSS JOIN template t ON t.id = e.template
+  CROSS JOIN event_row o ON o.id = p.out
+  WHERE p.copy = 1 AND p.out_copy = 2 AND e.bytes = o.bytes AND e.bytes >= :min_bytes
+    AND NOT (EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.id AND h.outcome = 1)
+             AND EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.out AND h.outcome = 1))
+  WINDOW place AS (PARTITION BY t.process, t.stack))
 SELECT id AS event, duration AS cost_ns, bytes AS bytes, out AS related,
        CASE WHEN short * 2 >= times THEN 'likely' ELSE 'possible' END AS certainty
 FROM bounce WHERE times >= :min_times

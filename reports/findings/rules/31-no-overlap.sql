@@ -15,8 +15,11 @@ WITH op AS (
          lag(d.event) OVER own AS event1, lag(d.kind = 1) OVER own AS copies1, lag(t.stream) OVER own AS stream1,
          lag(d."end" - d.start) OVER own AS took1, lag(d."end") OVER own AS until1
   FROM device_work d CROSS JOIN event_row e ON e.id = d.event CROSS JOIN template t ON t.id = e.template
-  WHERE d.start IS NOT NULL AND d."end" > d.start AND (d.kind IN (3, 4) OR (d.kind = 1 AND d.copy IN (1, 2, 10)))
-  WINDOW own AS (PARTITION BY d.device, t.process ORDER BY d.start, d.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
+  WHERE (SELECT count(DISTINCT stream) FROM template WHERE kind IN (3, 6)) > 1
+    AND d.start IS NOT NULL AND d."end" > d.start
+    AND (d.kind IN (3, 4) OR (d.kind = 1 AND d.copy IN (1, 2, 10)))
+  WINDOW own AS (PARTITION BY d.device, t.process ORDER BY d.start, d.id
+                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
 met AS (
   SELECT *, min(stream, stream1) AS one, max(stream, stream1) AS two, start < until1 AS at_once,
          start >= until1 AND called < until1
