@@ -65,9 +65,6 @@ static const cmd *next_command(const cmd *c)
   return c->name ? c : NULL;
 }
 
-#define EACH_COMMAND(c)   (const cmd *c = next_command(weir_commands); c; c = next_command(c + 1))
-#define EACH_OPTION(o, c) (const cmd_option *o = (c)->options; o && o->name; o++)
-
 /* Text, each of the characters in `escaped` behind a backslash. */
 static void put_escaped(const char *text, const char *escaped)
 {
@@ -78,9 +75,8 @@ static void put_escaped(const char *text, const char *escaped)
 /* The names of all commands, behind a blank each. */
 static void put_command_names(void)
 {
-  for
-    EACH_COMMAND(c)
-  printf(" %s", c->name);
+  for (const cmd *c = next_command(weir_commands); c; c = next_command(c + 1))
+    printf(" %s", c->name);
 }
 
 static const char *operands_of(const cmd *c)
@@ -93,23 +89,20 @@ static const char *operands_of(const cmd *c)
 static void put_bash_options(const cmd *c)
 {
   printf("    %s) echo '--help", c->name);
-  for
-    EACH_OPTION(o, c)
-  printf(" --%s", o->name);
+  for (const cmd_option *o = c->options; o && o->name; o++)
+    printf(" --%s", o->name);
   printf("' ;;\n");
 }
 
 static void put_bash_values(const cmd *c)
 {
-  for
-    EACH_OPTION(o, c)
-    {
-      const char *words = find_words(c, o->name);
-      if (o->arg == CMD_ARG_NONE) continue;
-      printf("    %s.--%s", c->name, o->name);
-      if (o->letter) printf("|%s.-%c", c->name, o->letter);
-      printf(") echo '%s' ;;\n", words ? words : is_file(o) ? "<file>" : "<value>");
-    }
+  for (const cmd_option *o = c->options; o && o->name; o++) {
+    const char *words = find_words(c, o->name);
+    if (o->arg == CMD_ARG_NONE) continue;
+    printf("    %s.--%s", c->name, o->name);
+    if (o->letter) printf("|%s.-%c", c->name, o->letter);
+    printf(") echo '%s' ;;\n", words ? words : is_file(o) ? "<file>" : "<value>");
+  }
 }
 
 static void put_bash_operands(const cmd *c)
@@ -170,9 +163,8 @@ static const char *const bash_tail =
 static void put_bash_case(const char *function, void (*put)(const cmd *c))
 {
   printf("%s() {\n  case $1 in\n", function);
-  for
-    EACH_COMMAND(c)
-  put(c);
+  for (const cmd *c = next_command(weir_commands); c; c = next_command(c + 1))
+    put(c);
   printf("  esac\n}\n\n");
 }
 
@@ -230,9 +222,8 @@ static void put_zsh_command(const cmd *c)
 {
   const char *words = operands_of(c);
   printf("    %s)\n      _arguments -s \\\n", c->name);
-  for
-    EACH_OPTION(o, c)
-  put_zsh_option(c, o);
+  for (const cmd_option *o = c->options; o && o->name; o++)
+    put_zsh_option(c, o);
   if (words) printf("        '1:what:(%s)' \\\n", words);
   printf("        '--help[print how it is used]'");
   if (runs_a_program(c))
@@ -247,19 +238,16 @@ static void put_zsh(void)
   printf("#compdef weir\n"
          "# Completion of weir's command lines in zsh. Printed by `weir completion zsh`.\n\n"
          "_weir() {\n  local -a commands\n  commands=(\n");
-  for
-    EACH_COMMAND(c)
-    {
-      printf("    '%s:", c->name);
-      put_zsh_text(c->summary);
-      printf("'\n");
-    }
+  for (const cmd *c = next_command(weir_commands); c; c = next_command(c + 1)) {
+    printf("    '%s:", c->name);
+    put_zsh_text(c->summary);
+    printf("'\n");
+  }
   printf("  )\n"
          "  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n"
          "  local command=$words[2]\n  shift words\n  ((CURRENT--))\n  case $command in\n");
-  for
-    EACH_COMMAND(c)
-  put_zsh_command(c);
+  for (const cmd *c = next_command(weir_commands); c; c = next_command(c + 1))
+    put_zsh_command(c);
   printf(
       "  esac\n}\n\n"
       "if [ \"$funcstack[1]\" = _weir ]; then\n  _weir \"$@\"\nelse\n  compdef _weir weir\nfi\n");
@@ -285,9 +273,8 @@ static void put_fish_command(const cmd *c)
   printf("complete -c weir -n __fish_use_subcommand -f -a %s -d '", c->name);
   put_escaped(c->summary, "'\\");
   printf("'\n");
-  for
-    EACH_OPTION(o, c)
-  put_fish_option(c, o);
+  for (const cmd_option *o = c->options; o && o->name; o++)
+    put_fish_option(c, o);
   if (words)
     printf("complete -c weir -n '__fish_seen_subcommand_from %s' -a '%s'\n", c->name, words);
   if (!runs_a_program(c) && !takes_files(c))
@@ -300,9 +287,8 @@ static void put_fish_command(const cmd *c)
 static void put_fish(void)
 {
   printf("# Completion of weir's command lines in fish. Printed by `weir completion fish`.\n\n");
-  for
-    EACH_COMMAND(c)
-  put_fish_command(c);
+  for (const cmd *c = next_command(weir_commands); c; c = next_command(c + 1))
+    put_fish_command(c);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
