@@ -35,6 +35,7 @@ cmd clang-tidy      clang-tidy         all
 cmd shellcheck      shellcheck         all
 cmd valgrind        valgrind           all
 cmd mandoc          mandoc             all
+cmd chromium        chromium           all
 lib libmimalloc.so.2 libmimalloc2.0    all,bench
 lib libopenblas.so.0 libopenblas0      bench
 cmd patchelf        patchelf           all

@@ -184,7 +184,7 @@ function rebuildFlame() {
 
 function zoomFlame(node) {
   flame.top = node;
-  flame.focus = node;
+  flame.focus = node === flame.root ? null : node;
   redrawFlame();
   sayFlame();
 }

@@ -5,11 +5,11 @@ import { lowerBound, run } from './model.js';
 
 let loaded = null;
 
-/* {lane, start, duration, kind, bytes, site, event: columns; reached; first: of each lane, and one beyond} */
+/* {lane, start, duration, kind, bytes, site, event, name: columns; reached; first: of each lane, and one beyond} */
 export function laneOps() {
   if (loaded) return loaded;
   const { ops, lanes } = run.index;
-  const [lane, start, duration, kind, bytes, site, event] = [ops.lane, ops.start, ops.duration, ops.class, ops.bytes, ops.site, ops.event].map(run.column);
+  const [lane, start, duration, kind, bytes, site, event, name] = [ops.lane, ops.start, ops.duration, ops.class, ops.bytes, ops.site, ops.event, ops.name].map(run.column);
   const reached = new Float64Array(start.length);
   const first = new Uint32Array(lanes.length + 1);
   for (let i = 0; i < start.length; i++) {
@@ -17,7 +17,7 @@ export function laneOps() {
     reached[i] = i && lane[i] === lane[i - 1] ? Math.max(end, reached[i - 1]) : end;
   }
   for (let n = 0; n <= lanes.length; n++) first[n] = lowerBound(lane, n);
-  loaded = { lane, start, duration, kind, bytes, site, event, reached, first };
+  loaded = { lane, start, duration, kind, bytes, site, event, name, reached, first };
   return loaded;
 }
 

@@ -2,22 +2,33 @@
  * is what every other picture shows and every table is summed over. Each line is the most within a bin of
  * time; the band below it reaches down to the least. */
 import { COLORS, RIGHT, color, leftMargin, seriesColor } from './canvas.js';
-import { make, makeDetails, makeSection } from './dom.js';
+import { cleanName, make, makeDetails, makeSection } from './dom.js';
 import { formatBytes, formatMoment, formatTime } from './format.js';
-import { nameOf, run, runEnd } from './model.js';
+import { run, runEnd } from './model.js';
 import { change, chosen, watchChoice } from './state.js';
 
 const MOST_LINES = COLORS;
 let plot = null;
 let hidden = new Set(); /* numbers of lines switched off */
 
+const ALL_KINDS = 'all';
+
 function memoryTitle({ device, kind, registered }) {
-  return `${device >= 0 ? `device ${device}` : 'host'}, ${nameOf(kind)}${registered ? ', registered' : ''}`;
+  const title = cleanName(run.index.memory_kinds[kind] ?? 'unknown');
+  if (title === ALL_KINDS) return device < 0 ? 'all devices' : `device ${device}, all kinds`;
+  return `${device < 0 ? 'host' : `device ${device}`}, ${title}${registered ? ', registered' : ''}`;
 }
 
 function linesOfMemory() {
-  return run.index.memory.map((m, i) => ({ ...m, number: i, title: memoryTitle(m) }))
+  return run.index.memory.map((m, i) => ({ ...m, number: i, title: memoryTitle(m), all: run.index.memory_kinds[m.kind] === ALL_KINDS }))
     .sort((a, b) => b.peak_bytes - a.peak_bytes);
+}
+
+/* Those that are drawn: a sum of one line is no line of its own. */
+function linesDrawn(lines) {
+  const kinds = (device) => lines.filter((line) => !line.all && line.device === device).length;
+  const devices = new Set(lines.filter((line) => line.device >= 0).map((line) => line.device)).size;
+  return lines.filter((line) => !line.all || (line.device < 0 ? devices : kinds(line.device)) > 1).slice(0, MOST_LINES);
 }
 
 /* Marks on the axes: powers of two for bytes, 1, 2, 5 for time. */
@@ -130,7 +141,7 @@ function memoryTable(lines) {
 export function drawMemory() {
   const section = makeSection('memory', 'Memory over time', 'Drag to choose a span: it filters everything below. With the keyboard: arrows move it, shift and arrows stretch it, Escape clears.');
   const all = linesOfMemory();
-  const lines = all.slice(0, MOST_LINES);
+  const lines = linesDrawn(all);
   if (!lines.length) {
     section.append(make('p', { class: 'empty' }, 'The run had no memory that Weir knows of.'));
     return;

@@ -94,9 +94,10 @@ export function frameSource(frame) {
 /* The frames that a finding's site {function, file, line} means: no path, only what it says itself. */
 export function framesNamed({ function: name, file, line }) {
   const { frames, strings } = run.index;
+  const known = String(name).replace(/ \(changed since\)$/, '');
   const found = [];
   for (let f = 0; f < frames.function.length; f++) {
-    if (strings[frames.function[f]] !== name || (line ?? 0) !== (frames.line[f] ?? 0)) continue;
+    if (strings[frames.function[f]] !== known || (line ?? 0) !== (frames.line[f] ?? 0)) continue;
     const path = frames.file[f] >= 0 ? strings[frames.file[f]] : null;
     if ((path ?? null) === (file ?? null) || (path && file && (path.endsWith(`/${file}`) || file.endsWith(`/${path}`)))) found.push(f);
   }

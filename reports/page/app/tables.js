@@ -1,9 +1,9 @@
 /* tables.js: transfers, allocations, waits, launches and all other calls, by place: the sums of the cube over
  * the chosen bins, for the chosen place. Host time is how long calls took, device time how long devices
  * worked on them. */
-import { make, makeSection } from './dom.js';
+import { cleanName, make, makeSection } from './dom.js';
 import { formatBytes, formatCount, formatSpeed, formatTime } from './format.js';
-import { DIRECTIONS, MEMORIES, byPlace, chosenBins, frameFile, frameFunction, isChosenSite, nameOf, run, siteApi, siteFrame, sitePlace, siteTitle, sumCube } from './model.js';
+import { DIRECTIONS, MEMORIES, byPlace, chosenBins, frameFile, frameFunction, isChosenSite, run, siteApi, siteFrame, sitePlace, siteTitle, sumCube } from './model.js';
 import { change, watchChoice } from './state.js';
 import { Table } from './table.js';
 
@@ -81,10 +81,6 @@ function placeTitle(place) {
   return place === 'host' || place === null ? 'host' : `device ${place}`;
 }
 
-function textOf(value) {
-  return typeof value === 'number' ? nameOf(value) : value ?? '';
-}
-
 /* Sums by (from, to), as a square of cells, darker the more bytes they have. */
 function makeMatrix(rows) {
   const ends = [...new Set(rows.flatMap((r) => [placeTitle(r.src), placeTitle(r.dst)]))].sort((a, b) => (a === 'host' ? -1 : b === 'host' ? 1 : a.localeCompare(b, 'en', { numeric: true })));
@@ -115,7 +111,7 @@ export function drawMatrix() {
   }
   const text = (key, title, value) => ({ key, title, value, show: (v) => v });
   const table = new Table({ id: 'table-matrix', caption: 'Copies by direction and memory kind, the whole run', sortBy: 'bytes', nothing: '',
-    columns: [text('from', 'From', (r) => `${placeTitle(r.src)}, ${textOf(r.src_memory)}`), text('to', 'To', (r) => `${placeTitle(r.dst)}, ${textOf(r.dst_memory)}`),
+    columns: [text('from', 'From', (r) => `${placeTitle(r.src)}, ${cleanName(r.src_memory)}`), text('to', 'To', (r) => `${placeTitle(r.dst)}, ${cleanName(r.dst_memory)}`),
       COLUMNS.count, COLUMNS.bytes, COLUMNS.host, ...(run.index.run.device_times ? [COLUMNS.device, COLUMNS.speed] : [])] });
   section.append(make('div', { class: 'grid' }, make('div', { class: 'half' }, makeMatrix(rows)), make('div', { class: 'half' }, table.box)));
   table.setRows(rows.map((r) => ({ ...r, host: r.host_ns ?? 0, device: r.device_ns ?? 0 })));

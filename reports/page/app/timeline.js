@@ -5,7 +5,7 @@ import { AXIS, Picture, RIGHT, color, drawTimeAxis, fitText, leftMargin } from '
 import { cleanName, make, makeDetails, makeSection } from './dom.js';
 import { formatBytes, formatCount, formatCounted, formatPercent, formatSpeed, formatTime } from './format.js';
 import { laneBins, laneOps, opAt, opsWithin } from './lanes.js';
-import { frameFile, frameFunction, frameSource, run, runEnd, shownSpan, siteApi, sitePlace, siteStack, siteTitle } from './model.js';
+import { frameFile, frameFunction, frameSource, nameOf, run, runEnd, shownSpan, siteApi, sitePlace, siteStack, siteTitle } from './model.js';
 import { change, chosen, watchChoice } from './state.js';
 
 const LANE = 26;
@@ -102,8 +102,9 @@ function drawLanes(context, width, height) {
 /* ---- an operation ------------------------------------------------------------------------------ */
 
 function opName(i) {
-  const { kind, bytes, site } = laneOps();
+  const { kind, bytes, site, name: kernel } = laneOps();
   const name = run.index.classes[kind[i]];
+  if (kernel[i]) return nameOf(kernel[i]);
   return bytes[i] ? `${name} ${formatBytes(bytes[i])}` : `${name} ${siteTitle(site[i])}`;
 }
 
@@ -112,9 +113,9 @@ function timeKind(lane) {
 }
 
 function opLines(i) {
-  const { lane, start, duration, kind, bytes, site } = laneOps();
+  const { lane, start, duration, kind, bytes, site, name } = laneOps();
   const moved = run.index.classes[kind[i]] === 'transfer' && bytes[i] ? `, ${formatSpeed(bytes[i], duration[i])}` : '';
-  return [`${run.index.classes[kind[i]]}${bytes[i] ? `, ${formatBytes(bytes[i])}` : ''}`, siteTitle(site[i]),
+  return [`${run.index.classes[kind[i]]}${name[i] ? ` ${nameOf(name[i])}` : ''}${bytes[i] ? `, ${formatBytes(bytes[i])}` : ''}`, siteTitle(site[i]),
     `${formatTime(duration[i])} ${timeKind(lane[i])}${moved}, at ${formatTime(start[i])}`];
 }
 

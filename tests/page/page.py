@@ -1,0 +1,506 @@
+#!/usr/bin/env python3
+"""page.py FOLDER: the page in Chromium; a line "ok NAME" or "FAILED NAME: why" for each thing that must hold.
+
+FOLDER has made.html and hostile.html (sample.py), and real.html with real.json: what weir report --html and
+--format json made of one trace. "skipped: no Chromium" where there is none (WEIR_CHROMIUM names one). What tables
+show is held against sums that are made here, from the page's own columns, by a decoder and formats of this file's own.
+"""
+import base64
+import gzip
+import json
+import os
+import re
+import struct
+import sys
+
+import browser
+
+ALL = ['findings', 'memory', 'peak', 'flame', 'timeline', 'tables', 'matrix-section', 'leaks']
+
+
+# ---- the page's numbers, read again ---------------------------------------------------------------
+
+def decode(data, encoding, count):
+    if encoding in ('u8', 'u32', 'f64'):
+        return list(struct.unpack_from(f'<{count}' + {'u8': 'B', 'u32': 'I', 'f64': 'd'}[encoding], data))
+    values, at = [], 0
+    for i in range(count):
+        n = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            n |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+        if encoding == 'zv' or (encoding == 'dv' and i):
+            n = -(n + 1) // 2 if n % 2 else n // 2
+        values.append(values[-1] + n if encoding == 'dv' and i else n)
+    return values
+
+
+class Data:
+    def __init__(self, path):
+        text = open(path, encoding='utf-8', errors='surrogateescape').read()
+        tag = lambda kind, name: re.search(f'<script type="{kind}" id="{name}">(.*?)</script>', text, re.S).group(1)
+        self.index = json.loads(tag('application/json', 'weir-index'))
+        self.blob = gzip.decompress(base64.b64decode(tag('text/plain', 'weir-columns')))
+        cube = {k: self.column(n) for k, n in self.index['cube'].items()}
+        self.cube = list(zip(*(cube[k] for k in ('bin', 'site', 'class', 'direction', 'count', 'bytes', 'host_ns', 'device_ns'))))
+
+    def column(self, n):
+        c = self.index['columns'][n]
+        return decode(self.blob[c['offset']:c['offset'] + c['bytes']], c['encoding'], c['count'])
+
+    def bins(self, span):
+        bins = self.index['bins']
+        if span is None:
+            return range(bins['count'])
+        return range(int(span['from'] // bins['width_ns']), min(bins['count'], -int(-span['to'] // bins['width_ns'])))
+
+    def sums(self, classes, span=None, frames=None):
+        """[count, bytes, host time, device time] of rows of these classes."""
+        within, wanted = self.bins(span), {self.index['classes'].index(c) for c in classes if c in self.index['classes']}
+        rows = [r for r in self.cube if r[0] in within and r[2] in wanted and (frames is None or self.index['sites']['frame'][r[1]] in frames)]
+        return [sum(r[i] for r in rows) for i in (4, 5, 6, 7)]
+
+
+def significant(value, unit):
+    return f'{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f} {unit}'
+
+
+def bytes_text(n):
+    if n < 1024:
+        return f'{n} B'
+    n, unit = n / 1024, 0
+    while n >= 1023.5:
+        n, unit = n / 1024, unit + 1
+    return significant(n, ('KiB', 'MiB', 'GiB', 'TiB')[unit])
+
+
+def time_text(n):
+    for limit, unit, by in ((999.5e3, 'µs', 1e3), (999.5e6, 'ms', 1e6), (600e9, 's', 1e9)):
+        if n < 1000:
+            return f'{n} ns'
+        if n < limit:
+            return significant(n / by, unit)
+    return significant(n / 60e9, 'min')
+
+
+# What each table is the sum of; "others" takes what no other does.
+TABLES = {'transfers': ['transfer'], 'allocations': ['allocation'], 'waits': ['wait', 'implicit wait'], 'launches': ['launch', 'graph']}
+
+
+# ---- the page, asked ------------------------------------------------------------------------------
+
+class Page:
+    def __init__(self, b, path):
+        self.b = b
+        b.open(path)
+        b.js('weirPage.ready')
+        b.js('weirPage.all()')
+        self.data = Data(path)
+
+    def table(self, name):
+        """A table as [{heading: text}], the last one its sums; all rows."""
+        return self.b.js(f'''(() => {{
+          const table = document.getElementById('table-{name}'), box = table.closest('.table');
+          const more = box.querySelector('.more');
+          if (!more.hidden && more.textContent.startsWith('Show all')) more.click();
+          const heads = [...table.tHead.rows[0].cells].map((c) => c.textContent);
+          if (table.parentElement.hidden) return [];
+          return [...table.tBodies[0].rows, ...table.tFoot.rows].map((r) => Object.fromEntries([...r.cells].map((c, i) => [heads[i], c.textContent])));
+        }})()''')
+
+    def chosen(self):
+        return self.b.js('weirPage.chosen.span')
+
+    def settle(self):
+        self.b.js('weirPage.settled()')
+
+    def box(self, selector):
+        self.b.js(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        return self.b.js(f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; }})()")
+
+    def click(self, selector, x=0.5, y=0.5):
+        left, top, width, height = self.box(selector)
+        self.b.click(left + width * x, top + height * y)
+        self.settle()
+
+    def focus(self, selector):
+        self.b.js(f'document.querySelector({json.dumps(selector)}).focus()')
+
+    def text(self, selector):
+        return self.b.js(f'document.querySelector({json.dumps(selector)}).textContent')
+
+    def check_tables(self, span, frames=None):
+        named = sum(TABLES.values(), [])
+        tables = {**TABLES, 'others': [c for c in self.data.index['classes'] if c not in named]}
+        for name, classes in tables.items():
+            count, size, host, device = self.data.sums(classes, span, frames)
+            rows = self.table(name)
+            assert bool(rows) == (count > 0), f'{name}: {count} calls, {len(rows)} rows'
+            if not rows:
+                continue
+            *rows, total = rows
+            assert total['Calls'] == f'{count:,}', f'{name}: {total} but {count} calls'
+            assert sum(int(r['Calls'].replace(',', '')) for r in rows) == count, f'{name}: its rows'
+            assert total['Host time'] == time_text(host), f'{name}: {total} but {host} ns'
+            if 'Bytes' in total:
+                assert total['Bytes'] == bytes_text(size), f'{name}: {total} but {size} bytes'
+            if device and 'Device time' in total:
+                assert total['Device time'] == time_text(device), f'{name}: {total} but {device} ns'
+
+    def pixels(self):
+        """Of every canvas: its section, and how many colours it shows."""
+        return self.b.js('''[...document.querySelectorAll('canvas')].map((c) => {
+          const data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set();
+          for (let i = 0; i < data.length; i += 4) if (data[i + 3]) seen.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
+          return [c.closest('section').id, seen.size];
+        })''')
+
+
+# ---- what must hold -------------------------------------------------------------------------------
+
+def the_page_opens_without_an_error_or_a_request(b, folder):
+    for name in ('made', 'real', 'hostile'):
+        path = os.path.join(folder, f'{name}.html')
+        Page(b, path)
+        assert not b.errors, f'{name}: {b.errors}'
+        assert b.requests == ['file://' + path], f'{name}: {[r[:100] for r in b.requests]}'
+        assert b.js("document.getElementById('failed').hidden"), f'{name} says that it failed'
+        assert b.js("[...document.querySelectorAll('main > section')].map((s) => s.id)") == ['totals'] + ALL, name
+    refused = b.js("fetch('https://example.invalid/').then(() => 'sent', () => 'refused')")
+    assert refused == 'refused' and any('Content Security Policy' in e for e in b.errors), f'{refused} {b.errors}'
+
+
+def every_picture_has_marks(b, folder):
+    for name in ('made', 'real'):
+        found = Page(b, os.path.join(folder, f'{name}.html')).pixels()
+        assert [section for section, _ in found] == ['memory', 'peak', 'flame', 'timeline'], found
+        assert all(colors > 8 for _, colors in found), found
+
+
+def tables_are_sums_of_the_cube(b, folder):
+    for name in ('made', 'real'):
+        Page(b, os.path.join(folder, f'{name}.html')).check_tables(None)
+
+
+def tables_agree_with_the_report(b, folder):
+    page = Page(b, os.path.join(folder, 'real.html'))
+    totals = json.load(open(os.path.join(folder, 'real.json')))['totals']
+    sums = {name: rows[-1] for name in (*TABLES, 'others') if (rows := page.table(name))}
+    copies = ('h2d', 'd2h', 'd2d', 'p2p', 'h2h', 'other_copy')
+    assert sums['transfers']['Calls'] == f'{sum(totals[c + "_calls"] for c in copies):,}', sums['transfers']
+    assert sums['transfers']['Bytes'] == bytes_text(sum(totals[c + '_bytes'] for c in copies)), sums['transfers']
+    waits = [totals[f'sync_{k}_{what}'] for what in ('calls', 'ns') for k in ('explicit', 'implicit')]
+    assert sums['waits']['Calls'] == f'{waits[0] + waits[1]:,}', (sums['waits'], waits)
+    assert sums['waits']['Host time'] == time_text(waits[2] + waits[3]), (sums['waits'], waits)
+    device = page.data.sums(['allocation'])
+    assert device[0] >= totals['alloc_calls'] > 0
+    launches = [int(r['Calls'].replace(',', '')) for r in page.table('launches') if r['Kind'] == 'launch']
+    assert sum(launches) == totals['launches'] > 0, (launches, totals['launches'])
+
+
+def a_brush_filters_every_table(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+    left, top, width, height = page.box('#memory .u-over')
+    b.drag([(left + width * 0.3, top + 40), (left + width * 0.4, top + 60), (left + width * 0.45, top + 60)])
+    page.settle()
+    span = page.chosen()
+    assert span and 0.1 < (span['to'] - span['from']) / page.data.index['run']['duration_ns'] < 0.2, span
+    assert time_text(round(span['from'])) in page.text('#choice'), page.text('#choice')
+    page.check_tables(span)
+    b.key('Escape')
+    page.settle()
+    assert page.chosen() is None
+    page.check_tables(None)
+
+
+def the_brush_follows_the_keyboard(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+    page.focus('.brush')
+    spans = []
+    for key, shift in (('ArrowRight', False), ('ArrowRight', False), ('ArrowRight', True), ('ArrowLeft', False), ('End', False)):
+        b.key(key, shift)
+        page.settle()
+        spans.append(page.chosen())
+    assert spans[1]['from'] > spans[0]['from'] and spans[1]['to'] > spans[0]['to'], spans
+    assert spans[2]['from'] == spans[1]['from'] and spans[2]['to'] > spans[1]['to'], spans
+    assert spans[3]['from'] < spans[2]['from'] and spans[4]['to'] >= page.data.index['run']['duration_ns'] * 0.999, spans
+    page.check_tables(spans[4])
+    said = b.js("document.querySelector('.brush').getAttribute('aria-valuetext')")
+    assert time_text(round(spans[4]['from'])) in said, said
+    page.click('#chosen .clear')
+    assert page.chosen() is None and b.js("document.querySelector('.brush').getAttribute('aria-valuetext')") == 'the whole run'
+
+
+def the_timeline_zooms_to_one_operation_with_its_stack(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+    page.focus('#timeline canvas')
+    b.key('ArrowDown')
+    for _ in range(9):
+        b.key('+')
+        page.settle()
+    span = page.chosen()
+    assert abs((span['to'] - span['from']) * 512 / page.data.index['run']['duration_ns'] - 1) < 0.01, span
+    page.check_tables(span)
+    b.key('ArrowRight')
+    b.key('Enter')
+    page.settle()
+    ops = {k: page.data.column(page.data.index['ops'][k]) for k in ('lane', 'start', 'duration', 'site', 'event')}
+    event = int(re.search(r'event (\d+)', page.text('.operation')).group(1))
+    at = ops['event'].index(event)
+    assert ops['lane'][at] == 1 and ops['start'][at] < span['to'] and ops['start'][at] + ops['duration'][at] > span['from'], at
+    assert time_text(ops['duration'][at]) in page.text('.operation'), page.text('.operation')
+    index = page.data.index
+    names = [index['strings'][index['frames']['function'][f]] for f in index['stacks'][index['sites']['stack'][ops['site'][at]]]]
+    assert b.js("[...document.querySelectorAll('.operation .function')].map((e) => e.textContent)") == names
+    page.click('#timeline button[aria-label="Zoom out"]')
+    assert abs((page.chosen()['to'] - page.chosen()['from']) / (span['to'] - span['from']) - 2) < 0.01
+
+
+def a_finding_leads_to_its_stacks(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+    finding = page.data.index['findings']['findings'][1]
+    page.click('#findings li:nth-child(2) .follow')
+    b.js("new Promise((done) => { const look = () => document.activeElement.id === 'flame-title' ? done() : requestAnimationFrame(look); look(); })")
+    frames, strings = page.data.index['frames'], page.data.index['strings']
+    wanted = {f for f in range(len(frames['line'])) for s in finding['sites']
+              if (strings[frames['function'][f]], frames['line'][f]) == (s['function'], s['line'])}
+    assert len(wanted) == 2 and set(b.js('[...weirPage.chosen.place.frames]')) == wanted
+    assert 'through the chosen place' in page.text('#flame .status'), page.text('#flame .status')
+    page.check_tables(None, wanted)
+    key = b.js("document.querySelector('input[name=flame-weight]:checked').value")
+    assert key != 'peak_bytes' or 'nothing' not in page.text('#flame .status')
+    page.click('#chosen .clear:not([hidden])')
+    page.check_tables(None)
+
+
+def headings_sort(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+    for heading, expected in ((3, 'descending'), (3, 'ascending'), (0, 'ascending')):
+        page.click(f'#table-transfers thead th:nth-child({heading + 1}) button')
+        shown = b.js("document.querySelector('#table-transfers th[aria-sort]').getAttribute('aria-sort')")
+        column = ['Place', 'Call', 'Direction', 'Calls'][heading]
+        cells = [r[column] for r in page.table('transfers')][:-1]
+        assert shown == expected, shown
+        keys = [int(c.replace(',', '')) for c in cells] if heading else cells
+        assert len(set(keys)) > 3 and keys == sorted(keys, key=(lambda k: k) if heading else str.lower, reverse=expected == 'descending'), keys
+    assert b.js("document.querySelectorAll('#table-transfers th[aria-sort]').length") == 1
+
+
+def the_peak_tells_its_places(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+    page.focus('#peak canvas')
+    b.key('ArrowUp')
+    said = page.text('#peak [aria-live]')
+    peak = page.data.index['peak']
+    size = page.data.column(peak['columns'][1])[peak['at_ns'] // page.data.index['bins']['width_ns']]
+    assert bytes_text(size) in said, (said, size)
+    b.key('Enter')
+    page.settle()
+    site = peak['sites'][1]
+    frame = page.data.index['sites']['frame'][site]
+    assert b.js('[...weirPage.chosen.place.frames]') == [frame]
+    page.check_tables(None, {frame})
+    left, top, width, height = page.box('#peak canvas')
+    x, y = left + 132 + (width - 146) * peak['at_ns'] / page.data.index['run']['duration_ns'], top + height - 26
+    b.mouse('mouseMoved', x, y)
+    assert not b.js("document.querySelector('#peak .tip').hidden") and ' live at ' in page.text('#peak .tip')
+    b.click(x, y)
+    page.settle()
+    assert b.js('[...weirPage.chosen.place.frames]') == [page.data.index['sites']['frame'][peak['sites'][0]]]
+
+
+def flame_graphs_search_and_zoom(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+    page.click('input[value=transfer_bytes] + span')
+    assert bytes_text(page.data.sums(['transfer'])[1]) in page.text('#flame .status'), page.text('#flame .status')
+    b.js("(() => { const s = document.querySelector('#flame input[type=search]'); s.value = 'attention'; s.dispatchEvent(new Event('input')); })()")
+    sites, strings, frames = page.data.index['sites'], page.data.index['strings'], page.data.index['frames']
+    found = {f for f in range(len(frames['line'])) if 'attention' in strings[frames['function'][f]]}
+    assert f'found: {bytes_text(page.data.sums(["transfer"], None, found)[1])}' in page.text('#flame .status'), page.text('#flame .status')
+    before = page.pixels()
+    page.click('#flame canvas', 0.02, 0.75)
+    assert 'shown: ' in page.text('#flame .status'), page.text('#flame .status')
+    page.focus('#flame canvas')
+    b.key('ArrowDown')
+    assert '%' in page.text('#flame [aria-live]:not(.status)')
+    page.click('#flame .controls > button')
+    b.js("document.activeElement.blur()")
+    assert 'shown: ' not in page.text('#flame .status') and page.pixels() == before
+    assert b.js("document.querySelector('#flame details').open = true, new Promise((done) => setTimeout(done))") is None
+    assert b.js("document.querySelectorAll('#flame details tbody tr').length") > 3
+
+
+def colours_follow_the_theme(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+    paper = lambda: b.js('getComputedStyle(document.documentElement).backgroundColor')
+    dots = lambda: b.js("[...document.querySelectorAll('canvas')].map((c) => c.toDataURL().length + c.toDataURL().slice(-400))")
+    light, drawn = paper(), dots()
+    page.click('#theme')
+    assert paper() != light and all(x != y for x, y in zip(dots(), drawn)) and page.text('#theme') == 'Light'
+    page.click('#theme')
+    assert paper() == light
+    b.theme('dark')
+    try:
+        page = Page(b, os.path.join(folder, 'made.html'))
+        assert paper() != light
+    finally:
+        b.theme('light')
+
+
+# Every text that is seen, with its colour and what lies behind it; and pairs of colours that pictures use.
+CONTRAST = r'''(() => {
+  const parse = (c) => { const n = c.match(/[\d.]+/g).map(Number); const f = c.startsWith('color(') ? 255 : 1; return [n[0] * f, n[1] * f, n[2] * f, n[3] ?? 1]; };
+  const over = (a, b) => [0, 1, 2].map((i) => a[i] * a[3] + b[i] * (1 - a[3])).concat(1);
+  const light = (c) => { const [r, g, b] = c.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+  const behind = (e) => { let layers = []; for (; e; e = e.parentElement) layers.push(parse(getComputedStyle(e).backgroundColor)); return layers.reverse().reduce((below, c) => over(c, below), [255, 255, 255, 1]); };
+  const bad = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let seen = 0;
+  for (let t; (t = walker.nextNode());) {
+    const e = t.parentElement;
+    if (!t.data.trim() || e.closest('script, style, noscript, .unseen, [hidden], canvas') || !e.getClientRects().length || e.closest(':disabled')) continue;
+    const back = behind(e), r = ratio(over(parse(getComputedStyle(e).color), back), back);
+    seen++;
+    if (r < 4.5) bad.push(`${e.className || e.tagName} "${t.data.trim().slice(0, 30)}" ${r.toFixed(2)}`);
+  }
+  const probe = document.createElement('span'); document.body.append(probe);
+  const get = (v) => { probe.style.color = `var(--${v})`; return parse(getComputedStyle(probe).color); };
+  const pairs = [['ink', 'paper'], ['muted', 'paper'], ['flame-found-ink', 'flame-found'], ...['flame0', 'flame1', 'flame2', 'flame3', 'flame-cuda0', 'flame-cuda1', 'flame-none'].map((f) => ['ink', f]),
+    ...['transfer', 'launch', 'graph', 'wait', 'allocation', 'free', 'memset', 'other', 'initialisation'].map((c) => ['on-class', `class-${c}`])];
+  for (const [a, b] of pairs) if (ratio(get(a), get(b)) < 4.5) bad.push(`${a} on ${b} ${ratio(get(a), get(b)).toFixed(2)}`);
+  probe.remove();
+  return { bad: bad.slice(0, 12), seen };
+})()'''
+
+
+def text_has_contrast(b, folder):
+    for scheme in ('light', 'dark'):
+        b.theme(scheme)
+        try:
+            page = Page(b, os.path.join(folder, 'made.html'))
+            page.click('#table-waits .place')
+            b.js("document.querySelectorAll('details').forEach((d) => { d.open = true; }), new Promise((done) => setTimeout(done))")
+            result = b.js(CONTRAST)
+            assert result['seen'] > 200 and not result['bad'], f'{scheme}: {result}'
+        finally:
+            b.theme('light')
+
+
+def the_accessibility_tree_names_everything(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+    b.js("document.querySelectorAll('details').forEach((d) => { d.open = true; }), new Promise((done) => setTimeout(done))")
+    b.call('Accessibility.enable')
+    nodes = [n for n in b.call('Accessibility.getFullAXTree')['nodes'] if not n.get('ignored')]
+    b.call('Accessibility.disable')
+    value = lambda n, key: n.get(key, {}).get('value', '')
+    roles = {}
+    for n in nodes:
+        roles.setdefault(value(n, 'role'), []).append(value(n, 'name').strip())
+    for role in ('button', 'link', 'checkbox', 'radio', 'searchbox', 'slider', 'image', 'img', 'table', 'region', 'navigation', 'columnheader', 'rowheader', 'heading', 'list'):
+        if role != 'list':
+            assert all(roles.get(role, ['x'])), f'a {role} without a name: {roles[role]}'
+    images = roles.get('image', []) + roles.get('img', [])
+    assert len(images) == 3 and len(roles['table']) >= 11, (images, len(roles['table']))
+    for role in ('banner', 'main', 'navigation', 'contentinfo'):
+        assert len(roles.get(role, [])) == 1, f'{role}: {roles.get(role)}'
+    levels = b.js("[...document.querySelectorAll('h1, h2, h3, h4')].map((h) => Number(h.tagName[1]))")
+    assert levels[0] == 1 and levels.count(1) == 1 and all(y <= x + 1 for x, y in zip(levels, levels[1:])), levels
+    assert b.js("[...document.querySelectorAll('table')].every((t) => t.caption?.textContent && [...t.querySelectorAll('th')].every((h) => h.scope))")
+    ids = b.js("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids)), 'an id twice'
+    assert b.js("document.documentElement.lang") == 'en'
+
+
+def all_is_reached_by_the_keyboard(b, folder):
+    Page(b, os.path.join(folder, 'made.html'))
+    assert b.js('''[...document.querySelectorAll('canvas[role=img], .brush')].every((e) => e.tabIndex === 0)''')
+    b.js("document.querySelector('#table-transfers .place').focus({focusVisible: true})")
+    assert b.js("getComputedStyle(document.activeElement).outlineStyle") == 'solid'
+
+
+def names_of_any_kind_are_shown_as_text(b, folder):
+    page = Page(b, os.path.join(folder, 'hostile.html'))
+    for selector in ('#table-transfers .place', '#findings .follow'):
+        page.click(selector)
+    b.js('weirPage.all()')
+    assert not b.errors and not b.dialogs, (b.errors, b.dialogs)
+    assert b.js("document.querySelectorAll('body img, body iframe, body object, main script, body [onerror], a[href^=javascript]').length") == 0
+    shown = b.js('document.body.innerText')
+    assert '<img src=x onerror=alert(1)>' in shown and not re.search('[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]', shown)
+    assert b.js('document.documentElement.scrollWidth <= innerWidth'), 'a long name makes the page wide'
+    assert len(shown) < 200000
+
+
+def a_damaged_page_says_so(b, folder):
+    text = open(os.path.join(folder, 'made.html'), encoding='utf-8').read()
+    columns = re.search('id="weir-columns">(.*?)</script>', text, re.S).group(1)
+    damaged = {'short': text.replace(columns, columns[:len(columns) // 2 // 4 * 4]), 'no gzip': text.replace(columns, 'QUJD' * 900),
+               'no base64': text.replace(columns, '(' + columns), 'empty': text.replace(columns, ''), 'other': text.replace('"weir-page/1"', '"weir-page/7"')}
+    path = os.path.join(folder, 'damaged.html')
+    for what, content in damaged.items():
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(content)
+        b.open(path)
+        b.js('weirPage.ready')
+        said = b.js("document.getElementById('failed').hidden ? '' : document.getElementById('failed').textContent")
+        assert 'cannot be shown' in said, f'{what}: {said}'
+        assert not b.errors, f'{what}: {b.errors}'
+
+
+def without_decompression_the_page_says_so(b, folder):
+    script = b.call('Page.addScriptToEvaluateOnNewDocument', source='delete globalThis.DecompressionStream')
+    try:
+        b.open(os.path.join(folder, 'made.html'))
+        b.js('weirPage.ready')
+        assert 'DecompressionStream' in b.js("document.getElementById('failed').innerText")
+        assert b.js("document.querySelectorAll('.finding').length") > 3
+    finally:
+        b.call('Page.removeScriptToEvaluateOnNewDocument', identifier=script['identifier'])
+
+
+def every_width_fits(b, folder):
+    try:
+        for width in (400, 800, 1600):
+            b.size(width, 900)
+            page = Page(b, os.path.join(folder, 'made.html'))
+            assert b.js('document.documentElement.scrollWidth') <= width, width
+            wide = b.js('''[...document.querySelectorAll('main *')].filter((e) => e.getClientRects().length && !e.closest('.wide, .unseen, pre, .u-wrap') && e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.className || e.tagName)''')
+            assert not wide, (width, wide[:5])
+            assert all(colors > 8 for _, colors in page.pixels())
+    finally:
+        b.size(1600, 1000)
+
+
+CASES = [the_page_opens_without_an_error_or_a_request, every_picture_has_marks, tables_are_sums_of_the_cube, tables_agree_with_the_report,
+         a_brush_filters_every_table, the_brush_follows_the_keyboard, the_timeline_zooms_to_one_operation_with_its_stack, a_finding_leads_to_its_stacks,
+         headings_sort, the_peak_tells_its_places, flame_graphs_search_and_zoom, colours_follow_the_theme, text_has_contrast,
+         the_accessibility_tree_names_everything, all_is_reached_by_the_keyboard, names_of_any_kind_are_shown_as_text, a_damaged_page_says_so,
+         without_decompression_the_page_says_so, every_width_fits]
+
+
+def main():
+    folder = os.path.realpath(sys.argv[1])
+    program = browser.find()
+    if not program:
+        print('skipped: no Chromium')
+        return
+    b = browser.Browser(program)
+    try:
+        for case in CASES:
+            if len(sys.argv) > 2 and case.__name__ not in sys.argv[2:]:
+                continue
+            try:
+                case(b, folder)
+                print('ok', case.__name__, flush=True)
+            except (AssertionError, KeyError, IndexError, AttributeError, TypeError, ValueError, browser.Failed) as e:
+                print(f'FAILED {case.__name__}: {type(e).__name__} line {e.__traceback__.tb_next.tb_lineno}: {str(e)[:700]!r}', flush=True)
+    finally:
+        b.close()
+
+
+main()
