@@ -11,6 +11,7 @@
 #include "core/base/options.h"
 #include "reports/listing/listing.h"
 #include "tools/weir/commands.h"
+#include "tools/weir/output.h"
 
 enum {
   OPT_FORMAT,
@@ -212,28 +213,22 @@ static int write_to_stdout(const request *r, const char *trace)
   return cmd_failed();
 }
 
-static bool is_same_file(const char *one, const char *other)
+typedef struct listed {
+  const request *r;
+  const char *trace;
+} listed;
+
+static weir_status write_list(FILE *out, const void *context)
 {
-  struct stat a, b;
-  return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  const listed *l = context;
+  return listing_write(out, l->trace, &l->r->list);
 }
 
-/* Into a new file beside it, which then takes its place: no one sees half a list. */
 static int write_to_file(const cmd *c, const request *r, const char *trace)
 {
-  if (is_same_file(r->output, trace)) return cmd_usage(c, "-o %s is the trace itself", r->output);
-  char *part = cmd_format("%s.part-%ld", r->output, (long)getpid());
-  int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-  weir_status s = WEIR_OK;
-  if (!out) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
-  if (!s) s = listing_write(out, trace, &r->list);
-  if (out && fclose(out) && !s) s = weir_fail_errno(WEIR_EIO, errno, "writing %s", r->output);
-  if (!s && rename(part, r->output))
-    s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
-  if (s && fd >= 0) (void)unlink(part);
-  free(part);
-  return s ? cmd_failed() : 0;
+  listed l = {r, trace};
+  if (output_is_same(r->output, trace)) return cmd_usage(c, "-o %s is the trace itself", r->output);
+  return output_write(r->output, write_list, &l) ? cmd_failed() : 0;
 }
 
 int trace_main(const cmd *c, int argc, char **argv)
