@@ -2,13 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "reports/render/report.h"
 #include "reports/tables/tables.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/page_file.h"
+#include "tools/weir/terminal.h"
 
 enum {
   OPT_FORMAT,
@@ -33,8 +32,6 @@ typedef struct request {
   bool html;
   const char *output;
 } request;
-
-enum { NO_LIMIT = -1 }; /* of report_settings.width, until the terminal was asked */
 
 const cmd_option report_options[] = {
     [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT",
@@ -170,27 +167,9 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   }
   if (at == OPT_TOP) o->top = (int)n;
   if (at == OPT_DEPTH) o->depth = n ? (int)n : -1;
-  if (at == OPT_WIDTH) o->width = n ? (int)n : NO_LIMIT;
+  if (at == OPT_WIDTH) o->width = (int)n;
   if (at == OPT_PROCESS) o->process = n;
   return true;
-}
-
-/* Colours and width are the terminal's, whose columns COLUMNS can tell; in a file or a pipe there
- * are no colours, and nothing is cut. What --width says holds everywhere. */
-static void ask_terminal(report_settings *o)
-{
-  struct winsize size;
-  long columns;
-  const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM"),
-             *columns_text = getenv("COLUMNS");
-  bool terminal = isatty(STDOUT_FILENO);
-  if (terminal) o->color = !(no_color && *no_color) && !(term && !strcmp(term, "dumb"));
-  if (o->width)
-    o->width = o->width == NO_LIMIT ? 0 : o->width;
-  else if (terminal && columns_text && cmd_number(columns_text, 1, 100000, &columns))
-    o->width = (int)columns;
-  else if (terminal)
-    o->width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 /* Reports that are not in tables; the first is the default. */
@@ -243,7 +222,7 @@ static weir_status print_report(const char *what, const char *trace, const repor
 
 int report_main(const cmd *c, int argc, char **argv)
 {
-  request r = {.report = {.format = WEIR_REPORT_TEXT}};
+  request r = {.report = {.format = WEIR_REPORT_TEXT, .width = TERMINAL_NOT_ASKED}};
   int at = cmd_parse(c, argc, argv, false, on_option, &r);
   if (at < 1) return at ? CMD_USAGE : 0;
   const char *what = kinds[0].name;
@@ -264,7 +243,8 @@ int report_main(const cmd *c, int argc, char **argv)
     free(folder);
     return exit_status;
   }
-  ask_terminal(&r.report);
+  r.report.color = terminal_has_color();
+  r.report.width = terminal_width(r.report.width);
   weir_status status = print_report(what, argv[at], &r.report);
   free(folder);
   if (!status) return 0;
