@@ -23,6 +23,7 @@ EX_SAN   = $(foreach s,$(subst $(comma), ,$(SAN)),-Xcompiler -fsanitize=$(s))
 EXAMPLES_SHARED     := $(addprefix $(EX)/,$(EX_CUDA) $(EX_WEIR) driver ctypes_vector.py ranges.py)
 EXAMPLES_SIM_STATIC := $(addprefix $(EX)/sim_static/,$(EX_CUDA))
 EXAMPLES_STATIC     := $(addprefix $(EX)/static/,$(EX_CUDA))
+EXAMPLES_SHARED     += $(EX)/fixed/train
 EXAMPLES            := $(EXAMPLES_SHARED) $(EXAMPLES_SIM_STATIC) $(EXAMPLES_STATIC)
 
 examples-nvcc:
@@ -33,7 +34,7 @@ $(OBJ)/$(EX_DIR)/%.o: $(EX_DIR)/%.cu $(EX_DIR)/check.h cuda/sim/weir_kernel.h cu
 	$(say) NVCC $<
 	$(Q)$(EX_NVCC) $(EX_ARCH) -c $< -o $@
 
-$(EX_CUDA:%=$(EX)/%): $(EX)/%: $(OBJ)/$(EX_DIR)/%.o | $(CUDA_STUBS)/libcuda.so
+$(EX)/fixed/train $(EX_CUDA:%=$(EX)/%): $(EX)/%: $(OBJ)/$(EX_DIR)/%.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(NVCC) -cudart shared -L$(CUDA_STUBS) $(EX_SAN) -Xlinker '$(EX_TWIN)' $(EX_RPATH) $< -o $@
