@@ -62,3 +62,44 @@ size_t wr_put_clean_text(FILE *out, const char *text, bool quoted)
   }
   return count;
 }
+
+/* The character of `n` bytes at `c` as it may be printed. */
+static void put_clean_character(FILE *out, const unsigned char *c, size_t n)
+{
+  if (!n || control_of(c, n))
+    (void)putc('?', out);
+  else
+    (void)fwrite(c, 1, n, out);
+}
+
+/* Is the dot or colon at `text[at]` part of what Markdown takes for an address? */
+static bool makes_a_link(const char *text, size_t at)
+{
+  if (text[at] == ':') return text[at + 1] == '/';
+  return text[at] == '.' && at && (text[at - 1] == 'w' || text[at - 1] == 'W');
+}
+
+void wr_put_markdown_text(FILE *out, const char *text)
+{
+  size_t bytes = strlen(text);
+  for (size_t at = 0, n; at < bytes; at += n + !n) {
+    n = wr_utf8_length((const unsigned char *)text + at, bytes - at);
+    if (n == 1 && (strchr("&<>`|*_~[]\\@#!$\"'", text[at]) || makes_a_link(text, at)))
+      (void)fprintf(out, "&#%d;", text[at]);
+    else
+      put_clean_character(out, (const unsigned char *)text + at, n);
+  }
+}
+
+void wr_put_xml_text(FILE *out, const char *text)
+{
+  for (size_t left = strlen(text), n; left; text += n + !n, left -= n + !n) {
+    n = wr_utf8_length((const unsigned char *)text, left);
+    bool none = n == 3 && !strncmp(text, "\xef\xbf", 2) && (unsigned char)text[2] >= 0xbe;
+    if (n == 1 && strchr("&<>\"'", *text))
+      (void)fprintf(out, "&#%d;", *text);
+    else
+      put_clean_character(out, (const unsigned char *)text, none ? 0 : n);
+    if (none) text += 2, left -= 2, n = 1; /* U+FFFE and U+FFFF are no characters of XML */
+  }
+}

@@ -14,4 +14,11 @@ void wr_put_json_text(FILE *out, const char *text);
  * many characters that are. */
 size_t wr_put_clean_text(FILE *out, const char *text, bool quoted);
 
+/* A text that Markdown shows as it is: what is a sign of Markdown's or of HTML's, and what it would
+ * make a link of, is a number in "&#;"; '?' as above. */
+void wr_put_markdown_text(FILE *out, const char *text);
+
+/* A text of XML 1.0, within quotes or between tags; '?' as above. */
+void wr_put_xml_text(FILE *out, const char *text);
+
 #endif

@@ -8,11 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "reports/diff/diff.h"
 #include "reports/export/chrome.h"
 #include "reports/export/folded.h"
 #include "reports/export/perfetto.h"
 #include "reports/export/pprof.h"
 #include "reports/export/speedscope.h"
+#include "reports/render/diff_render.h"
 #include "tests/reports/synth.h"
 
 static char path[512];
@@ -33,6 +35,25 @@ static weir_status report_on(const char *trace, report_format format)
   (void)fclose(f);
   free(text);
   return s;
+}
+
+/* Beside itself; in all three formats. */
+static weir_status diff_of(const char *trace)
+{
+  static const wr_conditions none = {0};
+  wr_diff d;
+  weir_status s = wr_diff_load(&d, trace, trace, &(wr_figures_settings){.findings = true}, &none);
+  if (s) return s;
+  for (wr_diff_format format = WR_DIFF_TEXT; format <= WR_DIFF_JSON; format++) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    ck_assert_int_eq(wr_diff_render(f, &d, &(wr_diff_settings){.format = format}), WEIR_OK);
+    (void)fclose(f);
+    free(text);
+  }
+  wr_diff_free(&d);
+  return WEIR_OK;
 }
 
 static weir_status export_folded(FILE *out, const char *trace)
@@ -61,6 +82,8 @@ static weir_status export_all(const char *trace)
 
 static void expect(const char *trace, weir_status status, const char *words)
 {
+  ck_assert_int_eq(diff_of(trace), status);
+  ck_assert_msg(strstr(weir_error_message(), words) != NULL, "%s", weir_error_message());
   ck_assert_int_eq(report_on(trace, WEIR_REPORT_TEXT), status);
   ck_assert_msg(strstr(weir_error_message(), words) != NULL, "%s", weir_error_message());
   ck_assert_ptr_nonnull(strstr(weir_error_message(), trace));
@@ -237,6 +260,7 @@ START_TEST(values_out_of_range_do_no_harm)
     ck_assert_msg(report_on(t, WEIR_REPORT_TEXT) == WEIR_OK, "%s: %s", changes[i],
                   weir_error_message());
     ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON), WEIR_OK);
+    (void)diff_of(t);
     (void)export_all(t);
   }
 }
@@ -286,6 +310,7 @@ START_TEST(a_changed_byte_is_an_error_or_a_report)
     write_hostile_file("changed.db", whole, whole_bytes);
     (void)report_on(file("changed.db"), round & 1 ? WEIR_REPORT_JSON : WEIR_REPORT_TEXT);
     if (round % 5 == 0) (void)export_all(file("changed.db"));
+    if (round % 25 == 1) (void)diff_of(file("changed.db"));
     if (round % 25 == 24) {
       free(whole);
       load_whole(make_trace());

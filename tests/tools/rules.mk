@@ -1,7 +1,7 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
-TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command completion trace export stats python inlines compare run install public deps lost schedules nvml)
-TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,bundle called schedules_all)
+TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion trace export stats python inlines compare run install public deps lost schedules nvml)
+TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,bundle called check_ci schedules_all)
 TOOLS_TESTS_LONG := $(O)/tests/tools/test_schedules_long
 
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
@@ -11,6 +11,8 @@ $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: 
 
 # The sampler alone, on the stand-in for NVML.
 $(O)/tests/tools/test_nvml: $(OBJ)/tools/weir/nvml.o $(CORE_BASE_OBJS) | $(O)/tests/e2e/nvml/libnvidia-ml.so.1
+
+$(O)/tests/tools/test_check $(O)/tests/tools/test_check_ci: | $(addprefix $(O)/examples/,train fixed/train)
 
 # Which walks a program and its collector through their system calls.
 $(addprefix $(O)/tests/tools/test_,schedules schedules_all schedules_long): $(OBJ)/tests/tools/scheduler.o

@@ -153,8 +153,8 @@ END_TEST
  */
 START_TEST(manual_and_help_have_the_same_options)
 {
-  static const char *const names[] = {"run",    "report", "trace",   "compare", "import",
-                                      "replay", "export", "version", "help",    "collect"};
+  static const char *const names[] = {"run",   "report", "trace",  "compare", "import", "diff",
+                                      "check", "replay", "export", "version", "help",   "collect"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     outcome *help = sh_status(0,
                               "$WEIR help %s | sed -n 's/^  \\(-., "
@@ -175,8 +175,8 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(o->out, "collect compare completion export help import replay report resolve "
-                           "run stats trace version ");
+  ck_assert_str_eq(o->out, "check collect compare completion diff export help import replay report "
+                           "resolve run stats trace version ");
 }
 END_TEST
 

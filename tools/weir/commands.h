@@ -8,7 +8,7 @@ extern const cmd weir_commands[]; /* main.c; a row without a name ends it */
 
 extern const cmd_option run_options[], collect_options[], import_options[], report_options[],
     replay_options[], export_options[], compare_options[], resolve_options[], trace_options[],
-    stats_options[];
+    stats_options[], diff_options[], check_options[];
 
 int run_main(const cmd *c, int argc, char **argv);
 int collect_main(const cmd *c, int argc, char **argv);
@@ -17,6 +17,8 @@ int report_main(const cmd *c, int argc, char **argv);
 int resolve_main(const cmd *c, int argc, char **argv);
 int trace_main(const cmd *c, int argc, char **argv);
 int stats_main(const cmd *c, int argc, char **argv);
+int diff_main(const cmd *c, int argc, char **argv);
+int check_main(const cmd *c, int argc, char **argv);
 int compare_main(const cmd *c, int argc, char **argv);
 int replay_main(const cmd *c, int argc, char **argv);
 int export_main(const cmd *c, int argc, char **argv);

@@ -48,6 +48,26 @@ const cmd weir_commands[] = {
      "them anywhere, and queries have the columns caller, file and line. What could not be named\n"
      "then can be later. The trace must be complete; whoever reads it meanwhile is not disturbed.",
      resolve_options, false, resolve_main},
+    {"diff",
+     "[--format text|markdown|json] [--fail-on CONDITIONS] [--top N] [--width N]\n"
+     "[--symbols DIR] [--rules DIR] A B",
+     "Put two traces side by side: memory, transfers, waits, findings, by site",
+     "A is before, B after. Sites are the same where function and file are, whatever the line.\n"
+     "CONDITIONS, with commas between them, are on B: peak>12GiB, or, with a sign, on what it has\n"
+     "more than A: peak>+5%,leaks>0,finding:certain>0,transfers.h2d.bytes>+10MiB,waits.count>+0.\n"
+     "0: none holds; 1: one does, or it is not known; 2: there is no answer. weir(1) has the "
+     "metrics.",
+     diff_options, false, diff_main},
+    {"check",
+     "--budget FILE [--junit FILE] [--markdown FILE] [--width N] [--symbols DIR] "
+     "[--rules DIR] TRACE",
+     "Hold a trace against a budget: limits of memory, transfers, waits, findings",
+     "A budget has a limit a line: peak <= 12 GiB; device 0: peak <= 8 GiB; leaks.bytes == 0;\n"
+     "site \"load_weights\": transfers.h2d.bytes <= 1 GiB; range \"step\": waits.count == 0; "
+     "finding\n"
+     "certain == 0. 0: all are kept; 1: one is not, or it is not known; 2: there is no answer.\n"
+     "With 'weir run --sim' it needs no GPU. The page weir(1) has the metrics.",
+     check_options, false, check_main},
     {"compare", "[-n N] [--sim[=N[,CARD]]] [--format text|json] -- PROGRAM [ARG]...",
      "Run a program in each mode in turn, and say what that changes",
      "Runs observe, strict and relaxed, N times each, one after the other. stdin is empty. 0: the\n"
