@@ -23,6 +23,7 @@ static const struct {
     {"trace", "format", "text csv jsonl"},
     {"trace", "kind", "alloc free copy sync launch"},
     {"stats", "format", "column table csv tsv json"},
+    {"diff", "format", "text markdown json"},
     {"compare", "format", "text json"},
     {"replay", "format", "text json"},
     {"replay", "policy", "pytorch pytorch-expandable rmm-pool malloc"},

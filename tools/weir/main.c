@@ -50,7 +50,7 @@ const cmd weir_commands[] = {
      resolve_options, false, resolve_main},
     {"diff",
      "[--format text|markdown|json] [--fail-on CONDITIONS] [--top N] [--width N]\n"
-     "[--symbols DIR] [--rules DIR] A B",
+     "[--symbols DIR] [--rules DIR] TRACE_A TRACE_B",
      "Put two traces side by side: memory, transfers, waits, findings, by site",
      "A is before, B after. Sites are the same where function and file are, whatever the line.\n"
      "CONDITIONS, with commas between them, are on B: peak>12GiB, or, with a sign, on what it has\n"
