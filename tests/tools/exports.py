@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads what weir export writes, by parsers of its own.
 
-exports.py profiles FOLDER   FOLDER/folded.WEIGHT, speedscope and pprof have the same stacks and weights;
+exports.py profiles FOLDER   FOLDER/folded.WEIGHT, speedscope, pprof and firefox have the same stacks and weights;
                              prints a line "WEIGHT SUM" for each weight
 exports.py timelines FOLDER  FOLDER/perfetto and chrome have the same slices, stacks, flows and bytes live,
                              and nothing on a track overlaps; prints a line "WHAT SUM" for each of these
@@ -124,9 +124,84 @@ def pprof(path):
     return result
 
 
+def table(thread, name, columns):
+    """A table of a processed profile of Firefox Profiler's: its columns, each as long as it says."""
+    found = thread[name]
+    for column in columns:
+        assert len(found[column]) == found["length"], (name, column)
+    assert all(len(v) == found["length"] for v in found.values() if isinstance(v, list)), name
+    return found
+
+
+def within(values, length, null=False):
+    for value in values:
+        assert (null and value is None) or (isinstance(value, int) and 0 <= value < length), value
+
+
+def firefox_stacks(thread, categories):
+    """Names of each stack, outermost first. What each column is: the format's src/types/profile.js, version 48."""
+    strings = thread["stringArray"]
+    assert len(set(strings)) == len(strings) and all(isinstance(s, str) for s in strings)
+    funcs = table(
+        thread,
+        "funcTable",
+        ["name", "isJS", "relevantForJS", "resource", "fileName", "lineNumber", "columnNumber"],
+    )
+    within(funcs["name"], len(strings))
+    within(funcs["fileName"], len(strings), null=True)
+    assert set(funcs["resource"]) <= {-1} and set(funcs["isJS"]) <= {False}
+    frames = table(
+        thread,
+        "frameTable",
+        ["address", "inlineDepth", "category", "subcategory", "func", "nativeSymbol", "innerWindowID"]
+        + ["implementation", "line", "column"],
+    )
+    within(frames["func"], funcs["length"])
+    within(frames["category"], categories)
+    assert all(line is None or line > 0 for line in frames["line"])
+    stacks, names = table(thread, "stackTable", ["prefix", "frame", "category", "subcategory"]), []
+    within(stacks["frame"], frames["length"])
+    within(stacks["category"], categories)
+    for i, (prefix, frame) in enumerate(zip(stacks["prefix"], stacks["frame"])):
+        assert prefix is None or 0 <= prefix < i
+        names.append((() if prefix is None else names[prefix]) + (strings[funcs["name"][frames["func"][frame]]],))
+    assert len({(p, f) for p, f in zip(stacks["prefix"], stacks["frame"])}) == stacks["length"]
+    return names
+
+
+def firefox(path):
+    top = json.load(open(path, encoding="utf-8"), parse_float=lambda text: text)
+    meta, result = top["meta"], {}
+    assert meta["preprocessedProfileVersion"] == 48 and meta["interval"] > 0 and meta["markerSchema"] == []
+    assert meta["symbolicated"] and float(meta["startTime"]) > 0 and meta["processType"] == 0 and top["libs"] == []
+    assert [c["name"] for c in meta["categories"] if c["color"] == "grey"] == ["Other"]
+    assert all(c["subcategories"][0] == "Other" for c in meta["categories"])
+    for thread in top["threads"]:
+        assert isinstance(thread["pid"], str) and isinstance(thread["tid"], int) and thread["pausedRanges"] == []
+        table(thread, "markers", ["data", "name", "startTime", "endTime", "phase", "category"])
+        table(thread, "resourceTable", ["lib", "name", "host", "type"])
+        table(thread, "nativeSymbols", ["libIndex", "address", "name", "functionSize"])
+        names = firefox_stacks(thread, len(meta["categories"]))
+        samples = table(thread, "samples", ["stack", "time", "weight"])
+        within(samples["stack"], len(names))
+        assert samples["time"] == sorted(samples["time"])
+        sums = result[thread["name"]] = {}
+        kind = {"calls": "samples", "host-time": "tracing-ms"}.get(thread["name"], "bytes")
+        assert samples["weightType"] == kind
+        for stack, weight in zip(samples["stack"], samples["weight"]):
+            if kind == "tracing-ms":
+                whole, part = weight.split(".")
+                assert len(part) == 6
+                weight = int(whole) * 1000000 + int(part)
+            add(sums, names[stack], weight)
+    assert all(t["isMainThread"] for t in top["threads"])
+    assert len({t["pid"] for t in top["threads"]}) == len(top["threads"])
+    return result
+
+
 def profiles(folder):
-    scope, proto = speedscope(folder + "/speedscope"), pprof(folder + "/pprof")
-    assert list(scope) == WEIGHTS and list(proto) == WEIGHTS
+    scope, proto, fox = speedscope(folder + "/speedscope"), pprof(folder + "/pprof"), firefox(folder + "/firefox")
+    assert list(scope) == WEIGHTS and list(proto) == WEIGHTS and list(fox) == WEIGHTS
     for weight in WEIGHTS:
         fold = folded(f"{folder}/folded.{weight}")
         plain = {}
@@ -135,6 +210,10 @@ def profiles(folder):
         assert fold == plain, weight
         plain = {}
         for stack, value in proto[weight].items():
+            add(plain, tuple(clean(name) for name in stack), value)
+        assert fold == plain, weight
+        plain = {}
+        for stack, value in fox[weight].items():
             add(plain, tuple(clean(name) for name in stack), value)
         assert fold == plain, weight
         print(weight, sum(fold.values()))

@@ -10,7 +10,7 @@
 #define PROFILES                                                                                   \
   "for w in calls host-time allocated copied live-at-peak; do"                                     \
   " $WEIR export -f folded -w $w -o folded.$w t.db || exit; done;"                                 \
-  " for f in speedscope pprof; do $WEIR export -f $f -o $f t.db || exit; done;"                    \
+  " for f in speedscope pprof firefox; do $WEIR export -f $f -o $f t.db || exit; done;"            \
   " python3 $WEIR_SOURCE/tests/tools/exports.py profiles . >sums"
 #define TOTALS                                                                                     \
   "$WEIR report --format json t.db | python3 -c 'import json, sys;"                                \
@@ -153,7 +153,8 @@ END_TEST
 
 static void refuse_all(const char *words)
 {
-  static const char *const formats[] = {"perfetto", "chrome", "folded", "speedscope", "pprof"};
+  static const char *const formats[] = {"perfetto",   "chrome", "folded",
+                                        "speedscope", "pprof",  "firefox"};
   for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
     outcome *o = sh_status(1, "$WEIR export --format %s -o out t.db", formats[i]);
     ck_assert_msg(strstr(o->err, words) && strstr(o->err, "t.db"), "%s: %s", formats[i], o->err);

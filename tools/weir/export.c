@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "reports/export/chrome.h"
+#include "reports/export/firefox.h"
 #include "reports/export/folded.h"
 #include "reports/export/nsys.h"
 #include "reports/export/perfetto.h"
@@ -18,7 +19,7 @@
 #include "tools/weir/part.h"
 
 #define FORMATS                                                                                    \
-  "perfetto, chrome, folded, speedscope, pprof, csv, nsys, rmm-csv, pytorch-snapshot or "          \
+  "perfetto, chrome, folded, speedscope, pprof, firefox, csv, nsys, rmm-csv, pytorch-snapshot or " \
   "pytorch-pickle"
 #define WEIGHTS "calls, host-time, allocated, copied or live-at-peak"
 
@@ -70,17 +71,27 @@ static weir_status write_pprof(const request *r, FILE *out, const char *trace)
   return pprof_export(out, trace);
 }
 
+static weir_status write_firefox(const request *r, FILE *out, const char *trace)
+{
+  (void)r;
+  return firefox_export(out, trace);
+}
+
 static weir_status write_calls(const request *r, FILE *out, const char *trace)
 {
   (void)r;
   return listing_write(out, trace, &(listing_settings){.format = LISTING_CSV});
 }
 
-static const trace_format trace_formats[] = {
-    {"perfetto", write_perfetto, NULL}, {"chrome", write_chrome, NULL},
-    {"folded", write_folded, NULL},     {"speedscope", write_speedscope, NULL},
-    {"pprof", write_pprof, NULL},       {"csv", write_calls, NULL},
-    {"nsys", NULL, nsys_export},        {0}};
+static const trace_format trace_formats[] = {{"perfetto", write_perfetto, NULL},
+                                             {"chrome", write_chrome, NULL},
+                                             {"folded", write_folded, NULL},
+                                             {"speedscope", write_speedscope, NULL},
+                                             {"pprof", write_pprof, NULL},
+                                             {"firefox", write_firefox, NULL},
+                                             {"csv", write_calls, NULL},
+                                             {"nsys", NULL, nsys_export},
+                                             {0}};
 
 const cmd_option export_options[] = {
     [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", FORMATS " (needed)", 0},

@@ -91,10 +91,11 @@ const cmd weir_commands[] = {
      replay_options, false, replay_main},
     {"export", "--format FORMAT [--weight WEIGHT] -o FILE TRACE",
      "Write a trace, or its allocations, in another program's format",
-     "perfetto and chrome are a timeline; folded, speedscope and pprof what calls cost by stack;\n"
-     "csv is all calls; nsys what Nsight Systems exports to SQLite. The others are allocations,\n"
-     "and TRACE is whatever weir replay reads. memory_viz opens the snapshot; older copies of it\n"
-     "want a pickle, which pytorch-pickle is.",
+     "perfetto and chrome are a timeline; folded, speedscope, pprof and firefox what calls cost "
+     "by\n"
+     "stack; csv is all calls; nsys what Nsight Systems exports to SQLite. The others are\n"
+     "allocations, and TRACE is whatever weir replay reads. memory_viz opens the snapshot; older\n"
+     "copies of it want a pickle, which pytorch-pickle is.",
      export_options, false, export_main},
     {"completion", "bash|zsh|fish", "Print a script that completes weir's command lines in a shell",
      "bash: source <(weir completion bash); zsh: weir completion zsh > DIR/_weir, DIR of $fpath;\n"
