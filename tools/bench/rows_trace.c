@@ -278,6 +278,50 @@ static void page_time(measured *m, const row *r)
   (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, trace, page, NULL});
 }
 
+/* ---- exports --------------------------------------------------------------------------------- */
+
+/* A trace of one process, made once. */
+static const char *trace_1m(measured *m)
+{
+  static bool made;
+  const char *folder = bench_text("%s/one", bench_scratch),
+             *trace = bench_text("%s/one.db", bench_scratch);
+  const char *const import[] = {
+      bench_text("%s/bin/weir", bench_build), "import", "--force", folder, "-o", trace, NULL};
+  if (made) return trace;
+  if (!write_spools(folder, 1) || !bench_run(NULL, NULL, NULL, import)) {
+    bench_give_up(m, "the trace could not be made");
+    return NULL;
+  }
+  (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, NULL});
+  made = true;
+  return trace;
+}
+
+static void export_1m(measured *m, const row *r, const char *format)
+{
+  long kib = 0;
+  const char *trace = trace_1m(m), *out = bench_text("%s/export", bench_scratch);
+  (void)r;
+  if (!trace) return;
+  const char *const argv[] = {
+      bench_text("%s/bin/weir", bench_build), "export", "--format", format, "-o", out, trace, NULL};
+  if (!bench_run(NULL, &m->value, &kib, argv)) bench_give_up(m, "weir export failed");
+  (void)snprintf(m->note, sizeof m->note, "200 places; %ld MiB resident, %.2f s of a processor",
+                 kib / 1024, bench_cpu_seconds);
+  (void)unlink(out);
+}
+
+static void export_perfetto(measured *m, const row *r)
+{
+  export_1m(m, r, "perfetto");
+}
+
+static void export_pprof(measured *m, const row *r)
+{
+  export_1m(m, r, "pprof");
+}
+
 const row rows_trace[] = {
     AT_MOST("sigkill", "committed events lost by SIGKILL", "events", 0, sigkill,
             "20 programs killed in full flight, each counting its own calls", NULL),
@@ -287,5 +331,7 @@ const row rows_trace[] = {
     AT_MOST("report-rss", "report on 10 M events", "GiB", 2, report_memory,
             "weir report of a trace of 10 processes, 1 M events each", NULL),
     AT_MOST("page", "page of 3 M events", "s", 15, page_time, NULL, NULL),
+    AT_MOST("export-perfetto", "a timeline of 1 M events", "s", 30, export_perfetto, NULL, NULL),
+    AT_MOST("export-pprof", "a profile of 1 M events", "s", 10, export_pprof, NULL, NULL),
     {0},
 };
