@@ -9,6 +9,7 @@
 #include "reports/import/graph.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/open.h"
+#include "reports/symbols/symbolize.h"
 
 /* Tables that tools look for and that nothing here fills. */
 static const char empty_tables[] =
@@ -78,7 +79,71 @@ static weir_status name_kernels(const wr_db *to)
 
 typedef struct copying {
   wr_db from, to;
+  wr_symbols *symbols;  /* of `from` */
+  sqlite3_stmt *symbol; /* keeps the name of a frame */
 } copying;
+
+/* ---- names of functions in call chains ----------------------------------------------------------- */
+
+static const char symbol_tables[] =
+    "CREATE TEMP TABLE export_symbol(frame INTEGER PRIMARY KEY, name TEXT)";
+static const char symbol_view[] =
+    "CREATE TEMP TABLE export_string(name TEXT PRIMARY KEY, id INTEGER);"
+    "INSERT INTO export_string SELECT name, row_number() OVER () + (SELECT ifnull(max(id), 0)"
+    " FROM main.StringIds) FROM (SELECT DISTINCT name FROM export_symbol);"
+    "DROP VIEW temp.CUDA_CALLCHAINS;"
+    "CREATE TEMP VIEW CUDA_CALLCHAINS(id, symbol, module, unresolved, originalIP, stackDepth) AS"
+    " SELECT s.stack, ifnull(n.id, 0), ifnull(m.string, 0), n.id IS NULL, f.address, s.depth"
+    " FROM main.stack_frame s CROSS JOIN main.frame f ON f.id = s.frame"
+    " LEFT JOIN main.module m ON m.id = f.module LEFT JOIN export_symbol y ON y.frame = s.frame"
+    " LEFT JOIN export_string n ON n.name = y.name;";
+static const char symbol_strings[] = "INSERT INTO StringIds(id, value) SELECT id, name FROM "
+                                     "export_string; DROP TABLE export_string;";
+
+/* Of functions that are inlined at an address the outermost is kept: the one that has a symbol. */
+static weir_status name_frames(void *context, sqlite3_stmt *stacks)
+{
+  copying *x = context;
+  const wr_frame *frames;
+  size_t count;
+  weir_status s = wr_symbols_stack(x->symbols, sqlite3_column_int64(stacks, 0), &frames, &count);
+  for (size_t i = 0; i < count && !s; i++) {
+    if (!frames[i].function) continue;
+    sqlite3_bind_int64(x->symbol, 1, frames[i].row);
+    sqlite3_bind_text(x->symbol, 2, frames[i].function, -1, SQLITE_TRANSIENT);
+    s = wr_db_run(&x->from, x->symbol);
+  }
+  return s;
+}
+
+static weir_status name_chains(copying *x)
+{
+  weir_status s = wr_symbols_open(&x->symbols, &x->from);
+  if (!s) s = wr_db_exec(&x->from, symbol_tables);
+  if (!s)
+    s = wr_db_prepare(&x->from, "INSERT OR REPLACE INTO export_symbol VALUES(?1, ?2)", &x->symbol);
+  if (!s) s = wr_db_each(&x->from, "SELECT id FROM main.stack", name_frames, x);
+  if (!s) s = wr_db_exec(&x->from, symbol_view);
+  sqlite3_finalize(x->symbol);
+  if (x->symbols) wr_symbols_close(x->symbols);
+  return s;
+}
+
+/* ---- what observing devices cost ------------------------------------------------------------------ */
+
+#define OVERHEAD                                                                                   \
+  "PROFILER_OVERHEAD(start, \"end\", globalTid, correlationId, nameId, returnValue, overheadType)"
+
+static weir_status show_overhead(const wr_db *db)
+{
+  bool there = wr_db_has_table(db, "device_work") && wr_db_has_column(db, "device_work", "process");
+  return wr_db_exec(
+      db, there ? "CREATE TEMP VIEW " OVERHEAD " AS SELECT d.start, d.\"end\","
+                  " (p.pid & 0xFFFFFF) << 24, NULL, NULL, 0, NULL"
+                  " FROM (SELECT * FROM main.device_work WHERE kind = 5 AND " WR_DEVICE_TIME
+                  ") d CROSS JOIN main.process p ON p.id = d.process"
+                : "CREATE TEMP TABLE " OVERHEAD);
+}
 
 static weir_status check_own_tables(const wr_db *db)
 {
@@ -152,10 +217,12 @@ static weir_status copy_all(copying *x)
         &x->from,
         "SELECT 'StringIds' UNION ALL SELECT name FROM temp.sqlite_schema"
         " WHERE type IN ('table', 'view')"
-        " AND name NOT IN ('event', 'rare_event', 'block', 'block_row', 'memory', 'range_row',"
+        " AND name NOT IN ('export_symbol', 'event', 'rare_event', 'block', 'block_row', 'memory', "
+        "'range_row',"
         " 'range_name', 'range_category', 'graph_work', 'graph_launch', 'device_work', 'name')",
         copy_table, x);
   if (!s) s = wr_db_exec(&x->to, empty_tables);
+  if (!s) s = wr_db_exec(&x->to, symbol_strings);
   if (!s) s = wr_db_exec(&x->to, plain_names);
   if (!s) s = name_kernels(&x->to);
   return s ? s : wr_db_exec(&x->to, "COMMIT");
@@ -174,6 +241,8 @@ weir_status nsys_export(const char *trace, const char *output)
     s = wr_graph_launches_temporary(&in.db);
   if (!s && finished != 1) s = wr_lifetimes_temporary(&in.db);
   if (!s) s = wr_schema_nsys_views(&in.db);
+  if (!s) s = name_chains(&x);
+  if (!s) s = show_overhead(&in.db);
   if (!s && sqlite3_open_v2(output, &x.to.handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL))
     s = wr_db_fail(&x.to, "creating");
   if (!s) s = copy_all(&x);

@@ -2,7 +2,8 @@
  *
  * A trace has views of those names. Some tools list tables alone, change them, or ask for rowids:
  * for these the export has tables, those that Weir knows nothing for among them, empty, and
- * functions by the names that people search for. */
+ * functions by the names that people search for. Call chains have the names of functions as reports
+ * have them (symbolize.h). */
 #ifndef WEIR_REPORTS_NSYS_H
 #define WEIR_REPORTS_NSYS_H
 

@@ -45,7 +45,7 @@ typedef struct stats {
   wr_demangler cxx;
 } stats;
 
-static int64_t plus(int64_t a, int64_t b)
+static int64_t saturated_sum(int64_t a, int64_t b)
 {
   int64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
@@ -142,8 +142,8 @@ static void add_measure(measure *m, int64_t total, int64_t n)
   double value = (double)total / (double)n, from_mean = value - m->mean;
   if (!m->count || each < m->least) m->least = each;
   if (!m->count || each > m->most) m->most = each;
-  m->count = plus(m->count, n);
-  m->total = plus(m->total, total);
+  m->count = saturated_sum(m->count, n);
+  m->total = saturated_sum(m->total, total);
   m->mean += from_mean * (double)n / (double)m->count;
   m->squares += (double)n * from_mean * (value - m->mean);
 }
@@ -160,7 +160,7 @@ static weir_status take_sum(void *context, sqlite3_stmt *q)
     int64_t total = sqlite3_column_int64(q, r->labels + i);
     if (sqlite3_column_type(q, r->labels + i) == SQLITE_NULL || total < 0) continue;
     add_measure(&g->m[i], total, n);
-    if (!i) x->all = plus(x->all, total);
+    if (!i) x->all = saturated_sum(x->all, total);
   }
   return s;
 }
@@ -177,7 +177,7 @@ static weir_status take_in_order(void *context, sqlite3_stmt *q)
   weir_status s = group_at(x, q, &g);
   if (s) return s;
   measure *m = &g->m[x->which];
-  int64_t next = plus(m->gone, n);
+  int64_t next = saturated_sum(m->gone, n);
   for (int i = 0; i < 2; i++) {
     int64_t place = (m->count - !i) / 2;
     if (m->gone <= place && place < next) m->middle[i] = total / n;

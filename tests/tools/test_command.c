@@ -404,13 +404,10 @@ END_TEST
 /* Tables that can be altered, with what the views of the trace have. */
 START_TEST(an_nsys_export_has_tables_of_what_the_views_say)
 {
-  static const char *const same[] = {"CUPTI_ACTIVITY_KIND_RUNTIME",
-                                     "CUPTI_ACTIVITY_KIND_MEMCPY",
-                                     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-                                     "CUDA_CALLCHAINS",
-                                     "CUDA_GPU_MEMORY_USAGE_EVENTS",
-                                     "ENUM_CUPTI_SYNC_TYPE",
-                                     "StringIds"};
+  static const char *const same[] = {
+      "CUPTI_ACTIVITY_KIND_RUNTIME",         "CUPTI_ACTIVITY_KIND_MEMCPY",
+      "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUDA_CALLCHAINS",
+      "CUDA_GPU_MEMORY_USAGE_EVENTS",        "ENUM_CUPTI_SYNC_TYPE"};
   char sql[128];
   sh_status(0, "$WEIR run --force --sim -o t.db -- $VICTIM repeat 3");
   sh_status(0, "$WEIR export --format nsys -o nsys.sqlite t.db");
@@ -419,6 +416,7 @@ START_TEST(an_nsys_export_has_tables_of_what_the_views_say)
     ck_assert_int_eq(ask("nsys.sqlite", sql), ask("t.db", sql));
   }
   ck_assert_int_gt(ask("nsys.sqlite", "SELECT count(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS"), 0);
+  ck_assert_int_eq(ask("nsys.sqlite", "SELECT count(*) - count(DISTINCT id) FROM StringIds"), 0);
   ck_assert_int_eq(ask("nsys.sqlite", "SELECT count(*) FROM sqlite_schema WHERE type = 'view'"), 0);
   ck_assert_int_eq(ask("nsys.sqlite", "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
   ck_assert_int_eq(ask("nsys.sqlite", "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r"
@@ -455,6 +453,67 @@ START_TEST(an_nsys_export_has_kernels_that_the_device_was_seen_running)
   ck_assert_int_eq(ask("nsys.sqlite", "SELECT sum(copyCount) FROM CUPTI_ACTIVITY_KIND_MEMCPY"
                                       " WHERE graphNodeId > 0"),
                    12);
+}
+END_TEST
+
+/* Statements as those of Nsight Systems' documentation: tables are altered, filled from others by id,
+ * and asked, with "end" unquoted. */
+START_TEST(an_nsys_export_answers_what_nsight_s_documentation_asks)
+{
+  static const char *const statements =
+      "ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME ADD COLUMN name TEXT;"
+      "ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME ADD COLUMN kernelName TEXT;"
+      "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET kernelName = (SELECT value FROM StringIds"
+      " JOIN CUPTI_ACTIVITY_KIND_KERNEL AS gpu ON gpu.shortName = StringIds.id"
+      " AND CUPTI_ACTIVITY_KIND_RUNTIME.correlationId = gpu.correlationId);"
+      "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET name ="
+      " (SELECT value FROM StringIds WHERE nameId = StringIds.id);"
+      "ALTER TABLE CUDA_CALLCHAINS ADD COLUMN symbolName TEXT;"
+      "UPDATE CUDA_CALLCHAINS SET symbolName ="
+      " (SELECT value FROM StringIds WHERE symbol = StringIds.id);"
+      "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE rowid IN (SELECT cuda.rowid FROM"
+      " PROFILER_OVERHEAD AS o JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS cuda"
+      " ON cuda.start BETWEEN o.start AND o.end AND cuda.end < o.start);";
+  sh_status(0, "$WEIR run --force --sim --device-times=all -o t.db -- "
+               "$BUILD/tests/e2e/graph_caller explicit; $WEIR export --format nsys -o n.db t.db");
+  sh_status(0, "sqlite3 n.db '%s'", statements);
+  ck_assert_int_gt(ask("n.db", "SELECT count(*) FROM (SELECT name, kernelName, start, end FROM"
+                               " CUPTI_ACTIVITY_KIND_RUNTIME WHERE kernelName IS NOT NULL"
+                               " ORDER BY end - start LIMIT 10)"),
+                   0);
+  ck_assert_int_eq(ask("n.db", "SELECT count(DISTINCT globalTid / 0x1000000 % 0x1000000) FROM"
+                               " CUPTI_ACTIVITY_KIND_RUNTIME"),
+                   ask("t.db", "SELECT count(*) FROM process"));
+  ck_assert_int_eq(
+      ask("n.db", "SELECT max(globalTid % 0x1000000) FROM CUPTI_ACTIVITY_KIND_RUNTIME"),
+      ask("t.db", "SELECT max(tid) FROM thread WHERE id IN (SELECT thread FROM call)"));
+  ck_assert_int_eq(ask("n.db", "SELECT count(DISTINCT r.rowid) FROM CUPTI_ACTIVITY_KIND_RUNTIME r"
+                               " JOIN CUDA_CALLCHAINS c ON c.id = r.callchainId"
+                               " WHERE c.symbolName = 'main' AND NOT c.unresolved"),
+                   ask("t.db", "SELECT count(*) FROM call"));
+}
+END_TEST
+
+/* Ranges around calls, found by time on the same thread. */
+START_TEST(an_nsys_export_has_ranges_that_calls_are_found_in)
+{
+  sh_status(0, "$WEIR run --force --sim -o t.db -- $BUILD/tests/victims/nvtx/nests 3 3 500;"
+               " $WEIR export --format nsys -o n.db t.db");
+  sh_status(0,
+            "sqlite3 n.db 'ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME ADD COLUMN nvtxRange TEXT;"
+            " CREATE INDEX nvtx_start ON NVTX_EVENTS(start); UPDATE CUPTI_ACTIVITY_KIND_RUNTIME"
+            " SET nvtxRange = (SELECT NVTX_EVENTS.text FROM NVTX_EVENTS JOIN ENUM_NSYS_EVENT_TYPE"
+            " ON NVTX_EVENTS.eventType == ENUM_NSYS_EVENT_TYPE.id WHERE ENUM_NSYS_EVENT_TYPE.name"
+            " == \"NvtxPushPopRange\" AND NVTX_EVENTS.globalTid =="
+            " CUPTI_ACTIVITY_KIND_RUNTIME.globalTid AND NVTX_EVENTS.start <="
+            " CUPTI_ACTIVITY_KIND_RUNTIME.start AND NVTX_EVENTS.end >="
+            " CUPTI_ACTIVITY_KIND_RUNTIME.end ORDER BY NVTX_EVENTS.start DESC LIMIT 1)'");
+  ck_assert_int_gt(ask("n.db", "SELECT count(nvtxRange) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 0);
+  ck_assert_int_eq(ask("n.db", "SELECT count(nvtxRange) FROM CUPTI_ACTIVITY_KIND_RUNTIME"),
+                   ask("t.db",
+                       "SELECT count(*) FROM call c WHERE EXISTS(SELECT 1 FROM range r WHERE"
+                       " r.kind = 'push_pop' AND r.thread = c.thread AND r.start_ns <="
+                       " c.start_ns AND r.end_ns >= c.start_ns + c.duration_ns)"));
 }
 END_TEST
 
@@ -545,6 +604,8 @@ int main(void)
   tcase_add_test(traces, replay_of_what_it_cannot_read_is_one_sentence);
   tcase_add_test(traces, an_nsys_export_has_tables_of_what_the_views_say);
   tcase_add_test(traces, an_nsys_export_has_kernels_that_the_device_was_seen_running);
+  tcase_add_test(traces, an_nsys_export_answers_what_nsight_s_documentation_asks);
+  tcase_add_test(traces, an_nsys_export_has_ranges_that_calls_are_found_in);
   tcase_add_test(traces, an_nsys_export_of_an_older_trace_has_what_that_has);
   tcase_add_test(traces, exports_agree_and_python_reads_them);
   tcase_add_test(traces, a_snapshot_of_a_trace_has_frames);
