@@ -57,7 +57,7 @@ START_TEST(a_planted_waste_is_found_in_its_line_with_a_fix)
     found |= file && strstr(file, "trial.c") && *json_string_value(json_object_get(f, "fix")) &&
              is_near((long)json_integer_value(json_object_get(site, "line")), wastes[_i]);
   }
-  ck_assert_msg(found, "%s is not found where it is: %s", wastes[_i], sh("cat t.json")->out);
+  ck_assert_msg(found, "%s is not found where it is: %.3000s", wastes[_i], sh("cat t.json")->out);
   json_decref(all);
 }
 END_TEST
@@ -84,10 +84,10 @@ START_TEST(what_would_show_more_is_said)
   const char *out = sh_status(0, "$WEIR report t.db")->out;
   ck_assert_msg(strstr(out, "rules more can judge a run that recorded more: weir run --hash"
                             " --device-times=all"),
-                "%s", out);
+                "%.3000s", out);
   out = sh_status(0, "$WEIR report findings t.db")->out;
-  ck_assert_msg(strstr(out, "no copy was hashed (weir run --hash)"), "%s", out);
-  ck_assert_msg(strstr(out, "no device times (weir run --device-times=all)"), "%s", out);
+  ck_assert_msg(strstr(out, "no copy was hashed (weir run --hash)"), "%.3000s", out);
+  ck_assert_msg(strstr(out, "no device times (weir run --device-times=all)"), "%.3000s", out);
 }
 END_TEST
 

@@ -9,7 +9,7 @@
 -- threshold: bytes_unsure 67108864 bytes, where kernels ran meanwhile
 -- threshold: percent_unsure 20 percent of the peak, where kernels ran meanwhile
 -- threshold: share 50 percent of the run
--- threshold: most 16 blocks
+-- threshold: most 8 blocks
 -- fix: Allocate it where it is used first and free it behind the last use, or move it to the host
 --      meanwhile; where kernels ran, look whether one of them uses it.
 WITH big AS MATERIALIZED (

@@ -6,7 +6,7 @@
 -- holds: bytes
 -- threshold: min_bytes 1048576 bytes
 -- threshold: percent 5 percent of the device's peak
--- threshold: most 64 blocks
+-- threshold: most 24 blocks
 -- fix: Use one block for both: the last use of the first comes before the first use of the second.
 WITH big AS MATERIALIZED (
   SELECT b.alloc, b.process, b.device, b.pointer, b.bytes, b.start, m.peak_at,
@@ -22,16 +22,33 @@ pair AS MATERIALIZED (
     AND b.start < a.until AND a.start < b.until),
 mate AS MATERIALIZED (
   SELECT * FROM big WHERE alloc IN (SELECT one FROM pair UNION SELECT two FROM pair)),
-used AS MATERIALIZED (
-  SELECT b.alloc, min(e.start) AS first, max(e.start + e.duration) AS last
+work AS (
+  SELECT t.process, e.start AS time, e.start + e.duration AS until, NULL AS alloc
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE (t.kind IN (6, 12) OR t.flags & 16) AND t.process IN (SELECT process FROM mate)),
+next AS MATERIALIZED (
+  SELECT alloc, next FROM (
+    SELECT alloc, min(CASE WHEN alloc IS NULL THEN time END) OVER (PARTITION BY process ORDER BY time DESC) AS next
+    FROM (SELECT process, time, alloc FROM work UNION ALL SELECT process, start, alloc FROM mate))
+  WHERE alloc IS NOT NULL),
+before AS MATERIALIZED (
+  SELECT alloc, before FROM (
+    SELECT alloc, max(CASE WHEN alloc IS NULL THEN until END) OVER (PARTITION BY process ORDER BY time) AS before
+    FROM (SELECT process, time, until, alloc FROM work UNION ALL SELECT process, until, until, alloc FROM mate))
+  WHERE alloc IS NOT NULL),
+named AS (
+  SELECT b.alloc, e.start, e.start + e.duration AS until
   FROM event_row e CROSS JOIN template t ON t.id = e.template CROSS JOIN mate b
-  WHERE t.kind IN (3, 4, 6, 12) AND b.process = t.process AND e.start BETWEEN b.start AND b.until
-    AND (t.kind IN (6, 12) OR t.flags & 16
-         OR e.a BETWEEN b.pointer AND b.pointer + b.bytes - 1
+  WHERE t.kind IN (3, 4) AND b.process = t.process AND e.start BETWEEN b.start AND b.until
+    AND (e.a BETWEEN b.pointer AND b.pointer + b.bytes - 1
          OR b.pointer BETWEEN e.a AND e.a + e.bytes - 1
          OR (t.kind = 3 AND (e.b BETWEEN b.pointer AND b.pointer + b.bytes - 1
                              OR b.pointer BETWEEN e.b AND e.b + e.bytes - 1)))
-  GROUP BY b.alloc)
+  UNION ALL SELECT b.alloc, n.next, n.next FROM mate b JOIN next n ON n.alloc = b.alloc WHERE n.next <= b.until
+  UNION ALL SELECT b.alloc, n.before, n.before FROM mate b JOIN before n ON n.alloc = b.alloc
+  WHERE n.before >= b.start),
+used AS MATERIALIZED (
+  SELECT alloc, min(start) AS first, max(until) AS last FROM named GROUP BY alloc)
 SELECT p.two AS event, max(p.one) AS related, b.bytes AS bytes
 FROM pair p JOIN mate a ON a.alloc = p.one JOIN mate b ON b.alloc = p.two
 JOIN used u ON u.alloc = p.one JOIN used v ON v.alloc = p.two
