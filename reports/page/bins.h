@@ -19,9 +19,11 @@ static inline uint32_t page_bin_of(const page_bins *b, int64_t ns)
   return at < b->count ? (uint32_t)at : b->count - 1;
 }
 
+/* A longer run than JavaScript's numbers can tell of is a damaged trace's. */
 static inline page_bins page_bins_of(int64_t duration_ns)
 {
-  page_bins b = {PAGE_BINS, duration_ns > 0 ? (duration_ns - 1) / PAGE_BINS + 1 : 1};
+  int64_t most = (INT64_C(1) << 53) - 1, ns = duration_ns < most ? duration_ns : most;
+  page_bins b = {PAGE_BINS, ns > 0 ? (ns - 1) / PAGE_BINS + 1 : 1};
   return b;
 }
 

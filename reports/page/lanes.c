@@ -83,10 +83,10 @@ bool page_op_add(page_lanes *x, const page_op *op)
   x->all_ops++;
   bin[first].count++;
   if (first == last) {
-    bin[first].busy_ns += to - from;
+    bin[first].busy_ns += (uint64_t)(to - from);
   } else {
-    bin[first].busy_ns += (int64_t)(first + 1) * width - from;
-    bin[last].busy_ns += to - (int64_t)last * width;
+    bin[first].busy_ns += (uint64_t)((int64_t)(first + 1) * width - from);
+    bin[last].busy_ns += (uint64_t)(to - (int64_t)last * width);
     bin[first + 1].whole++, bin[last].whole--;
   }
   return keep_op(x, &o);
@@ -101,7 +101,7 @@ static void fill_whole(page_lanes *x)
       struct page_lane_bin *bin = &x->lane[i].bin[b];
       whole += bin->whole;
       bin->whole = 0;
-      bin->busy_ns += whole * x->bins.width_ns;
+      bin->busy_ns += (uint64_t)whole * (uint64_t)x->bins.width_ns;
     }
   }
 }
@@ -141,7 +141,7 @@ void page_lane_columns(const page_lanes *x, page_columns *to, int column[4])
       if (!bin->busy_ns && !bin->count) continue;
       page_put(to, column[0], (int64_t)i);
       page_put(to, column[1], b);
-      page_put(to, column[2], bin->busy_ns);
+      page_put(to, column[2], (int64_t)bin->busy_ns);
       page_put(to, column[3], (int64_t)bin->count);
     }
 }

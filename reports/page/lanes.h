@@ -19,9 +19,9 @@ typedef struct page_lane {
   int64_t process, thread;          /* rows */
   int64_t ordinal, context, stream; /* of the device */
   struct page_lane_bin {
-    int64_t busy_ns, whole; /* whole: change in how many operations fill the bin */
-    uint64_t count;
-  } * bin; /* owned: [PAGE_BINS + 1] */
+    uint64_t busy_ns, count;
+    int64_t whole; /* change in how many operations fill the bin */
+  } * bin;         /* owned: [PAGE_BINS + 1] */
 } page_lane;
 
 typedef struct page_op {

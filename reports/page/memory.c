@@ -276,7 +276,7 @@ static void undo_births(page_memory *m, int64_t until)
   while (m->live_count && m->live[0].born >= until) {
     pass_place(m, m->live[0].born);
     page_live l = pop_live(m);
-    change_block(m, &l, l.start, -l.bytes);
+    change_block(m, &l, l.start, (int64_t)(0 - (uint64_t)l.bytes));
   }
 }
 
@@ -284,7 +284,7 @@ static void undo_births(page_memory *m, int64_t until)
 static bool is_lesser_block(const page_block *a, const page_block *b)
 {
   if (a->bytes != b->bytes) return a->bytes < b->bytes;
-  return a->end - a->start < b->end - b->start;
+  return (uint64_t)a->end - (uint64_t)a->start < (uint64_t)b->end - (uint64_t)b->start;
 }
 
 static weir_status keep_block(page_memory *m, const page_block *b)
