@@ -38,7 +38,7 @@ static void put_frames(snapshot *s, const rp_op *op)
     return;
   }
   const rp_ops *ops = s->ops;
-  rp_stack stack = op->stack ? ops->stack[op->stack] : (rp_stack){0, 0};
+  rp_stack stack = op->stack ? ops->stack[op->stack] : (rp_stack){0, 0, 0};
   dump_begin(d, '[');
   for (size_t i = 0; i < stack.count; i++)
     put_frame(d, &ops->frame[stack.first + i]);

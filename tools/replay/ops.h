@@ -40,6 +40,7 @@ typedef struct rp_frame { /* of the program, at an operation */
 
 typedef struct rp_stack { /* frames, innermost first */
   size_t first, count;
+  size_t at; /* of them, the place in the program; count: none is known */
 } rp_stack;
 
 typedef struct rp_ops {

@@ -8,6 +8,7 @@
 #include "core/base/map.h"
 #include "core/trace/event.h"
 #include "reports/import/lifetime.h"
+#include "reports/model/sites.h"
 #include "reports/model/open.h"
 #include "reports/symbols/symbolize.h"
 
@@ -63,7 +64,7 @@ static weir_status place_stack(from_trace *t, int64_t row, uint32_t *place)
   if (!wr_grow(&ops->stack, &ops->stack_capacity, ops->stack_count + 1, sizeof *ops->stack))
     return out_of_memory();
   *known = *place = (uint32_t)ops->stack_count;
-  ops->stack[ops->stack_count++] = (rp_stack){ops->frame_count, count};
+  ops->stack[ops->stack_count++] = (rp_stack){ops->frame_count, count, wr_site_at(frames, count)};
   for (size_t i = 0; i < count && !s; i++)
     s = add_frame(ops, &frames[i]);
   return s;

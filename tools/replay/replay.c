@@ -102,24 +102,81 @@ static void close_heaps(run *r)
   }
 }
 
+static weir_status make_heaps(run *r, const rp_options *options)
+{
+  r->heap = calloc((size_t)r->ops->heaps + 1, sizeof *r->heap);
+  r->driver = calloc((size_t)r->ops->heaps + 1, sizeof *r->driver);
+  r->block = calloc((size_t)r->ops->blocks + 1, sizeof *r->block);
+  if (!r->heap || !r->driver || !r->block)
+    return weir_fail(WEIR_ENOMEM, "replaying: out of host memory");
+  return open_heaps(r, options);
+}
+
+static void end_run(run *r)
+{
+  if (r->heap && r->driver) close_heaps(r);
+  free(r->heap);
+  free(r->driver);
+  free(r->block);
+}
+
 weir_status rp_replay(rp_result *out, const rp_ops *ops, const rp_policy *policy,
                       const rp_options *options)
 {
   run r = {.ops = ops, .policy = policy, .out = out};
-  weir_status s = WEIR_OK;
   *out = (rp_result){.policy = policy};
-  r.heap = calloc((size_t)ops->heaps + 1, sizeof *r.heap);
-  r.driver = calloc((size_t)ops->heaps + 1, sizeof *r.driver);
-  r.block = calloc((size_t)ops->blocks + 1, sizeof *r.block);
-  if (!r.heap || !r.driver || !r.block) {
-    s = weir_fail(WEIR_ENOMEM, "replaying: out of host memory");
-  } else {
-    s = open_heaps(&r, options);
-    if (!s) s = run_operations(&r);
-    close_heaps(&r);
+  weir_status s = make_heaps(&r, options);
+  if (!s) s = run_operations(&r);
+  end_run(&r);
+  return s;
+}
+
+/* ---- to the first failure -------------------------------------------------------------------- */
+
+/* Bytes that are held of a heap's blocks before operation `end`. */
+static uint64_t live_before(const rp_ops *ops, size_t end, uint16_t heap)
+{
+  uint64_t live = 0;
+  for (size_t i = 0; i < end; i++) {
+    const rp_op *op = &ops->op[i];
+    if (op->heap == heap) live += op->kind == RP_FREE ? 0 - op->bytes : op->bytes;
   }
-  free(r.heap);
-  free(r.driver);
-  free(r.block);
+  return live;
+}
+
+/* The most that `op` could have had, by halves; what is had is freed at once. */
+static weir_status ask_largest(run *r, const rp_op *op, uint64_t *largest)
+{
+  uint64_t low = 0, high = op->bytes, address;
+  weir_status s = WEIR_OK;
+  while (high - low > 1 && (!s || s == WEIR_EOOM)) {
+    rp_op asked = *op;
+    void *block;
+    asked.bytes = low + (high - low) / 2;
+    s = r->policy->alloc(r->heap[op->heap], &asked, &block, &address);
+    if (!s) s = r->policy->free(r->heap[op->heap], &asked, block);
+    *(s ? &high : &low) = asked.bytes;
+  }
+  *largest = low;
+  return s == WEIR_EOOM ? WEIR_OK : s;
+}
+
+weir_status rp_replay_to_failure(rp_failure *out, const rp_ops *ops, const rp_policy *policy,
+                                 const rp_options *options)
+{
+  rp_result result = {.policy = policy};
+  run r = {.ops = ops, .policy = policy, .out = &result};
+  *out = (rp_failure){0};
+  weir_status s = make_heaps(&r, options);
+  while (!s && out->op < ops->count && !result.failed) {
+    s = run_op(&r, &ops->op[out->op]);
+    if (!s && !result.failed) out->op++;
+  }
+  if (!s && result.failed) {
+    const rp_op *op = &ops->op[out->op];
+    out->live = live_before(ops, out->op, op->heap);
+    s = ask_largest(&r, op, &out->largest);
+  }
+  end_run(&r);
   return s;
 }

@@ -1,15 +1,9 @@
 /* show.c: results as a table, as JSON and as a picture. */
 #include <inttypes.h>
 #include <string.h>
-#include "tools/replay/replay.h"
+#include "tools/replay/fit.h"
 
-static weir_status check_written(FILE *out)
-{
-  return fflush(out) || ferror(out) ? weir_fail(WEIR_EIO, "cannot write the result") : WEIR_OK;
-}
-
-/* 1536 as "1.5 KiB"; `text` is returned. */
-static const char *bytes_text(char text[32], uint64_t bytes)
+const char *rp_bytes_text(char text[32], uint64_t bytes)
 {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double n = (double)bytes;
@@ -22,6 +16,11 @@ static const char *bytes_text(char text[32], uint64_t bytes)
   return text;
 }
 
+static weir_status check_written(FILE *out)
+{
+  return fflush(out) || ferror(out) ? weir_fail(WEIR_EIO, "cannot write the result") : WEIR_OK;
+}
+
 weir_status rp_show_text(FILE *out, const rp_result *results, size_t count)
 {
   uint64_t failed = 0;
@@ -31,14 +30,26 @@ weir_status rp_show_text(FILE *out, const rp_result *results, size_t count)
     const rp_result *r = &results[i];
     char live[32], reserved[32];
     (void)fprintf(out, "%-20s %11s %13s %7.3f %13" PRIu64 " %9" PRIu64 " %9.1f %9" PRIu64 "\n",
-                  r->policy->name, bytes_text(live, r->peak_live),
-                  bytes_text(reserved, r->peak_reserved), rp_ratio(r), r->segment_calls, r->syncs,
-                  r->ns_per_op, r->failed);
+                  r->policy->name, rp_bytes_text(live, r->peak_live),
+                  rp_bytes_text(reserved, r->peak_reserved), rp_ratio(r), r->segment_calls,
+                  r->syncs, r->ns_per_op, r->failed);
     failed += r->failed;
   }
   if (failed)
     (void)fprintf(out, "failed: allocations that did not fit; they and their frees are left out\n");
   return check_written(out);
+}
+
+static void write_fit_json(FILE *out, const rp_fit *f)
+{
+  (void)fprintf(out, ", \"capacity\": %" PRIu64 ", \"fits\": %s, \"needs\": %" PRIu64, f->capacity,
+                f->fits ? "true" : "false", f->needs);
+  if (f->fits) return;
+  (void)fprintf(out,
+                ", \"first_failure\": {\"allocation\": %" PRIu64 ", \"at_ns\": %" PRIu64
+                ", \"bytes\": %" PRIu64 ", \"live_bytes\": %" PRIu64 ", \"largest_piece\": %" PRIu64
+                "}",
+                f->number, f->at_ns, f->bytes, f->live, f->largest);
 }
 
 static void write_result_json(FILE *out, const rp_result *r)
@@ -47,7 +58,7 @@ static void write_result_json(FILE *out, const rp_result *r)
                 "{\"policy\": \"%s\", \"peak_live\": %" PRIu64 ", \"peak_reserved\": %" PRIu64
                 ", \"ratio\": %.6f, \"segment_calls\": %" PRIu64 ", \"syncs\": %" PRIu64
                 ", \"ns_per_op\": %.1f, \"operations\": %" PRIu64 ", \"failed\": %" PRIu64
-                ", \"stream_waits\": %" PRIu64 ", \"events\": %" PRIu64 "}",
+                ", \"stream_waits\": %" PRIu64 ", \"events\": %" PRIu64,
                 r->policy->name, r->peak_live, r->peak_reserved, rp_ratio(r), r->segment_calls,
                 r->syncs, r->ns_per_op, r->operations, r->failed, r->stream_waits, r->events);
 }
@@ -58,6 +69,8 @@ weir_status rp_show_json(FILE *out, const rp_result *results, size_t count)
   for (size_t i = 0; i < count; i++) {
     if (i) (void)fputs(",\n ", out);
     write_result_json(out, &results[i]);
+    if (results[i].fit) write_fit_json(out, results[i].fit);
+    (void)fputs("}", out);
   }
   (void)fputs(count != 1 ? "]\n" : "\n", out);
   return check_written(out);
@@ -82,7 +95,7 @@ static void write_axes(FILE *out, const rp_ops *ops, uint64_t most)
                   "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/>\n"
                   "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
                   LEFT, y, LEFT + WIDTH, y, LEFT - 6, y + 4,
-                  bytes_text(text, most / 4 * (uint64_t)i));
+                  rp_bytes_text(text, most / 4 * (uint64_t)i));
   }
   (void)fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT + WIDTH,
                 TOP + HEIGHT + 18);

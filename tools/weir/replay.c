@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/options.h"
+#include "tools/replay/fit.h"
 #include "tools/replay/read.h"
 #include "tools/replay/replay.h"
 #include "tools/weir/commands.h"
@@ -21,7 +22,7 @@ typedef struct request {
 const cmd_option replay_options[] = {
     [OPT_POLICY] = {"policy", 'p', CMD_ARG_REQUIRED, "NAME", "a policy, or all (default)", 0},
     [OPT_CAPACITY] = {"capacity", 'c', CMD_ARG_REQUIRED, "BYTES",
-                      "memory of a device, as 80G (default unlimited)", 0},
+                      "memory of a device, as 80G (default unlimited): does it fit?", 0},
     [OPT_SET] = {"set", 's', CMD_ARG_REQUIRED, "NAME=VALUE", "a setting of a policy, see above", 0},
     [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json", 0},
     [OPT_SVG] = {"svg", 0, CMD_ARG_REQUIRED, "FILE", "draw reserved against live memory",
@@ -102,6 +103,14 @@ static weir_status write_svg(const char *path, const rp_ops *ops, const rp_resul
   return s;
 }
 
+static weir_status show_results(const request *r, const rp_ops *ops, const rp_result *results,
+                                const rp_fit *fits, size_t count)
+{
+  if (r->json) return rp_show_json(stdout, results, count);
+  weir_status s = rp_show_text(stdout, results, count);
+  return s || !fits ? s : rp_fit_show_text(stdout, ops, fits, count);
+}
+
 static weir_status replay_trace(const char *path, const request *r)
 {
   rp_ops ops = {0};
@@ -109,16 +118,24 @@ static weir_status replay_trace(const char *path, const request *r)
   while (rp_policies[most])
     most++;
   rp_result *results = cmd_alloc(most * sizeof *results);
+  rp_fit *fits = r->options.capacity ? cmd_alloc(most * sizeof *fits) : NULL;
+  ops.want_stacks = fits != NULL;
   weir_status s = rp_read(&ops, path);
   if (!s && !ops.count) s = weir_fail(WEIR_ENOENT, "%s holds no allocation of device memory", path);
   if (!s && ops.unmatched && cmd_chatty())
     cmd_say("%s: %llu frees are of blocks it does not say were allocated; they are left out.", path,
             (unsigned long long)ops.unmatched);
   for (const rp_policy *const *p = rp_policies; !s && *p; p++)
-    if (!r->policy || r->policy == *p) s = rp_replay(&results[count++], &ops, *p, &r->options);
-  if (!s) s = (r->json ? rp_show_json : rp_show_text)(stdout, results, count);
+    if (!r->policy || r->policy == *p) {
+      if (fits) s = rp_fit_try(&fits[count], &ops, *p, &r->options);
+      if (!s) s = rp_replay(&results[count], &ops, *p, &r->options);
+      if (fits) results[count].fit = &fits[count];
+      count++;
+    }
+  if (!s) s = show_results(r, &ops, results, fits, count);
   if (!s && r->svg) s = write_svg(r->svg, &ops, results, count);
   rp_ops_clear(&ops);
+  free(fits);
   free(results);
   return s;
 }

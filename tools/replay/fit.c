@@ -1,0 +1,119 @@
+/* fit.c: see fit.h.
+ *
+ * What a policy needs is not what it reserves when there is plenty: it gives cached memory back when
+ * a device is full. So the list is replayed on devices of several sizes, each replay ending where
+ * an allocation fails. The largest piece at a failure is found in the same way, by asking: whatever
+ * a policy can do for a request (join, move, give back) it does then, and no model has to say what
+ * a piece is. */
+#include "tools/replay/fit.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define PART 256u /* of the answer: how close to it the search ends */
+#define STEP (2 * RP_MIB)
+
+/* ---- trying ---------------------------------------------------------------------------------- */
+
+/* The first failure on a device of `capacity`; fits: there is none. */
+static weir_status try_capacity(rp_fit *out, const rp_ops *ops, uint64_t capacity,
+                                const rp_options *options)
+{
+  rp_options o = *options;
+  rp_failure f;
+  o.capacity = capacity;
+  weir_status s = rp_replay_to_failure(&f, ops, out->policy, &o);
+  out->fits = !s && f.op == ops->count;
+  if (s || out->fits) return s;
+  out->op = f.op;
+  out->number = (uint64_t)ops->op[f.op].block + 1;
+  out->at_ns = ops->op[f.op].time;
+  out->bytes = ops->op[f.op].bytes;
+  out->live = f.live;
+  out->largest = f.largest;
+  return s;
+}
+
+static uint64_t close_enough(uint64_t bytes)
+{
+  return bytes / PART > STEP ? bytes / PART : STEP;
+}
+
+/* The smallest size above `low`, where it does not fit, up to `high`, where it does. */
+static weir_status search_needs(rp_fit *out, const rp_ops *ops, const rp_options *options,
+                                uint64_t low, uint64_t high)
+{
+  weir_status s = WEIR_OK;
+  while (!s && high - low > close_enough(high)) {
+    rp_fit t = {.policy = out->policy};
+    uint64_t middle = low + (high - low) / 2 / STEP * STEP;
+    if (middle == low) break;
+    s = try_capacity(&t, ops, middle, options);
+    *(t.fits ? &high : &low) = middle;
+  }
+  out->needs = high;
+  return s;
+}
+
+weir_status rp_fit_try(rp_fit *out, const rp_ops *ops, const rp_policy *policy,
+                       const rp_options *options)
+{
+  uint64_t low = options->capacity, high = low;
+  *out = (rp_fit){.policy = policy, .capacity = low, .needs = low};
+  weir_status s = try_capacity(out, ops, low, options);
+  if (s || out->fits) return s;
+  for (bool fits = false; !s && !fits; low = fits ? low : high) {
+    rp_fit t = {.policy = policy};
+    if (high >= RP_UNLIMITED) return weir_fail(WEIR_EOOM, "no device is large enough");
+    high = high < RP_UNLIMITED / 2 ? rp_round(2 * high, STEP) : RP_UNLIMITED;
+    s = try_capacity(&t, ops, high, options);
+    fits = t.fits;
+  }
+  return s ? s : search_needs(out, ops, options, low, high);
+}
+
+/* ---- saying ---------------------------------------------------------------------------------- */
+
+static const rp_frame *place_of(const rp_ops *ops, const rp_op *op)
+{
+  if (!op->stack || op->stack >= ops->stack_count) return NULL;
+  const rp_stack *stack = &ops->stack[op->stack];
+  return stack->at < stack->count ? &ops->frame[stack->first + stack->at] : NULL;
+}
+
+static void show_fitting(FILE *out, const rp_fit *fits, size_t count)
+{
+  char text[32];
+  const char *between = "";
+  for (size_t i = 0; i < count; i++) {
+    if (!fits[i].fits) continue;
+    if (!*between) (void)fprintf(out, "Fits on %s with ", rp_bytes_text(text, fits[i].capacity));
+    (void)fprintf(out, "%s%s", between, fits[i].policy->name);
+    between = ", ";
+  }
+  if (*between) (void)fputs(".\n", out);
+}
+
+static void show_failing(FILE *out, const rp_ops *ops, const rp_fit *f)
+{
+  char capacity[32], needs[32], asked[32], unused[32], largest[32];
+  const rp_frame *at = place_of(ops, &ops->op[f->op]);
+  (void)fprintf(out, "With %s it needs %s, and does not fit on %s: allocation %" PRIu64,
+                f->policy->name, rp_bytes_text(needs, f->needs),
+                rp_bytes_text(capacity, f->capacity), f->number);
+  if (f->at_ns) (void)fprintf(out, " (%.3f s after the first)", (double)f->at_ns / 1e9);
+  if (at && at->name) (void)fprintf(out, " in %s", at->name);
+  if (at && at->file) (void)fprintf(out, " %s:%d", at->file, at->line);
+  (void)fprintf(out, " asked for %s; of %s that were free the largest piece was %s.\n",
+                rp_bytes_text(asked, f->bytes),
+                rp_bytes_text(unused, f->capacity > f->live ? f->capacity - f->live : 0),
+                rp_bytes_text(largest, f->largest));
+}
+
+weir_status rp_fit_show_text(FILE *out, const rp_ops *ops, const rp_fit *fits, size_t count)
+{
+  show_fitting(out, fits, count);
+  for (size_t i = 0; i < count; i++)
+    if (!fits[i].fits) show_failing(out, ops, &fits[i]);
+  return fflush(out) || ferror(out) ? weir_fail(WEIR_EIO, "cannot write the result") : WEIR_OK;
+}
