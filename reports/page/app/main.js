@@ -34,7 +34,7 @@ function choiceText() {
   const [first, last] = chosenBins();
   const summed = { from: first * width, to: last * width };
   const rounded = chosen.span && (Math.abs(summed.from - chosen.span.from) > 1 || summed.to - chosen.span.to > 1) && summed.to - summed.from > 1.01 * (chosen.span.to - chosen.span.from);
-  const span = chosen.span ? `${spanText(chosen.span)}${rounded ? `; tables: ${spanText(summed)}, whole bins` : ''}` : `Whole run, ${formatTime(run.index.run.duration_ns)}`;
+  const span = chosen.span ? `${spanText(chosen.span)}${rounded ? `, tables: ${formatTime(summed.to - summed.from)} in whole bins` : ''}` : `Whole run, ${formatTime(run.index.run.duration_ns)}`;
   return { span, place: chosen.place ? chosen.place.title : 'all places' };
 }
 
@@ -69,6 +69,11 @@ function drawLinks() {
 
 /* ---- light and dark ---------------------------------------------------------------------------- */
 
+function redrawTheme() {
+  forgetColors();
+  document.dispatchEvent(new Event('weir-theme'));
+}
+
 function drawThemeButton() {
   const dark = matchMedia('(prefers-color-scheme: dark)');
   const now = () => document.documentElement.dataset.theme ?? (dark.matches ? 'dark' : 'light');
@@ -76,8 +81,7 @@ function drawThemeButton() {
   const show = () => {
     button.textContent = now() === 'dark' ? 'Light' : 'Dark';
     button.setAttribute('aria-label', now() === 'dark' ? 'Use light colours' : 'Use dark colours');
-    forgetColors();
-    document.dispatchEvent(new Event('weir-theme'));
+    redrawTheme();
   };
   button.hidden = false;
   button.addEventListener('click', () => {
@@ -93,7 +97,7 @@ function drawThemeButton() {
 const drawers = new Map(); /* id: draws that section, once */
 
 async function followFinding(place, finding) {
-  await change({ place });
+  await change({ place, span: null });
   await drawSections('flame');
   showFlame(bestFlame(place, !finding.saving_ns));
   document.getElementById('flame').scrollIntoView({ block: 'start' });
@@ -127,7 +131,19 @@ function prepareSections() {
     });
     watcher.observe(place);
   }
-  window.addEventListener('beforeprint', () => drawSections());
+  const { dataset } = document.documentElement;
+  let theme = null;
+  window.addEventListener('beforeprint', () => {
+    theme = dataset.theme ?? null;
+    dataset.theme = 'light'; /* ink on paper */
+    drawSections();
+    redrawTheme();
+  });
+  window.addEventListener('afterprint', () => {
+    if (theme) dataset.theme = theme;
+    else delete dataset.theme;
+    redrawTheme();
+  });
 }
 
 function failed(text) {

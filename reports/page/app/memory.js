@@ -108,8 +108,10 @@ function moveBrush(event) {
   change({ span: wholeBins(Math.round(next.from / width) * width, Math.round(next.to / width) * width) });
 }
 
+/* Its ends with as many digits as it takes to tell them apart. */
 export function spanText(span) {
-  return `${formatTime(span.from)} to ${formatTime(span.to)} (${formatTime(span.to - span.from)})`;
+  const step = 10 ** Math.floor(Math.log10(Math.max(span.to - span.from, 100) / 20));
+  return `${formatMoment(span.from, step)} to ${formatMoment(span.to, step)} (${formatTime(span.to - span.from)})`;
 }
 
 function showBrushValue(brush) {

@@ -3,7 +3,7 @@
  * operations, of which the page has the longest: what is left out still counts in the bins. */
 import { AXIS, Picture, RIGHT, color, drawTimeAxis, fitText, leftMargin } from './canvas.js';
 import { cleanName, make, makeDetails, makeSection } from './dom.js';
-import { formatBytes, formatCount, formatCounted, formatPercent, formatSpeed, formatTime } from './format.js';
+import { formatBytes, formatCount, formatCounted, formatMoment, formatPercent, formatSpeed, formatTime } from './format.js';
 import { laneBins, laneOps, opAt, opsWithin } from './lanes.js';
 import { frameFile, frameFunction, frameSource, nameOf, run, runEnd, shownSpan, siteApi, sitePlace, siteStack, siteTitle } from './model.js';
 import { change, chosen, watchChoice } from './state.js';
@@ -69,7 +69,7 @@ function drawLaneOps(context, lane, y, view) {
     context.globalAlpha = chosen.place && !chosen.place.frames.has(run.index.sites.frame[site[i]]) ? 0.2 : 1;
     context.fillStyle = classColor(kind[i]);
     context.fillRect(x, y + 4, Math.max(0.8, end - x - (end - x > 3 ? 1 : 0)), LANE - 8);
-    if (end - x > 60) {
+    if (end - x > 60 && context.globalAlpha === 1) {
       context.fillStyle = color('on-class');
       context.fillText(fitText(context, opName(i), end - x - 9), x + 4, y + LANE / 2);
     }
@@ -116,7 +116,7 @@ function opLines(i) {
   const { lane, start, duration, kind, bytes, site, name } = laneOps();
   const moved = run.index.classes[kind[i]] === 'transfer' && bytes[i] ? `, ${formatSpeed(bytes[i], duration[i])}` : '';
   return [`${run.index.classes[kind[i]]}${name[i] ? ` ${nameOf(name[i])}` : ''}${bytes[i] ? `, ${formatBytes(bytes[i])}` : ''}`, siteTitle(site[i]),
-    `${formatTime(duration[i])} ${timeKind(lane[i])}${moved}, at ${formatTime(start[i])}`];
+    `${formatTime(duration[i])} ${timeKind(lane[i])}${moved}, at ${formatMoment(start[i], Math.max(1, (shownSpan().to - shownSpan().from) / 1000))}`];
 }
 
 function stackList(site) {
