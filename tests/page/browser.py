@@ -76,18 +76,23 @@ class Browser:
             self.requests.append(params['request']['url'])
         elif method == 'Page.javascriptDialogOpening':
             self.dialogs.append(params['message'])
+            self.send('Page.handleJavaScriptDialog', accept=False)  # until then the page stands still
         elif method == 'Page.loadEventFired':
             self.loaded = True
 
-    def call(self, method, **params):
+    def send(self, method, **params):
         self.number += 1
         message = {'id': self.number, 'method': method, 'params': params}
         if self.session:
             message['sessionId'] = self.session
         os.write(self.writing, json.dumps(message).encode() + b'\0')
+        return self.number
+
+    def call(self, method, **params):
+        number = self.send(method, **params)
         while True:
             answer = self.receive()
-            if answer.get('id') == self.number:
+            if answer.get('id') == number:
                 if 'error' in answer:
                     raise Failed(f'{method}: {answer["error"]}')
                 return answer['result']

@@ -94,7 +94,7 @@ export function frameSource(frame) {
 /* The frames that a finding's site {function, file, line} means: no path, only what it says itself. */
 export function framesNamed({ function: name, file, line }) {
   const { frames, strings } = run.index;
-  const known = String(name).replace(/ \(changed since\)$/, '');
+  const known = String(name).replace(/ \((changed since|removed)\)$/, '');
   const found = [];
   for (let f = 0; f < frames.function.length; f++) {
     if (strings[frames.function[f]] !== known || (line ?? 0) !== (frames.line[f] ?? 0)) continue;
