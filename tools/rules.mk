@@ -136,12 +136,15 @@ bench-build: all $(addprefix $(O)/bench/,bench calls) $(BENCH_WEIR)
 
 .PHONY: bench bench-build
 
-# The picture in README.md: a real report, drawn. The program lies in /tmp so that no one's folders show.
+# The pictures of README.md: a real report, drawn, and its page in Chromium. The program lies in /tmp so that no one's folders
+# show.
 picture: all
 	$(Q)cp $(O)/examples/train /tmp/train
 	$(Q)$(BIN)/weir run --force --sim=2 -o /tmp/train.db -- /tmp/train >/dev/null
 	$(Q)tools/scripts/terminal-svg.py 100 $(BIN)/weir report /tmp/train.db >tools/report.svg
-	$(Q)rm -f /tmp/train /tmp/train.db
+	$(Q)$(BIN)/weir report --html -o /tmp/train.html /tmp/train.db
+	$(Q)tools/scripts/page-picture.py /tmp/train.html tools/doc/page.png
+	$(Q)rm -f /tmp/train /tmp/train.db /tmp/train.html
 
 .PHONY: picture
 
