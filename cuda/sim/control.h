@@ -23,7 +23,9 @@
  *                           of each copy with ns, us, ms. A link carries one copy at a time.
  *                           Direction `pageable` is the host's own copy of memory that is not
  *                           pinned: a pageable copy takes as long as the slower of it and the link
- *                           (they overlap), and holds the link only for the link's part.
+ *                           (they overlap), and holds the link only for the link's part. A copy
+ *                           between devices, in a context without peer access, takes as long as
+ *                           the slowest of p2p, d2h and h2d.
  *   WEIR_SIM_CARD=NAME      costs of a real card, a100 or h100: allocations, frees, page-locking,
  *                           access to mappings, launches of kernels and graphs, records of events,
  *                           copies and memsets take as long as published figures say

@@ -87,6 +87,20 @@ static bool is_pageable(const struct copy *c)
                                    : false;
 }
 
+/* Of a copy between devices: without peer access it goes through the host, and takes as long as the
+ * slowest of its ways. */
+static uint64_t time_between(const struct copy *c, CUstream s)
+{
+  const struct sim_device *own = s->context->device;
+  const struct sim_device *other = c->dst.device == own ? c->src.device : c->dst.device;
+  uint32_t peers = __atomic_load_n(&s->context->peers, __ATOMIC_RELAXED);
+  uint64_t most = time_over(sim_link_of(SIM_P2P), c);
+  uint64_t up = time_over(sim_link_of(SIM_H2D), c), down = time_over(sim_link_of(SIM_D2H), c);
+  if (peers >> other->ordinal & 1) return most;
+  if (up > most) most = up;
+  return down > most ? down : most;
+}
+
 /* A slowed link carries one copy at a time per device and direction. The host's part of a pageable
  * copy overlaps with the link's, which ends no sooner and then is free for others. */
 static void copy_slowly(struct copy *c, CUstream s, CUresult *error)
@@ -96,7 +110,9 @@ static void copy_slowly(struct copy *c, CUstream s, CUresult *error)
   uint64_t host = is_pageable(c) ? sim_now_ns() + time_over(sim_link_of(SIM_PAGEABLE), c) : 0;
   pthread_mutex_lock(engine);
   sim_op_begins(&c->op);
-  uint64_t link = time_over(sim_link_of(c->direction), c), end = sim_now_ns() + link;
+  uint64_t link =
+      c->direction == SIM_P2P ? time_between(c, s) : time_over(sim_link_of(c->direction), c);
+  uint64_t end = sim_now_ns() + link;
   sim_guard_run(copy_rows, c, error);
   if (link) sim_wait_until(end);
   pthread_mutex_unlock(engine);
