@@ -22,12 +22,12 @@
  *   record                 2.5 us an event with times, a tenth of that without (NVIDIA/NVTX issue 3:
  *                          400,000 records a second, ten times as many without times).
  *   alloc, free            cudaMalloc 13.9 us, cudaFree 46.7 us (eunomia-bpf/bpftime issue 506,
- *                          medians).
+ *                          medians). A pool that has to grow takes what cudaMalloc does.
  *   pin, unpin             0.36 ms a MiB (rapidsai/dask-cuda issue 106: 11.6 ms for 32 MB); to give
  *                          back 0.22 ms (kekzl/imp issue 1653: 115 ms for 512 MiB).
  *
  * What has no such figure costs nothing: streams and events created, physical memory created and
- * released, allocations from pools. */
+ * released, what a pool still has. */
 #include "cuda/sim/internal.h"
 
 #include <string.h>

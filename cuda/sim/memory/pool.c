@@ -235,7 +235,9 @@ static CUresult alloc_from(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstr
     r->flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
   }
   pthread_mutex_lock(&sim_memory_lock);
+  size_t had = p->reserved;
   r->start = find_memory(p, bytes, s, &wait);
+  bool grown = p->reserved > had;
   bool there = r->start && sim_range_add(r);
   if (there) count_used(p, r->reserved);
   pthread_mutex_unlock(&sim_memory_lock);
@@ -244,6 +246,7 @@ static CUresult alloc_from(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstr
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   *out = r->start;
+  if (grown) sim_spend(SIM_COST_ALLOC, bytes);
   return queue_wait(s, &wait);
 }
 
