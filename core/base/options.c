@@ -86,19 +86,42 @@ weir_status option_off_or_number(uint64_t *out, const char *name, const char *te
                    (unsigned long long)max);
 }
 
-weir_status option_choice(unsigned *out, const char *name, const char *text,
-                          const char *const *choices)
+/* What is wrong with a word, and which would be right. */
+static weir_status not_a_choice(const char *name, const char *text, const char *const *choices)
 {
   char valid[256] = "";
   size_t used = 0;
-  for (unsigned i = 0; choices[i]; i++) {
+  for (unsigned i = 0; choices[i] && used < sizeof valid; i++)
+    used += (size_t)snprintf(valid + used, sizeof valid - used, "%s%s", i ? ", " : "", choices[i]);
+  return weir_fail(WEIR_EINVAL, "%s=%s is not known; valid: %s", name, text, valid);
+}
+
+weir_status option_choice(unsigned *out, const char *name, const char *text,
+                          const char *const *choices)
+{
+  for (unsigned i = 0; choices[i]; i++)
     if (!strcmp(text, choices[i])) {
       *out = i;
       return WEIR_OK;
     }
-    if (used < sizeof valid)
-      used +=
-          (size_t)snprintf(valid + used, sizeof valid - used, "%s%s", i ? ", " : "", choices[i]);
+  return not_a_choice(name, text, choices);
+}
+
+weir_status option_choices(unsigned *out, const char *name, const char *text,
+                           const char *const *choices)
+{
+  unsigned bits = 0;
+  const char *at = text;
+  for (bool more = strcmp(text, "none") != 0; more; at++) {
+    size_t n = strcspn(at, ",");
+    unsigned i = 0;
+    while (choices[i] && (strlen(choices[i]) != n || strncmp(at, choices[i], n) != 0))
+      i++;
+    if (!choices[i]) return not_a_choice(name, text, choices);
+    bits |= 1u << i;
+    at += n;
+    more = *at != 0;
   }
-  return weir_fail(WEIR_EINVAL, "%s=%s is not known; valid: %s", name, text, valid);
+  *out = bits;
+  return WEIR_OK;
 }

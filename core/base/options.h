@@ -29,4 +29,9 @@ weir_status option_off_or_number(uint64_t *out, const char *name, const char *te
 weir_status option_choice(unsigned *out, const char *name, const char *text,
                           const char *const *choices);
 
+/* Some of `choices` (NULL ends them; 32 at most), with commas between; *out has bit i for choices[i].
+ * "none" is no bit. */
+weir_status option_choices(unsigned *out, const char *name, const char *text,
+                           const char *const *choices);
+
 #endif

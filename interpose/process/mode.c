@@ -2,3 +2,4 @@
 #include "interpose/process/mode.h"
 
 _Atomic uint8_t process_mode;
+unsigned process_reroutes = REROUTE_DEFAULT;

@@ -53,6 +53,10 @@
   X(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)                                                \
   X(cuMemGetAllocationPropertiesFromHandle, PFN_cuMemGetAllocationPropertiesFromHandle_v10020)     \
   X(cuMemPoolGetAttribute, PFN_cuMemPoolGetAttribute_v11020)                                       \
+  X(cuMemPoolSetAttribute, PFN_cuMemPoolSetAttribute_v11020)                                       \
+  X(cuMemPoolTrimTo, PFN_cuMemPoolTrimTo_v11020)                                                   \
+  X(cuDeviceCanAccessPeer, PFN_cuDeviceCanAccessPeer_v4000)                                        \
+  X(cuCtxEnablePeerAccess, PFN_cuCtxEnablePeerAccess_v4000)                                        \
   X(cuMemPoolCreate, PFN_cuMemPoolCreate_v11020)                                                   \
   X(cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020)                                                 \
   X(cuMemAllocFromPoolAsync, PFN_cuMemAllocFromPoolAsync_v11020)                                   \

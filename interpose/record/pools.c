@@ -4,8 +4,11 @@
 #include "interpose/record/pools.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include "core/base/fork.h"
+#include "core/base/reroutes.h"
+#include "interpose/process/process.h"
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
@@ -17,11 +20,13 @@ typedef struct pool {
   _Atomic uint64_t handle; /* CUmemoryPool; 0: this place is free */
   uint8_t device;          /* ordinal */
   bool from_start;         /* the one that the device had by itself */
+  bool kept;               /* its release threshold is ours */
   bool reported;           /* `last` is what the trace was told last */
   pool_figures last;
 } pool;
 
 _Atomic bool driver_pools_touched;
+static _Atomic bool keeping; /* pools without a release threshold get one */
 
 static pool pools[POOLS];
 static FORK_STATE _Atomic unsigned count;   /* places that were ever taken */
@@ -102,6 +107,48 @@ static void try_sample_all(void)
   end_queries();
 }
 
+/* ---- keeping what pools have ----------------------------------------------------------------- */
+
+void driver_pools_keep(bool on)
+{
+  atomic_store(&keeping, on);
+}
+
+/* One that the program has set a threshold of is left as it is. Lock held. */
+static void keep_memory(pool *p, uint64_t handle)
+{
+  PFN_cuMemPoolSetAttribute_v11020 set = WEIR_HELPER(cuMemPoolSetAttribute);
+  uint64_t threshold;
+  cuuint64_t all = UINT64_MAX;
+  char text[96];
+  p->kept =
+      set && query_attribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) && !threshold &&
+      set((CUmemoryPool)(uintptr_t)handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all) == CUDA_SUCCESS;
+  (void)snprintf(text, sizeof text, REROUTE_NOTE "a pool of device %u keeps its memory",
+                 (unsigned)p->device);
+  if (p->kept) weir_note(text);
+}
+
+static bool trim_kept(const pool *p)
+{
+  PFN_cuMemPoolTrimTo_v11020 trim = WEIR_HELPER(cuMemPoolTrimTo);
+  uint64_t before, after, handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
+  return handle && p->kept && trim &&
+         query_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &before) &&
+         trim((CUmemoryPool)(uintptr_t)handle, 0) == CUDA_SUCCESS &&
+         query_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &after) && after < before;
+}
+
+bool driver_pools_trim_kept(void)
+{
+  bool more = false;
+  if (!atomic_load(&keeping) || !begin_queries()) return false;
+  for (unsigned i = 0, n = atomic_load(&count); i < n; i++)
+    more |= trim_kept(&pools[i]);
+  end_queries();
+  return more;
+}
+
 /* ---- meeting pools --------------------------------------------------------------------------- */
 
 /* One that is not known yet; where there is no place left, it stays so. Lock held. */
@@ -117,7 +164,8 @@ static void add_pool(unsigned device, uint64_t handle)
   pool *p = &pools[i];
   p->device = (uint8_t)device;
   p->from_start = (uint64_t)(uintptr_t)had == handle;
-  p->reported = false;
+  p->reported = p->kept = false;
+  if (atomic_load_explicit(&keeping, memory_order_relaxed)) keep_memory(p, handle);
   atomic_store_explicit(&p->handle, handle, memory_order_release);
   if (i == n) atomic_store_explicit(&count, n + 1, memory_order_release);
   sample(p);

@@ -38,6 +38,11 @@ void driver_pool_trimmed(uint64_t pool);
 bool driver_pool_ends(uint64_t pool);
 void driver_pool_ended(uint64_t pool);
 
+/* From now on a pool that is met without a release threshold gets one: it keeps all it has. */
+void driver_pools_keep(bool on);
+/* Memory is short: what such pools keep goes back. False: there was none. */
+bool driver_pools_trim_kept(void);
+
 /* Devices have other pools now than those they had. */
 void driver_pools_moved(void);
 /* A device is about to be reset; has been. */

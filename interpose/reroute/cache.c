@@ -9,6 +9,8 @@
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
+#include "interpose/record/pools.h"
+#include "interpose/reroute/access.h"
 #include "interpose/reroute/poison.h"
 #include "interpose/record/stats.h"
 #include "interpose/reroute/rules.h"
@@ -67,6 +69,7 @@ static bool is_debugged(void)
   if (!tool) return process_mode_now() == WEIR_OBSERVE;
   atomic_store(&process_mode, WEIR_OBSERVE);
   fill_start(WEIR_FILL_NONE);
+  driver_pools_keep(false);
   if (spool_current()) spool_current()->mode = WEIR_OBSERVE;
   tool_report(tool);
   return true;
@@ -97,6 +100,7 @@ static void on_device_free(void *device, const block_cache_freed *given)
 
 bool context_cache_make(context_cache *k, const thread_state *t, int host)
 {
+  if (!process_reroutes_have(host >= 0 ? REROUTE_PINNED : REROUTE_DEVICE)) return false;
   pthread_mutex_lock(&making);
   if (!k->cache && !is_debugged() &&
       reroute_device_init(&k->device, (CUcontext)(uintptr_t)t->last_context, t->last_context_number,
@@ -134,6 +138,7 @@ void reroute_context_gone(unsigned number)
 {
   if (!number || number >= WEIR_CACHES - 1) return;
   staging_context_gone(number);
+  peer_access_context_gone(number);
   fill_context_gone(number);
   poison_context_gone(number);
   reroute_device_gone(number);
@@ -304,6 +309,7 @@ bool reroute_release_cached(void)
   uint64_t moves = block_cache_move_count();
   bool more = moves != moves_seen;
   moves_seen = moves;
+  more |= driver_pools_trim_kept();
   errno = saved;
   return more;
 }

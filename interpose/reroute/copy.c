@@ -4,6 +4,7 @@
  */
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
+#include "interpose/reroute/access.h"
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/reroute.h"
 #include "interpose/reroute/rules.h"
@@ -105,6 +106,7 @@ static bool wait_for_stream(CUstream stream)
 
 static bool stage_pageable(hook_call *c, const copy_args *a)
 {
+  if (!process_reroutes_have(REROUTE_STAGING)) return false;
   CUresult r = CUDA_SUCCESS;
   bool to = may_be(a->dst_end, COPY_DEVICE) && may_be(a->src_end, COPY_HOST) &&
             (a->dst_end == COPY_DEVICE || block_tag_mem(pointer_tag(copy_dst(a))));
@@ -151,6 +153,7 @@ static bool owned_as_said(const copy_args *a, block_tag dst, block_tag src)
 static bool stage_peers(hook_call *c, const copy_args *a)
 {
   CUresult r;
+  if (!process_reroutes_have(REROUTE_PEER)) return false;
   block_tag dst = pointer_tag(a->dst), src = pointer_tag(a->src);
   if (block_tag_device(dst) == block_tag_device(src) || !owned_as_said(a, dst, src)) return false;
   if (reroute_hands_off() || reroute_is_watched()) return false;
@@ -169,10 +172,22 @@ static bool stage_peers(hook_call *c, const copy_args *a)
   return true;
 }
 
+/* Bytes of the smallest copy that may be anything but the driver's alone. */
+static uint64_t least_bytes = WEIR_STAGE_MIN;
+
+void reroute_copies_start(void)
+{
+  least_bytes = process_reroutes_have(REROUTE_ACCESS) ? 0 : WEIR_STAGE_MIN;
+}
+
 bool reroute_copy(hook_call *c, const copy_args *a)
 {
   uint64_t bytes;
-  if (__builtin_mul_overflow(a->width, a->height, &bytes) || bytes < WEIR_STAGE_MIN) return false;
+  if (__builtin_mul_overflow(a->width, a->height, &bytes) || bytes < least_bytes) return false;
+  if (__builtin_expect(!least_bytes, 0)) {
+    peer_access_at_copy(a);
+    if (bytes < WEIR_STAGE_MIN) return false;
+  }
   bool between = may_be(a->dst_end, COPY_DEVICE) && may_be(a->src_end, COPY_DEVICE);
   if (between && a->dimensions == 1 && stage_peers(c, a)) return true;
   return stage_pageable(c, a);

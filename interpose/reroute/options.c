@@ -12,8 +12,10 @@
 
 #define CACHE_DECAY_MS 2000
 
-static reroute_options options = {
-    .mode = WEIR_STRICT, .keep_bytes = UINT64_MAX, .decay_ms = CACHE_DECAY_MS};
+static reroute_options options = {.mode = WEIR_STRICT,
+                                  .reroutes = REROUTE_DEFAULT,
+                                  .keep_bytes = UINT64_MAX,
+                                  .decay_ms = CACHE_DECAY_MS};
 static const char *tool; /* because of which all is observed only, NULL: none */
 
 static void read_fill(void)
@@ -53,6 +55,8 @@ static void read_options(void)
   unsigned choice;
 
   if (process_choice_option(&choice, "WEIR_MODE", modes)) options.mode = (enum process_mode)choice;
+  if ((text = getenv("WEIR_REROUTE")))
+    process_bad_option("WEIR_REROUTE", reroutes_read(&options.reroutes, "WEIR_REROUTE", text));
   if (process_choice_option(&choice, "WEIR_STAGING", uses))
     options.stage.use = (enum staging_use)choice;
   read_fill();

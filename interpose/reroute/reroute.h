@@ -24,6 +24,7 @@
 
 typedef struct reroute_options {
   enum process_mode mode;
+  unsigned reroutes; /* REROUTE_* */
   uint64_t
       keep_bytes; /* most cached bytes of a context; UINT64_MAX: min(10 % of the device, 4 GiB) */
   uint64_t decay_ms;
@@ -74,6 +75,9 @@ void reroute_taint_all(bool tell);
 
 /* Does a copy in place of the original; false: the original has to. */
 bool reroute_copy(hook_call *c, const copy_args *a);
+
+/* What reroute_copy() looks at, by process_reroutes. */
+void reroute_copies_start(void);
 
 /* After a copy, whoever has done it. */
 void reroute_look_at_copy(const hook_call *c, const copy_args *a);

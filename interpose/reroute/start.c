@@ -1,6 +1,7 @@
 /* start.c: rerouting begins and ends. */
 #include "interpose/process/mode.h"
 #include "interpose/record/context.h"
+#include "interpose/record/pools.h"
 #include "interpose/record/subscriber.h"
 #include "interpose/reroute/fill.h"
 #include "interpose/reroute/reroute.h"
@@ -15,6 +16,9 @@ void reroute_start(const reroute_options *o)
                                        .peers_enabled = reroute_peers_enabled,
                                        .graph_made = reroute_taint_all,
                                        .shared = reroute_taint};
+  process_reroutes = o->reroutes;
+  reroute_copies_start();
+  driver_pools_keep(o->mode != WEIR_OBSERVE && process_reroutes_have(REROUTE_POOL));
   context_caches_start(o->keep_bytes, o->decay_ms);
   staging_start(&o->stage);
   if (o->rules) reroute_rules_start(o->rules);
@@ -26,6 +30,7 @@ void reroute_start(const reroute_options *o)
 void reroute_end(void)
 {
   atomic_store(&process_mode, WEIR_OBSERVE);
+  driver_pools_keep(false);
   fill_start(WEIR_FILL_NONE);
 }
 

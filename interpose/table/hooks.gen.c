@@ -8338,11 +8338,11 @@ static WEIR_RARE CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigne
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 702, 0, WEIR_BANK_DRIVER)) return real(peerContext, Flags);
   call_forward(c);
-  CUresult r = real(peerContext, Flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(peerContext, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuCtxEnablePeerAccess(c, real, peerContext, Flags) : real(peerContext, Flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_peer_access(c, W(peerContext), W(Flags));
   call_leave(c);
@@ -8358,11 +8358,11 @@ static WEIR_RARE CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 701, 0, WEIR_BANK_DRIVER)) return real(peerContext);
   call_forward(c);
-  CUresult r = real(peerContext);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(peerContext))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? reroute_cuCtxDisablePeerAccess(c, real, peerContext) : real(peerContext);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(0));
   call_leave(c);
@@ -12044,11 +12044,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAcc
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter_from(c, 698, WEIR_EVF_RUNTIME, bank, site)) return real(peerDevice, flags);
   call_forward(c);
-  cudaError_t r = real(peerDevice, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(peerDevice, flags))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cudaDeviceEnablePeerAccess(c, real, peerDevice, flags) : real(peerDevice, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_peer_access(c, W(peerDevice), W(flags));
   call_leave(c);
@@ -12069,11 +12069,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceDisablePeerAc
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter_from(c, 697, WEIR_EVF_RUNTIME, bank, site)) return real(peerDevice);
   call_forward(c);
-  cudaError_t r = real(peerDevice);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(peerDevice))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() != WEIR_OBSERVE ? (cudaError_t)reroute_cudaDeviceDisablePeerAccess(c, real, peerDevice) : real(peerDevice);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(0));
   call_leave(c);

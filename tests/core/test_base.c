@@ -192,6 +192,26 @@ START_TEST(numbers_and_choices)
 }
 END_TEST
 
+START_TEST(several_choices)
+{
+  static const char *const words[] = {"one", "two", "three", NULL};
+  static const char *const wrong[] = {"",        "four",     "one,", ",one",  "one,,two",
+                                      "one two", "none,one", "on",   "oneone"};
+  unsigned bits = 99;
+  ck_assert_int_eq(option_choices(&bits, "W", "three,one", words), WEIR_OK);
+  ck_assert_uint_eq(bits, 5);
+  ck_assert_int_eq(option_choices(&bits, "W", "two,two", words), WEIR_OK);
+  ck_assert_uint_eq(bits, 2);
+  ck_assert_int_eq(option_choices(&bits, "W", "none", words), WEIR_OK);
+  ck_assert_uint_eq(bits, 0);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    ck_assert_msg(option_choices(&bits, "W", wrong[i], words) == WEIR_EINVAL, "%s", wrong[i]);
+    ck_assert_uint_eq(bits, 0);
+  }
+  ck_assert_str_eq(weir_error_message(), "W=oneone is not known; valid: one, two, three");
+}
+END_TEST
+
 /* ---- clock ----------------------------------------------------------------------------------- */
 
 START_TEST(ticks_never_go_back)
@@ -344,6 +364,7 @@ int main(void)
   tcase_add_test(t, booleans_are_parsed);
   tcase_add_test(t, off_or_a_number);
   tcase_add_test(t, numbers_and_choices);
+  tcase_add_test(t, several_choices);
   tcase_add_test(t, ticks_never_go_back);
   tcase_add_test(t, ticks_convert_to_clock_monotonic);
   tcase_add_test(t, the_map_falls_back_in_order);

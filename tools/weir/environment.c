@@ -241,6 +241,7 @@ void environment_apply(const environment *e)
   (void)unsetenv("WEIR_SPOOL_AUTO"); /* of a preloaded process above us: this folder is ours */
   set_variable("WEIR_SPOOL_DIR", e->spool_dir);
   set_variable("WEIR_MODE", e->mode);
+  set_variable("WEIR_REROUTE", e->reroute);
   set_variable("WEIR_STACKS", e->stacks);
   set_variable("WEIR_DEVICE_TIMES", e->device_times);
   set_variable("WEIR_HASH", e->hash);

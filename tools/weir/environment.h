@@ -13,6 +13,7 @@ typedef struct environment {
   char sim_devices[4];      /* its N, or "" */
   const char *sim_card;     /* its CARD, or NULL */
   const char *mode;         /* --mode, or NULL */
+  const char *reroute;      /* --reroute, or NULL */
   const char *stacks;       /* --stacks, or NULL */
   const char *device_times; /* --device-times, or NULL */
   const char *hash;         /* --hash: on, off or a size; NULL: not asked for */

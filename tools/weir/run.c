@@ -23,6 +23,7 @@
 
 #include "core/base/image.h"
 #include "core/base/options.h"
+#include "core/base/reroutes.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/environment.h"
 #include "tools/weir/job.h"
@@ -36,6 +37,7 @@ enum {
   OPT_FORCE,
   OPT_SIM,
   OPT_MODE,
+  OPT_REROUTE,
   OPT_STACKS,
   OPT_DEVICE_TIMES,
   OPT_HASH,
@@ -82,6 +84,10 @@ const cmd_option run_options[] = {
                  0},
     [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE",
                   "observe (log only), strict (default) or relaxed: memory through caches", 0},
+    [OPT_REROUTE] = {"reroute", 0, CMD_ARG_REQUIRED, "LIST",
+                     "what strict and relaxed do, of device, pinned, staging, peer (default: these "
+                     "four), access, pool",
+                     0},
     [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
                     "frames kept of each call's stack, 1 to 128, or off (default 32)", 0},
     [OPT_DEVICE_TIMES] =
@@ -125,6 +131,15 @@ static bool take_hash(const cmd *c, environment *e, const char *value)
   return false;
 }
 
+static bool take_reroute(const cmd *c, environment *e, const char *value)
+{
+  unsigned ignored;
+  e->reroute = value;
+  if (reroutes_read(&ignored, "--reroute", value) == WEIR_OK) return true;
+  cmd_usage(c, "%s", weir_error_message());
+  return false;
+}
+
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
   run *r = context;
@@ -138,6 +153,8 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
       return true;
     cmd_usage(c, "there is no mode '%s': observe, strict, relaxed", value);
     return false;
+  case OPT_REROUTE:
+    return take_reroute(c, &r->env, value);
   case OPT_DEVICE_TIMES:
     r->env.device_times = value;
     if (!strcmp(value, "off") || !strcmp(value, "copies") || !strcmp(value, "all")) return true;
