@@ -121,18 +121,18 @@ static const char *line_or_end(const char *line)
 }
 
 /* Where a run differs from the first; three lines at most. */
-static void print_difference(const difference *d)
+static void print_difference(const comparison *c, const difference *d)
 {
   char expected[64], found[64];
   if (d->status) {
     print_end(d->expected_end, expected);
     print_end(d->found_end, found);
-    printf("  bare ended with %s, %s with %s\n", expected, compare_modes[d->mode], found);
+    printf("  bare ended with %s, %s with %s\n", expected, c->ways[d->mode].name, found);
     return;
   }
   printf("  stdout differs first at byte %llu, in line %llu:\n    bare: %s\n    %s: %s\n",
          (unsigned long long)d->offset, (unsigned long long)d->line, line_or_end(d->expected),
-         compare_modes[d->mode], line_or_end(d->found));
+         c->ways[d->mode].name, line_or_end(d->found));
 }
 
 static bool is_quicker(const comparison *c, unsigned mode)
@@ -158,7 +158,7 @@ static void print_saved(const comparison *c, unsigned best, char *out, size_t ro
   ratio r = ratio_of(c, best);
   uint64_t before = OF(c, COMPARE_OBSERVE, wait_ns).median, after = OF(c, best, wait_ns).median;
   int n = snprintf(out, room, "%s takes %.2f of the bare time (%.2f to %.2f at %.0f %%, %u runs)",
-                   compare_modes[best], r.median, r.low, r.high, r.confidence * 100, c->runs);
+                   c->ways[best].name, r.median, r.low, r.high, r.confidence * 100, c->runs);
   if (n < 0 || (size_t)n >= room || after >= before) return;
   (void)snprintf(out + n, room - (size_t)n, " and waits %s less for the device",
                  wr_duration(before - after).text);
@@ -173,7 +173,7 @@ static void print_fewer(const comparison *c, char *out, size_t room)
     uint64_t fewer = OF(c, COMPARE_OBSERVE, waits).median - OF(c, m, waits).median;
     if (OF(c, m, waits).median >= least) continue;
     least = OF(c, m, waits).median;
-    (void)snprintf(out, room, ", though %s waits %s times less", compare_modes[m],
+    (void)snprintf(out, room, ", though %s waits %s times less", c->ways[m].name,
                    wr_count(fewer).text);
   }
 }
@@ -195,7 +195,7 @@ static bool print_conclusion(const comparison *c, char *out, size_t room)
                    !compare_agree(c) ? "the runs do not agree" : agree);
   else if (!compare_agree(c))
     (void)snprintf(out, room, "%s is not what the bare program is: do not use it for this program",
-                   compare_modes[c->differs.mode]);
+                   c->ways[c->differs.mode].name);
   else if (c->end)
     (void)snprintf(out, room, "the program fails by itself (%s): there is nothing to compare; %s",
                    end, agree);
@@ -221,7 +221,7 @@ static void mode_row(const comparison *c, wr_grid *g, unsigned m)
   spread time = OF(c, m, duration_ns);
   uint64_t hits = OF(c, m, hits).median, misses = OF(c, m, misses).median;
   wr_grid_row(g);
-  WR_CELLS(g, compare_modes[m], wr_duration(time.median).text);
+  WR_CELLS(g, c->ways[m].name, wr_duration(time.median).text);
   wr_grid_cell(g, "%s – %s", wr_duration(time.least).text, wr_duration(time.most).text);
   if (m == COMPARE_BARE) {
     WR_CELLS(g, "-", "-", "-", "-", "-", "-");
@@ -248,10 +248,10 @@ void compare_print_text(const comparison *c)
                    ratio_of(c, COMPARE_OBSERVE).confidence * 100);
   if (c->varies.there) {
     printf("The program's own output varies from run to run:\n");
-    print_difference(&c->varies);
+    print_difference(c, &c->varies);
   } else if (c->differs.there) {
     printf("The runs do not agree:\n");
-    print_difference(&c->differs);
+    print_difference(c, &c->differs);
   }
   print_end(c->end, end);
   if (c->end) printf("The program ended with %s.\n", end);
@@ -277,14 +277,14 @@ static json_t *json_number(uint64_t n)
   return json_integer((json_int_t)n);
 }
 
-static json_t *json_difference(const difference *d)
+static json_t *json_difference(const comparison *c, const difference *d)
 {
   if (!d->there) return json_null();
   json_t *o = json_object();
   char expected[64], found[64];
   print_end(d->expected_end, expected);
   print_end(d->found_end, found);
-  json_object_set_new(o, "mode", json_string(compare_modes[d->mode]));
+  json_object_set_new(o, "mode", json_string(c->ways[d->mode].name));
   json_object_set_new(o, "run", json_number(d->run));
   json_object_set_new(o, "expected_end", json_string(expected));
   json_object_set_new(o, "found_end", json_string(found));
@@ -300,7 +300,7 @@ static json_t *json_mode(const comparison *c, unsigned m)
   json_t *o = json_object();
   spread time = OF(c, m, duration_ns);
   uint64_t hits = OF(c, m, hits).median, misses = OF(c, m, misses).median;
-  json_object_set_new(o, "mode", json_string(compare_modes[m]));
+  json_object_set_new(o, "mode", json_string(c->ways[m].name));
   json_object_set_new(o, "median_ns", json_number(time.median));
   json_object_set_new(o, "least_ns", json_number(time.least));
   json_object_set_new(o, "most_ns", json_number(time.most));
@@ -330,8 +330,8 @@ bool compare_print_json(const comparison *c)
   json_object_set_new(inner, "runs", json_number(c->runs));
   json_object_set_new(inner, "agree", json_boolean(compare_agree(c)));
   json_object_set_new(inner, "end", json_string(end));
-  json_object_set_new(inner, "difference", json_difference(&c->differs));
-  json_object_set_new(inner, "varies", json_difference(&c->varies));
+  json_object_set_new(inner, "difference", json_difference(c, &c->differs));
+  json_object_set_new(inner, "varies", json_difference(c, &c->varies));
   for (unsigned m = 0; m < COMPARE_MODES; m++)
     json_array_append_new(modes, json_mode(c, m));
   json_object_set_new(inner, "modes", modes);
