@@ -1,6 +1,7 @@
 /* rule.c: see rule.h. Weir's own rules are linked in as text, one behind the other, each ended by a
  * NUL and all by another (reports/rules.mk). A user's are files somebody else may have written:
  * they are read whole, within limits, and what they say is checked here; what they ask, in guard.c. */
+#include "core/base/reroutes.h"
 #include "reports/findings/rule.h"
 #include <dirent.h>
 #include <errno.h>
@@ -91,6 +92,19 @@ static weir_status take_text(char **to, const char *value)
   return *to ? WEIR_OK : out_of_memory();
 }
 
+/* "relaxed device": a mode, and what it reroutes (core/base/reroutes.h). */
+static weir_status take_prove(wr_rule *r, const char *value)
+{
+  unsigned bits;
+  size_t mode = strcspn(value, " ");
+  bool known = mode && value[mode] &&
+               (!strncmp(value, "strict", mode) || !strncmp(value, "relaxed", mode)) &&
+               (mode == strlen("strict") || mode == strlen("relaxed"));
+  if (!known || reroutes_read(&bits, "prove", value + mode + 1) != WEIR_OK)
+    return weir_fail(WEIR_EINVAL, "%s: prove '%s' is not MODE REROUTES", rule_name(r), value);
+  return take_text(&r->prove, value);
+}
+
 static weir_status take_value(wr_rule *r, const char *key, const char *value)
 {
   const struct {
@@ -112,6 +126,8 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value)
     good = r->holds = !strcmp(value, "bytes");
   else if (!strcmp(key, "threshold"))
     return take_threshold(r, value);
+  else if (!strcmp(key, "prove"))
+    return take_prove(r, value);
   else
     known = false;
   if (!known) return weir_fail(WEIR_EINVAL, "%s: unknown line '-- %s:'", rule_name(r), key);
@@ -181,6 +197,7 @@ static void rule_free(wr_rule *r)
   free(r->title);
   free(r->fix);
   free(r->needs);
+  free(r->prove);
   free(r->sql);
 }
 

@@ -8,6 +8,7 @@
  *   -- threshold: min_bytes 65536 bytes a number by name, with its unit: :min_bytes in the SQL
  *   -- holds: bytes                     its bytes are memory held; else they are bytes moved or set
  *   -- needs: wait_detail               tables without which it cannot judge
+ *   -- prove: strict staging            how Weir itself can do without it: mode, reroutes
  *   -- fix: Allocate the host buffer with cudaMallocHost().
  *
  * A line that begins "--   " goes on with the value above it. README.md says what the rows mean. */
@@ -32,6 +33,7 @@ typedef struct wr_threshold {
 typedef struct wr_rule { /* all texts are owned */
   char *file;            /* the user's, or NULL: one of Weir's */
   char *id, *title, *fix, *needs, *sql;
+  char *prove; /* NULL: Weir cannot remove it */
   int number;
   wr_severity severity;
   wr_certainty certainty;

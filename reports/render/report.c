@@ -1,5 +1,7 @@
 /* report.c: reports on what a person gives as a trace. */
 #include "reports/render/report.h"
+#include <string.h>
+#include "core/base/reroutes.h"
 #include "reports/model/open.h"
 #include "reports/render/render.h"
 
@@ -80,6 +82,11 @@ weir_status report_figures(run_figures *out, const char *trace)
   wr_input_close(&in);
   if (s) return s;
   const wr_totals *t = &m.total;
+  uint64_t done = 0;
+  for (size_t i = 0; i < sizeof(m.cache.staging) / sizeof(m.cache.staging[0]); i++)
+    done += m.cache.staging[i].copies;
+  for (size_t i = 0; i < m.note_count; i++)
+    done += !strncmp(m.notes[i], REROUTE_NOTE, strlen(REROUTE_NOTE));
   const wr_cache_side *d = &m.cache.side[WR_CACHE_DEVICE], *p = &m.cache.side[WR_CACHE_PINNED];
   *out = (run_figures){.duration_ns = (uint64_t)m.duration_ns,
                        .waits = t->sync_explicit_calls + t->sync_implicit_calls,
@@ -87,6 +94,7 @@ weir_status report_figures(run_figures *out, const char *trace)
                        .peak_bytes = m.cache.rerouted ? m.cache.held_peak_bytes : t->peak_bytes,
                        .hits = d->hits + p->hits,
                        .misses = d->misses + p->misses,
+                       .rerouted = d->hits + p->hits + m.cache.kept_frees + done,
                        .events = t->events,
                        .failed_calls = t->failed_calls,
                        .dropped = t->dropped};

@@ -67,6 +67,7 @@ typedef struct run_figures {
   uint64_t waits, wait_ns; /* explicit and implicit ones */
   uint64_t peak_bytes;     /* most device memory held at one moment: live and cached */
   uint64_t hits, misses;   /* of the caches */
+  uint64_t rerouted; /* calls that Weir did otherwise: served, kept, staged; and peers, pools */
   uint64_t events, failed_calls, dropped;
 } run_figures;
 

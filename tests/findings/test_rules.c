@@ -68,6 +68,9 @@ START_TEST(what_is_no_rule_is_said)
   refused("SELECT absent AS event FROM event_row", "no such column: absent");
   refused("-- severity: dreadful\nSELECT 1 AS event", "severity cannot be");
   refused("-- colour: red\nSELECT 1 AS event", "unknown line");
+  refused("-- prove: loose device\nSELECT 1 AS event", "is not MODE REROUTES");
+  refused("-- prove: strict\nSELECT 1 AS event", "is not MODE REROUTES");
+  refused("-- prove: relaxed all\nSELECT 1 AS event", "is not MODE REROUTES");
   refused("-- threshold: least many\nSELECT 1 AS event", "is not NAME NUMBER UNIT");
   sh_status(0, "rm -f rules/own.sql");
   ck_assert(strstr(sh_status(1, "$WEIR report findings --rules rules t.db")->err, "has no file"));

@@ -1,13 +1,14 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
 TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion trace export stats python inlines compare run install public deps lost schedules nvml)
+TOOLS_TESTS     += $(O)/tests/tools/test_prove
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,bundle called check_ci schedules_all)
 TOOLS_TESTS_LONG := $(O)/tests/tools/test_schedules_long
 
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3) -lutil
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3) -lutil -lm
 
 # The sampler alone, on the stand-in for NVML.
 $(O)/tests/tools/test_nvml: $(OBJ)/tools/weir/nvml.o $(CORE_BASE_OBJS) | $(O)/tests/e2e/nvml/libnvidia-ml.so.1
@@ -16,6 +17,14 @@ $(O)/tests/tools/test_check $(O)/tests/tools/test_check_ci: | $(addprefix $(O)/e
 
 # Which walks a program and its collector through their system calls.
 $(addprefix $(O)/tests/tools/test_,schedules schedules_all schedules_long): $(OBJ)/tests/tools/scheduler.o
+
+# Its intervals alone; programs that waste.
+$(O)/tests/tools/test_prove: $(OBJ)/tools/weir/interval.o | $(O)/tests/findings/waster $(O)/tests/tools/peers
+
+$(O)/tests/tools/peers: $(OBJ)/tests/tools/peers.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(CUDA_STUBS) -lcudart
 
 $(O)/tests/tools/walker: $(OBJ)/tests/tools/walker.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)

@@ -70,6 +70,7 @@ static const struct {
     {"resolve a b", "one trace"},
     {"resolve --symbols /no/such a", "takes a folder"},
     {"compare", "PROGRAM is missing"},
+    {"prove", "PROGRAM' is missing"},
     {"compare -n 0 true", "1 to 1000"},
     {"compare --format xml true", "no format 'xml'"},
     {"compare --sim=0 true", "1 to 32"},
@@ -110,9 +111,9 @@ END_TEST
 
 START_TEST(help_lists_every_command_for_people_and_explains_each)
 {
-  static const char *const names[] = {"run",        "report",  "trace",  "resolve",
-                                      "compare",    "import",  "replay", "export",
-                                      "completion", "version", "help"};
+  static const char *const names[] = {"run",     "report",     "trace",   "resolve",
+                                      "compare", "prove",      "import",  "replay",
+                                      "export",  "completion", "version", "help"};
   outcome *all = sh_status(0, "$WEIR help");
   ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
   ck_assert_str_eq(sh_status(0, "$WEIR -h")->out, all->out);
@@ -153,8 +154,9 @@ END_TEST
  */
 START_TEST(manual_and_help_have_the_same_options)
 {
-  static const char *const names[] = {"run",   "report", "trace",  "compare", "import", "diff",
-                                      "check", "replay", "export", "version", "help",   "collect"};
+  static const char *const names[] = {"run",     "report", "trace",  "compare", "prove",
+                                      "import",  "diff",   "check",  "replay",  "export",
+                                      "version", "help",   "collect"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     outcome *help = sh_status(0,
                               "$WEIR help %s | sed -n 's/^  \\(-., "
@@ -175,8 +177,9 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(o->out, "check collect compare completion diff export help import replay report "
-                           "resolve run stats trace version ");
+  ck_assert_str_eq(o->out,
+                   "check collect compare completion diff export help import prove replay report "
+                   "resolve run stats trace version ");
 }
 END_TEST
 

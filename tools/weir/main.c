@@ -74,6 +74,17 @@ const cmd weir_commands[] = {
      "runs agree in stdout and exit status; 1: they do not, or it did not work; 125 to 127: as\n"
      "'weir run' has them.",
      compare_options, false, compare_main},
+    {"prove",
+     "[FINDING]... [-n N] [--sim[=N[,CARD]]] [--rules DIR] [--format text|json] -- PROGRAM\n"
+     "[ARG]...",
+     "Run a program with and without each fix that Weir can make itself, and measure the gain",
+     "FINDING is a name that 'weir report findings' has; without one, all that the program has "
+     "are\n"
+     "taken. Each fix is made alone, N times, in turn with the program as it is. stdin is empty. "
+     "0:\n"
+     "the runs were made, and stdout and exit status are the same in all; 1: they are not, or it\n"
+     "did not work; 125 to 127: as 'weir run' has them.",
+     prove_options, false, prove_main},
     {"import", "SPOOL... [--force] -o FILE",
      "Make a trace from spools that were left without a collector",
      "SPOOL is a spool file, or a folder of them. All of them go into one trace. A trace of the "

@@ -4,6 +4,7 @@
 -- severity: high
 -- certainty: likely
 -- threshold: link 10 bytes a ns
+-- prove: strict access
 -- fix: Where cudaDeviceCanAccessPeer() says that it can be, call cudaDeviceEnablePeerAccess() once at
 --      the start, in each device for the other.
 WITH enabled AS (

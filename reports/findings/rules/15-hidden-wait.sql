@@ -5,6 +5,7 @@
 -- certainty: likely
 -- threshold: min_ns 20000 ns
 -- needs: wait_detail
+-- prove: relaxed device
 -- fix: Use cudaFreeAsync() of memory of cudaMallocAsync(), cudaMemsetAsync(), or free after the loop;
 --      'weir run --mode=relaxed' frees without the wait.
 WITH every AS (

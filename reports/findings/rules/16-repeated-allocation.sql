@@ -4,6 +4,7 @@
 -- severity: high
 -- certainty: certain
 -- threshold: min_pairs 8 times
+-- prove: strict device
 -- fix: Allocate it once before the loop, or take it from a pool with cudaMallocAsync(); 'weir run'
 --      keeps such blocks in its cache.
 WITH pair AS (

@@ -5,6 +5,7 @@
 -- certainty: likely
 -- threshold: min_pairs 16 times
 -- threshold: most_between 1 allocations
+-- prove: strict device
 -- fix: Keep the largest block and use a part of it, or take it from a pool with cudaMallocAsync().
 WITH pair AS MATERIALIZED (
   SELECT b.process, b.stack, b.device, b.alloc, b.free, b.bytes, b.start AS born, b."end" AS died

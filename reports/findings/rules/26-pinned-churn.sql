@@ -4,6 +4,7 @@
 -- severity: high
 -- certainty: certain
 -- threshold: min_pairs 8 times
+-- prove: strict pinned
 -- fix: Keep one pinned buffer, or a ring of them, for the whole run; 'weir run' caches what
 --      cudaMallocHost() and cudaHostAlloc() give.
 WITH pair AS (

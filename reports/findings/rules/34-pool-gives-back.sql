@@ -4,6 +4,7 @@
 -- severity: medium
 -- certainty: likely
 -- threshold: min_times 8 times
+-- prove: strict pool
 -- fix: Let the pool keep what it has: cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold,
 --      &bytes), with UINT64_MAX for all of it.
 WITH pool AS (

@@ -1,0 +1,320 @@
+/* test_prove.c: weir prove, and each reroute by itself. Times are not held: how long a run takes is the
+ * machine's; what was run, what the fix did in it, and what is computed of given times are held. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tools/command.h"
+#include "tools/weir/interval.h"
+
+#define PROVE  "TMPDIR=$PWD $WEIR prove --sim=2,h100 "
+#define WASTER "$BUILD/tests/findings/waster "
+#define PYTHON                                                                                     \
+  " >json && python3 -c 'import json; p = json.load(open(\"json\")); f = p[\"findings\"];"
+
+static void nothing_is_left(void)
+{
+  ck_assert_str_eq(sh_status(0, "ls -d weir-prove-* 2>/dev/null | wc -l")->out, "0\n");
+}
+
+/* ---- intervals ------------------------------------------------------------------------------- */
+
+static bool is_near(double a, double b)
+{
+  return fabs(a - b) < 1e-4;
+}
+
+START_TEST(the_factor_is_students)
+{
+  ck_assert(is_near(interval_factor(1), 12.706));
+  ck_assert(is_near(interval_factor(4), 2.776));
+  ck_assert(is_near(interval_factor(29), 2.045));
+  ck_assert(is_near(interval_factor(30), 2.042));
+  ck_assert(is_near(interval_factor(59), 2.021));
+  ck_assert(is_near(interval_factor(60), 2.000));
+  ck_assert(is_near(interval_factor(999), 1.984));
+  for (unsigned i = 1; i < 200; i++)
+    ck_assert(interval_factor(i + 1) <= interval_factor(i));
+}
+END_TEST
+
+START_TEST(the_interval_of_differences_is_students)
+{
+  interval n = interval_of((double[]){10, 12, 11, 13, 9}, 5);
+  ck_assert(n.known);
+  ck_assert(is_near(n.mean, 11));
+  ck_assert(is_near(n.low, 11 - 2.776 * sqrt(2.5 / 5)));
+  ck_assert(is_near(n.high, 11 + 2.776 * sqrt(2.5 / 5)));
+  n = interval_of((double[]){-3, -1}, 2);
+  ck_assert(is_near(n.mean, -2));
+  ck_assert(is_near(n.low, -14.706));
+  ck_assert(is_near(n.high, 10.706));
+  n = interval_of((double[]){7, 7, 7}, 3);
+  ck_assert(n.known && is_near(n.low, 7) && is_near(n.high, 7));
+}
+END_TEST
+
+START_TEST(one_difference_has_no_interval)
+{
+  interval n = interval_of((double[]){5}, 1);
+  ck_assert(!n.known && is_near(n.mean, 5));
+  ck_assert(!interval_of(NULL, 0).known);
+}
+END_TEST
+
+/* ---- fixes ----------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *id, *fix;
+} fixes[] = {{"repeated-allocation", "strict device"}, {"temporary-allocation", "strict device"},
+             {"hidden-wait", "relaxed device"},        {"pageable-async", "strict staging"},
+             {"pinned-churn", "strict pinned"},        {"staged-peer", "strict access"},
+             {"pool-gives-back", "strict pool"}};
+
+START_TEST(a_fix_alone_takes_its_waste_away)
+{
+  sh_status(0,
+            PROVE "-n 1 --json %s -- " WASTER "%s" PYTHON
+                  "assert p[\"schema\"] == \"weir-prove/1\" and p[\"pairs\"] == 1, p;"
+                  "assert p[\"varies\"] is None and p[\"unfixed_ns\"] > 0, p; x, = f;"
+                  "assert (x[\"id\"], x[\"prove\"]) == (\"%s\", \"%s\"), x;"
+                  "assert x[\"applied\"] > 0 and x[\"saving_ns\"] > 0 and x[\"count\"] > 0, x;"
+                  "assert x[\"difference\"] is None and x[\"verdict\"] == \"not proven\", x;"
+                  "assert x[\"gain_low_ns\"] is None and x[\"gain_high_ns\"] is None, x;"
+                  "assert x[\"site\"][\"function\"], x'",
+            fixes[_i].id, fixes[_i].id, fixes[_i].id, fixes[_i].fix);
+  nothing_is_left();
+}
+END_TEST
+
+START_TEST(every_rule_with_a_fix_is_tried)
+{
+  const outcome *o =
+      sh_status(0, "grep -l '^-- prove: ' $WEIR_SOURCE/reports/findings/rules/*.sql |"
+                   " wc -l");
+  ck_assert_int_eq(atoi(o->out), (int)(sizeof fixes / sizeof *fixes));
+}
+END_TEST
+
+/* A program with two wastes, which writes down how it was run. */
+#define BOTH                                                                                       \
+  "sh -c 'echo $WEIR_MODE $WEIR_REROUTE $WEIR_STAGING >>log; set -e;"                              \
+  " " WASTER "repeated-allocation; " WASTER "pinned-churn; echo done'"
+
+START_TEST(each_round_runs_the_program_as_it_is_and_with_each_fix)
+{
+  sh_status(0, PROVE "-n 2 --json pinned-churn 16 -- " BOTH PYTHON
+                     "assert [x[\"id\"] for x in f] == [\"pinned-churn\", \"repeated-allocation\"],"
+                     " f; assert all(x[\"gain_low_ns\"] <= x[\"gain_ns\"] <= x[\"gain_high_ns\"]"
+                     " for x in f), f'");
+  ck_assert_str_eq(sh_status(0, "cat log")->out, "observe\n"
+                                                 "observe\nstrict pinned\nstrict device\n"
+                                                 "observe\nstrict pinned\nstrict device\n");
+}
+END_TEST
+
+START_TEST(findings_of_one_fix_share_its_runs)
+{
+  sh_status(0, PROVE "-n 1 --json repeated-allocation temporary-allocation -- " BOTH PYTHON
+                     "a, b = f; assert b[\"verdict\"] == \"not found\" or"
+                     " a[\"gain_ns\"] == b[\"gain_ns\"], f'");
+  ck_assert_str_eq(sh_status(0, "cat log")->out, "observe\nobserve\nstrict device\n");
+}
+END_TEST
+
+START_TEST(without_names_all_findings_are_taken)
+{
+  sh_status(0, PROVE "-n 1 --json -- " WASTER "pinned-churn" PYTHON
+                     "assert \"pinned-churn\" in [x[\"id\"] for x in f], f'");
+}
+END_TEST
+
+START_TEST(the_text_has_a_line_a_finding_in_80_columns)
+{
+  const outcome *o =
+      sh_status(0, PROVE "-n 2 pinned-churn redundant-wait -- " WASTER "pinned-churn");
+  ck_assert_str_eq(o->err, "");
+  const char *head = strstr(o->out, "\n  finding "), *row = strstr(o->out, "\n  pinned-churn ");
+  ck_assert_msg(head && row && head < row, "%s", o->out);
+  ck_assert_msg(!strncmp(o->out, "  Host time, 2 pairs of runs", 28), "%s", o->out);
+  ck_assert_msg(strstr(row, "redundant-wait: the recorded run has no such finding.") != NULL, "%s",
+                o->out);
+  for (const char *at = o->out; *at; at += strcspn(at, "\n") + 1) {
+    size_t columns = 0;
+    for (const char *c = at; *c && *c != '\n'; c++)
+      columns += (*c & 0xc0) != 0x80;
+    ck_assert_msg(columns <= 80, "%s", at);
+  }
+}
+END_TEST
+
+/* ---- what cannot be proven ------------------------------------------------------------------- */
+
+START_TEST(a_program_whose_output_changes_is_refused)
+{
+  const outcome *o = sh_status(1, PROVE "-n 3 pinned-churn -- sh -c '" WASTER "pinned-churn;"
+                                        " echo x >>count; wc -l <count'");
+  ck_assert_msg(!strncmp(o->out, "  The program's own output varies from run to run", 49), "%s",
+                o->out);
+  ck_assert_ptr_nonnull(strstr(o->out, "No fix can be proven"));
+  ck_assert_ptr_nonnull(strstr(o->out, "not run"));
+  ck_assert_str_eq(sh_status(0, "wc -l <count")->out, "2\n");
+}
+END_TEST
+
+START_TEST(a_fix_that_changes_the_output_is_not_proven)
+{
+  const outcome *o =
+      sh_status(1, PROVE "-n 1 pinned-churn -- sh -c '" WASTER "pinned-churn; echo $WEIR_REROUTE'");
+  ck_assert_msg(strstr(o->out, "output differs") != NULL, "%s", o->out);
+  ck_assert_ptr_nonnull(strstr(o->out, "stdout differs first at byte 0, in line"));
+  ck_assert_ptr_nonnull(strstr(o->out, "  then: pinned\n"));
+}
+END_TEST
+
+START_TEST(a_fix_that_changes_the_end_is_not_proven)
+{
+  sh_status(1, PROVE "-n 1 --json pinned-churn -- sh -c '" WASTER "pinned-churn;"
+                     " [ -z \"$WEIR_REROUTE\" ] || exit 3'");
+}
+END_TEST
+
+START_TEST(a_finding_without_a_fix_of_weirs_is_named_with_its_own)
+{
+  const outcome *o = sh_status(0, PROVE "redundant-wait -- sh -c '" WASTER "redundant-wait;"
+                                        " echo x >>count'");
+  ck_assert_msg(strstr(o->out, "redundant-wait: Weir cannot remove this one: ") != NULL, "%s",
+                o->out);
+  ck_assert_str_eq(sh_status(0, "wc -l <count")->out, "1\n");
+}
+END_TEST
+
+START_TEST(a_program_that_fails_has_nothing_to_prove)
+{
+  const outcome *o = sh_status(1, PROVE "-- sh -c 'exit 4'");
+  ck_assert_msg(strstr(o->out, "fails by itself (exit status 4)") != NULL, "%s", o->out);
+}
+END_TEST
+
+START_TEST(no_finding_is_said)
+{
+  const outcome *o = sh_status(0, PROVE "-- true");
+  ck_assert_str_eq(o->out, "  The recorded run has no finding: there is nothing to prove.\n");
+}
+END_TEST
+
+START_TEST(wrong_use_is_said_ahead_of_any_run)
+{
+  ck_assert_ptr_nonnull(
+      strstr(sh_status(2, PROVE "nonsense -- touch ran")->err, "there is no finding 'nonsense'"));
+  ck_assert_ptr_nonnull(strstr(sh_status(2, PROVE "leak")->err, "PROGRAM' is missing"));
+  ck_assert_ptr_nonnull(strstr(sh_status(2, PROVE "-n 0 -- touch ran")->err, "--pairs takes"));
+  sh_status(1, "test -e ran");
+  sh_status(127, PROVE "-- ./nothing");
+  nothing_is_left();
+}
+END_TEST
+
+/* ---- one reroute by itself ------------------------------------------------------------------- */
+
+#define CACHED "SELECT count(*) FROM event WHERE kind = 1 AND flags & 64 AND mem = "
+
+START_TEST(a_cache_that_is_not_named_is_not_used)
+{
+  sh_status(0, "$WEIR run -o d.db --sim --reroute=device -- " BOTH);
+  ck_assert_int_gt(ask("d.db", CACHED "3"), 0);
+  ck_assert_int_eq(ask("d.db", CACHED "2"), 0);
+  sh_status(0, "$WEIR run -o p.db --sim --reroute=pinned -- " BOTH);
+  ck_assert_int_eq(ask("p.db", CACHED "3"), 0);
+  ck_assert_int_gt(ask("p.db", CACHED "2"), 0);
+  sh_status(0, "$WEIR run -o n.db --sim --reroute=none -- " BOTH);
+  ck_assert_int_eq(ask("n.db", CACHED "3"), 0);
+  ck_assert_int_eq(ask("n.db", CACHED "2"), 0);
+}
+END_TEST
+
+START_TEST(copies_are_staged_where_staging_is_named)
+{
+  static const char staged[] = "SELECT count(*) FROM event WHERE kind = 3 AND flags & 128";
+  sh_status(0, "WEIR_STAGING=on $WEIR run -o s.db --sim --reroute=staging -- " WASTER
+               "pageable-async");
+  ck_assert_int_gt(ask("s.db", staged), 0);
+  sh_status(0,
+            "WEIR_STAGING=on $WEIR run -o d.db --sim --reroute=device -- " WASTER "pageable-async");
+  ck_assert_int_eq(ask("d.db", staged), 0);
+}
+END_TEST
+
+#define NOTES "SELECT count(*) FROM note WHERE text LIKE 'done by Weir: "
+
+/* What is not asked for is not done, in no mode. */
+START_TEST(access_and_pools_are_changed_where_they_are_named)
+{
+  sh_status(0, "$WEIR run -o a.db --sim=2 --reroute=access,pool -- sh -c 'set -e; " WASTER
+               "staged-peer; " WASTER "pool-gives-back'");
+  ck_assert_int_eq(ask("a.db", NOTES "peer access of device 0 to device 1'"), 1);
+  ck_assert_int_eq(ask("a.db", NOTES "peer access of device 1 to device 0'"), 1);
+  ck_assert_int_eq(ask("a.db", NOTES "a pool of device 0 keeps its memory'"), 1);
+  sh_status(0, "$WEIR run -o d.db --sim=2 -- sh -c 'set -e; " WASTER "staged-peer; " WASTER
+               "pool-gives-back'");
+  ck_assert_int_eq(ask("d.db", NOTES "%'"), 0);
+}
+END_TEST
+
+START_TEST(a_pool_with_a_threshold_is_left_as_it_is)
+{
+  sh_status(0, "$WEIR run -o t.db --sim --reroute=pool -- " WASTER "pool-gives-back twin");
+  ck_assert_int_eq(ask("t.db", NOTES "%'"), 0);
+}
+END_TEST
+
+START_TEST(who_enables_peer_access_itself_notices_nothing)
+{
+  const outcome *o = sh_status(0, "$WEIR run -o o.db --mode=observe"
+                                  " --sim=2 -- $BUILD/tests/tools/peers");
+  char *bare = strdup(o->out);
+  o = sh_status(0, "$WEIR run -o a.db --sim=2 --reroute=access -- $BUILD/tests/tools/peers");
+  ck_assert_str_eq(o->out, bare);
+  ck_assert_int_eq(ask("a.db", NOTES "%'"), 2);
+  free(bare);
+}
+END_TEST
+
+START_TEST(a_reroute_that_is_none_is_said)
+{
+  ck_assert_ptr_nonnull(strstr(sh_status(2, "$WEIR run --reroute=device,all -- true")->err,
+                               "--reroute=device,all is not known; valid: device, pinned, "));
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("tools/prove");
+  TCase *t = tcase_create("prove");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  tcase_add_test(t, the_factor_is_students);
+  tcase_add_test(t, the_interval_of_differences_is_students);
+  tcase_add_test(t, one_difference_has_no_interval);
+  tcase_add_loop_test(t, a_fix_alone_takes_its_waste_away, 0, sizeof fixes / sizeof *fixes);
+  tcase_add_test(t, every_rule_with_a_fix_is_tried);
+  tcase_add_test(t, each_round_runs_the_program_as_it_is_and_with_each_fix);
+  tcase_add_test(t, findings_of_one_fix_share_its_runs);
+  tcase_add_test(t, without_names_all_findings_are_taken);
+  tcase_add_test(t, the_text_has_a_line_a_finding_in_80_columns);
+  tcase_add_test(t, a_program_whose_output_changes_is_refused);
+  tcase_add_test(t, a_fix_that_changes_the_output_is_not_proven);
+  tcase_add_test(t, a_fix_that_changes_the_end_is_not_proven);
+  tcase_add_test(t, a_finding_without_a_fix_of_weirs_is_named_with_its_own);
+  tcase_add_test(t, a_program_that_fails_has_nothing_to_prove);
+  tcase_add_test(t, no_finding_is_said);
+  tcase_add_test(t, wrong_use_is_said_ahead_of_any_run);
+  tcase_add_test(t, a_cache_that_is_not_named_is_not_used);
+  tcase_add_test(t, copies_are_staged_where_staging_is_named);
+  tcase_add_test(t, access_and_pools_are_changed_where_they_are_named);
+  tcase_add_test(t, a_pool_with_a_threshold_is_left_as_it_is);
+  tcase_add_test(t, who_enables_peer_access_itself_notices_nothing);
+  tcase_add_test(t, a_reroute_that_is_none_is_said);
+  suite_add_tcase(s, t);
+  return run_suite(s);
+}
