@@ -33,6 +33,12 @@ echo "\$ weir compare${sim:+ $sim} -- train      # in each mode in turn"
 # shellcheck disable=SC2086
 "$build/bin/weir" compare $sim -- "$build/examples/train"
 echo
+echo "\$ weir diff $trace $build/demo-fixed.db      # the same loop without its wastes: tools/examples/fixed"
+# shellcheck disable=SC2086
+"$build/bin/weir" run --force $sim --mode=observe -o "$build/demo-fixed.db" -- "$build/examples/fixed/train" >/dev/null
+echo
+"$build/bin/weir" diff "$trace" "$build/demo-fixed.db"
+echo
 "$build/bin/weir" report --html -o "$build/demo.html" "$trace"
 echo "The trace is $trace: ask it with 'weir report' or 'sqlite3'."
 echo "The page is $build/demo.html: open it in a browser."
