@@ -11,8 +11,9 @@
 typedef struct gathering {
   wr_figures *f;
   const wr_model *m;
-  hash_map sites;  /* hash of function and file -> index of its subject */
-  hash_map wasted; /* hash of rule, function and file -> index */
+  hash_map sites;    /* hash of function and file -> index of its subject */
+  hash_map fileless; /* hash of a function without a file -> index of its subject */
+  hash_map wasted;   /* hash of rule, function and file -> index */
 } gathering;
 
 static weir_status no_memory(const wr_figures *f)
@@ -26,18 +27,29 @@ const char *wr_file_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
+/* They are put in order once all are there: order_lines(). */
 static bool lines_add(wr_lines *l, int line)
 {
-  size_t at = 0;
-  if (line <= 0) return true;
-  while (at < l->count && l->line[at] < line)
-    at++;
-  if (at < l->count && l->line[at] == line) return true;
+  if (line <= 0 || (l->count && l->line[l->count - 1] == line)) return true;
   if (!wr_grow(&l->line, &l->capacity, l->count + 1, sizeof(*l->line))) return false;
-  memmove(&l->line[at + 1], &l->line[at], (l->count - at) * sizeof(*l->line));
-  l->line[at] = line;
-  l->count++;
+  l->line[l->count++] = line;
   return true;
+}
+
+static int by_number(const void *left, const void *right)
+{
+  int a = *(const int *)left, b = *(const int *)right;
+  return (a > b) - (a < b);
+}
+
+/* Ascending, each once. */
+static void order_lines(wr_lines *l)
+{
+  size_t kept = 0;
+  if (l->count > 1) qsort(l->line, l->count, sizeof(*l->line), by_number);
+  for (size_t i = 0; i < l->count; i++)
+    if (!kept || l->line[kept - 1] != l->line[i]) l->line[kept++] = l->line[i];
+  l->count = kept;
 }
 
 /* ---- subjects -------------------------------------------------------------------------------- */
@@ -83,6 +95,7 @@ static wr_subject *site_of(gathering *g, const spot *at)
     x->file = at->file ? wr_format("%s", at->file) : NULL;
     x->module = wr_format("%s", at->module ? at->module : "");
     if (!x->name || !x->module || (at->file && !x->file)) return NULL;
+    if (!at->file && hash_map_put(&g->fileless, hash_string(8, at->function), *known)) return NULL;
   }
   return &g->f->subject[*known];
 }
@@ -158,6 +171,7 @@ static weir_status take_sites(gathering *g, const wr_sites *list, wr_lines_of li
     const wr_site *s = &list->site[i];
     wr_subject *x = site_of(g, &(spot){s->function, s->file, s->module, s->line});
     if (!x || !lines_add(&x->lines[lines], s->file ? s->line : 0)) return no_memory(g->f);
+    x->known = s->known;
     add(x, s);
   }
   return WEIR_OK;
@@ -349,13 +363,10 @@ static void count_finding(wr_subject *x, const wr_finding *f)
 }
 
 /* A finding does not say the module of a place without a file: the site of that function, if any. */
-static const char *module_of(const wr_figures *f, const wr_finding_site *s)
+static const char *module_of(const gathering *g, const wr_finding_site *s)
 {
-  for (size_t i = 0; !s->file && i < f->count; i++) {
-    const wr_subject *x = &f->subject[i];
-    if (x->of == WR_OF_SITE && !x->file && !strcmp(x->name, s->function)) return x->module;
-  }
-  return "";
+  const uint64_t *at = s->file ? NULL : hash_map_get(&g->fileless, hash_string(8, s->function));
+  return at ? g->f->subject[*at].module : "";
 }
 
 /* Counts it for each function and file that it is in, once. */
@@ -366,7 +377,7 @@ static weir_status count_at_sites(gathering *g, const wr_finding *x)
     const wr_finding_site *s = &x->site[i];
     size_t before = 0;
     if (!s->count) continue;
-    wr_subject *site = site_of(g, &(spot){s->function, s->file, module_of(g->f, s), s->line});
+    wr_subject *site = site_of(g, &(spot){s->function, s->file, module_of(g, s), s->line});
     if (!site) return no_memory(g->f);
     size_t at = (size_t)(site - g->f->subject);
     while (before < count && seen[before] != at)
@@ -421,8 +432,16 @@ static weir_status gather(wr_figures *f, const wr_model *m)
   if (!s) s = gather_sites(&g);
   if (!s) s = gather_findings(&g);
   if (!s) s = gather_ranges(&g);
+  for (size_t i = 0; i < f->count; i++)
+    f->nameless += f->subject[i].module && *f->subject[i].module && !f->subject[i].known;
+  for (size_t i = 0; i < f->count; i++)
+    for (int l = 0; l < WR_LINES_LISTS; l++)
+      order_lines(&f->subject[i].lines[l]);
+  for (size_t i = 0; i < f->wasted_count; i++)
+    order_lines(&f->wasted[i].lines);
   note_unknown(f, m);
   hash_map_free(&g.sites);
+  hash_map_free(&g.fileless);
   hash_map_free(&g.wasted);
   return s;
 }

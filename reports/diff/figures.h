@@ -30,6 +30,7 @@ typedef struct wr_subject {
   char *name;                     /* owned: a site's function, a range's text, else "" */
   char *domain;                   /* owned: of a range, "" the default one; else NULL */
   char *file, *module;            /* owned, of a site; file NULL: not known */
+  bool known;                     /* of a site: the function has a name, it is not "module+0x12" */
   wr_lines lines[WR_LINES_LISTS]; /* of a site */
   uint64_t value[WR_METRICS];     /* 0 where it is none of this subject */
 } wr_subject;
@@ -48,6 +49,7 @@ typedef struct wr_figures {
   bool finished;        /* the trace is complete */
   wr_subject *subject;  /* owned; the run first, then devices, sites, ranges */
   size_t count, capacity;
+  size_t nameless;                 /* sites of modules whose names are not known */
   const char *unknown[WR_METRICS]; /* why a metric is not known, NULL: it is */
   bool judged;                     /* findings were looked for */
   wr_findings findings;

@@ -107,8 +107,7 @@ static void place_cell(wr_page *p, const char *function, const char *module, con
 static void site_cell(wr_page *p, const wr_pair *x, wr_lines_of of)
 {
   const wr_subject *s = x->b ? x->b : x->a;
-  bool known = strchr(s->name, '+') == NULL; /* else its name has the module */
-  place_cell(p, s->name, known ? s->module : NULL,
+  place_cell(p, s->name, s->known ? s->module : NULL, /* else its name has the module */
              &(side){x->a ? x->a->file : NULL, x->a ? &x->a->lines[of] : NULL},
              &(side){x->b ? x->b->file : NULL, x->b ? &x->b->lines[of] : NULL});
 }
@@ -306,8 +305,8 @@ static void print_ranges(wr_sheet *s, const wr_diff *d)
       range_row(&s->page, list[i]);
     wr_sheet_end(s);
     if (count > shown)
-      wr_sheet_line(s, false, "… and %s more that changed (--top)",
-                    COUNTED(count - shown, "range"));
+      wr_sheet_line(s, false, "… and %s that changed (--top)",
+                    COUNTED(count - shown, "more range"));
   }
   free(list);
 }
@@ -448,6 +447,12 @@ static void print_trace(wr_sheet *s, const char *letter, const wr_figures *f)
 {
   wr_sheet_line(s, false, "%s  %s  %s", letter, f->path, f->command);
   if (!f->finished) wr_sheet_line(s, true, "%s is not complete: its run has not ended", letter);
+  if (f->nameless)
+    wr_sheet_line(
+        s, true,
+        "%s of %s without a name: its program or library is gone, or was built anew since."
+        " --symbols says where one is; 'weir resolve' ahead of that keeps the names",
+        COUNTED(f->nameless, "site"), letter);
 }
 
 weir_status wr_diff_render(FILE *out, const wr_diff *d, const wr_diff_settings *o)

@@ -526,7 +526,7 @@ static void one_alloc(uint64_t at, uint64_t bytes, uint32_t stack)
                             .stack = stack});
 }
 
-/* main() of x/main.py and y/main.py; elsewhere, nothing says which is which. */
+/* main() of two files of one name; elsewhere, nothing says which is which. */
 static const char *two_mains(const char *name, const char *first, const char *second)
 {
   synth_open(synth_dir());

@@ -56,6 +56,17 @@ START_TEST(two_runs_of_a_program_have_the_same_sites)
 }
 END_TEST
 
+/* As whoever builds in one place has it; with the names stored ahead, nothing is lost. */
+START_TEST(a_program_that_was_built_anew_since_is_said)
+{
+  sh_status(0, "cp $VICTIM p; " RUN "a.db -- ./p repeat 3 && cp a.db b.db && $WEIR resolve b.db &&"
+               " cp $BUILD/examples/train p && $WEIR diff a.db b.db >out");
+  sh_status(0,
+            "grep -q '^  [0-9]* sites\\{0,1\\} of A without a name: ' out && ! grep ' of B ' out &&"
+            " grep -q '  allocate_and_free_once ' out");
+}
+END_TEST
+
 START_TEST(exit_statuses_say_whether_there_is_an_answer)
 {
   sh_status(0, RUN "t.db -- $VICTIM repeat 3; echo text >text; echo 'peak <= 0' >b");
@@ -157,6 +168,7 @@ int main(void)
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_test(t, the_wastes_of_a_loop_are_gone_in_the_mended_one);
   tcase_add_test(t, two_runs_of_a_program_have_the_same_sites);
+  tcase_add_test(t, a_program_that_was_built_anew_since_is_said);
   tcase_add_test(t, exit_statuses_say_whether_there_is_an_answer);
   tcase_add_test(t, what_is_no_trace_gets_the_sentence_of_a_report);
   tcase_add_test(t, junit_is_read_back_with_what_fails);
