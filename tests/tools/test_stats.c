@@ -117,11 +117,14 @@ START_TEST(columns_are_as_wide_as_what_is_in_them)
 }
 END_TEST
 
-START_TEST(a_full_disk_is_said)
+START_TEST(what_cannot_be_written_is_said)
 {
   sh_status(0, RUN "-- $VICTIM repeat 3");
   sh_status(1, "$WEIR stats cuda_api_sum t.db >/dev/full");
   sh_status(1, "$WEIR stats cuda_api_sum -o nowhere/x t.db");
+  outcome *o = sh_status(2, "$WEIR stats cuda_api_sum -o ./t.db t.db");
+  ck_assert_ptr_nonnull(strstr(o->err, "is the trace itself"));
+  sh_status(0, "$WEIR report t.db");
   sh_status(0, "$WEIR stats cuda_api_trace -n 2 -f csv -o x t.db && test $(wc -l <x) = 3");
   ck_assert_str_eq(sh_status(0, "ls | grep -c part; true")->out, "0\n");
 }
@@ -139,7 +142,7 @@ int main(void)
   tcase_add_test(t, rules_find_what_they_are_for);
   tcase_add_test(t, names_of_any_bytes_stay_in_their_cells);
   tcase_add_test(t, columns_are_as_wide_as_what_is_in_them);
-  tcase_add_test(t, a_full_disk_is_said);
+  tcase_add_test(t, what_cannot_be_written_is_said);
   suite_add_tcase(s, t);
   return run_suite(s);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/weir/commands.h"
 #include "tools/weir/part.h"
@@ -70,9 +71,13 @@ static int write_to_stdout(const request *r, const stats_report *report, const c
   return s ? cmd_failed() : 0;
 }
 
-static int write_to_file(const request *r, const stats_report *report, const char *trace)
+static int write_to_file(const cmd *c, const request *r, const stats_report *report,
+                         const char *trace)
 {
+  struct stat a, b;
   part_file part;
+  if (!stat(r->output, &a) && !stat(trace, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+    return cmd_usage(c, "-o %s is the trace itself", r->output);
   weir_status s = part_begin(&part, r->output, 0666);
   FILE *out = s ? NULL : fopen(part.path, "we");
   if (!s && !out) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
@@ -91,6 +96,6 @@ int stats_main(const cmd *c, int argc, char **argv)
   if (!report) return cmd_usage(c, "there is no report '%s': weir stats lists them", argv[at]);
   if (argc - at == 1) return cmd_usage(c, "of which trace? FILE is missing");
   if (argc - at > 2) return cmd_usage(c, "weir stats takes one trace, not %d", argc - at - 1);
-  return r.output ? write_to_file(&r, report, argv[at + 1])
+  return r.output ? write_to_file(c, &r, report, argv[at + 1])
                   : write_to_stdout(&r, report, argv[at + 1]);
 }
