@@ -12,7 +12,7 @@
 
 static uint64_t seed;
 
-static uint64_t draw(uint64_t below)
+static uint64_t draw_below(uint64_t below)
 {
   seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
   return (seed >> 11) % below;
@@ -25,17 +25,18 @@ static void random_alloc(int thread, uint64_t at)
   static const uint8_t mems[] = {WEIR_MEM_DEVICE,  WEIR_MEM_DEVICE,  WEIR_MEM_PINNED,
                                  WEIR_MEM_MANAGED, WEIR_MEM_UNKNOWN, WEIR_MEM_ARRAY,
                                  WEIR_MEM_IMPORTED};
-  synth_event(thread, at, 1 + draw(40),
-              (trace_event){.kind = WEIR_EV_ALLOC,
-                            .api = synth_api("cudaMalloc"),
-                            .flags = (uint8_t)(WEIR_EVF_RUNTIME | (draw(9) ? 0 : WEIR_EVF_CAPTURE)),
-                            .a = 0x100000 + draw(40) * 0x1000,
-                            .bytes = 1 + draw(1 << 20),
-                            .status = (uint16_t)(draw(10) ? 0 : 2),
-                            .device = (uint8_t)draw(3),
-                            .src_device = WEIR_DEVICE_NONE,
-                            .stack = (uint32_t)draw(5) | (uint32_t)draw(3) << 24,
-                            .mem = mems[draw(sizeof mems)]});
+  synth_event(
+      thread, at, 1 + draw_below(40),
+      (trace_event){.kind = WEIR_EV_ALLOC,
+                    .api = synth_api("cudaMalloc"),
+                    .flags = (uint8_t)(WEIR_EVF_RUNTIME | (draw_below(9) ? 0 : WEIR_EVF_CAPTURE)),
+                    .a = 0x100000 + draw_below(40) * 0x1000,
+                    .bytes = 1 + draw_below(1 << 20),
+                    .status = (uint16_t)(draw_below(10) ? 0 : 2),
+                    .device = (uint8_t)draw_below(3),
+                    .src_device = WEIR_DEVICE_NONE,
+                    .stack = (uint32_t)draw_below(5) | (uint32_t)draw_below(3) << 24,
+                    .mem = mems[draw_below(sizeof mems)]});
 }
 
 static void random_copy(int thread, uint64_t at)
@@ -43,19 +44,19 @@ static void random_copy(int thread, uint64_t at)
   static const uint8_t copies[] = {WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD,
                                    WEIR_COPY_PTOP, WEIR_COPY_HTOH, WEIR_COPY_UNKNOWN};
   static const uint8_t flags[] = {0, WEIR_EVF_ASYNC, WEIR_EVF_IMPLICIT_SYNC, WEIR_EVF_CAPTURE};
-  synth_event(thread, at, 1 + draw(60),
+  synth_event(thread, at, 1 + draw_below(60),
               (trace_event){.kind = WEIR_EV_COPY,
                             .api = synth_api("cudaMemcpy"),
-                            .flags = (uint8_t)(WEIR_EVF_RUNTIME | flags[draw(4)]),
+                            .flags = (uint8_t)(WEIR_EVF_RUNTIME | flags[draw_below(4)]),
                             .a = 0x7f0000000000,
                             .b = 0x7e0000000000,
-                            .bytes = draw(1 << 22),
-                            .copy = copies[draw(6)],
-                            .device = draw(4) ? (uint8_t)draw(3) : WEIR_DEVICE_NONE,
-                            .src_device = draw(4) ? (uint8_t)draw(3) : WEIR_DEVICE_NONE,
-                            .mem = (uint8_t)(draw(7) | draw(7) << 4),
-                            .stack = (uint32_t)draw(5) | (uint32_t)draw(3) << 24,
-                            .stream = draw(3)});
+                            .bytes = draw_below(1 << 22),
+                            .copy = copies[draw_below(6)],
+                            .device = draw_below(4) ? (uint8_t)draw_below(3) : WEIR_DEVICE_NONE,
+                            .src_device = draw_below(4) ? (uint8_t)draw_below(3) : WEIR_DEVICE_NONE,
+                            .mem = (uint8_t)(draw_below(7) | draw_below(7) << 4),
+                            .stack = (uint32_t)draw_below(5) | (uint32_t)draw_below(3) << 24,
+                            .stream = draw_below(3)});
 }
 
 static void random_other(int thread, uint64_t at)
@@ -67,18 +68,18 @@ static void random_other(int thread, uint64_t at)
                {WEIR_EV_HOSTREG, "cudaHostRegister"},   {WEIR_EV_SYNC, "cudaStreamSynchronize"},
                {WEIR_EV_SYNC, "cudaDeviceSynchronize"}, {WEIR_EV_EVENT, "cudaEventRecord"},
                {WEIR_EV_CALL, "cudaGraphLaunch"}};
-  size_t i = draw(sizeof kinds / sizeof *kinds);
-  synth_event(thread, at, draw(80),
+  size_t i = draw_below(sizeof kinds / sizeof *kinds);
+  synth_event(thread, at, draw_below(80),
               (trace_event){.kind = (uint8_t)kinds[i].kind,
                             .api = synth_api(kinds[i].api),
                             .flags = WEIR_EVF_RUNTIME,
-                            .copy = (uint8_t)draw(6),
-                            .a = kinds[i].kind == WEIR_EV_CALL ? 5 : 0x77 + draw(3),
-                            .bytes = draw(5000),
-                            .device = (uint8_t)draw(3),
+                            .copy = (uint8_t)draw_below(6),
+                            .a = kinds[i].kind == WEIR_EV_CALL ? 5 : 0x77 + draw_below(3),
+                            .bytes = draw_below(5000),
+                            .device = (uint8_t)draw_below(3),
                             .src_device = WEIR_DEVICE_NONE,
-                            .stack = (uint32_t)draw(5) | (uint32_t)draw(3) << 24,
-                            .stream = draw(3)});
+                            .stack = (uint32_t)draw_below(5) | (uint32_t)draw_below(3) << 24,
+                            .stream = draw_below(3)});
 }
 
 static void name_kernel(const char *name, size_t bytes)
@@ -100,14 +101,14 @@ static void write_process(int events)
   synth_graph(0, 0, 5, nodes, 3);
   uint64_t at[3] = {100, 100, 100};
   for (int i = 0; i < events; i++) {
-    int thread = (int)draw(3);
-    uint64_t t = at[thread] += 100 + draw(200);
-    switch (draw(4)) {
+    int thread = (int)draw_below(3);
+    uint64_t t = at[thread] += 100 + draw_below(200);
+    switch (draw_below(4)) {
     case 0:
       random_alloc(thread, t);
       break;
     case 1:
-      synth_free(thread, t, 1 + draw(50), 0x100000 + draw(40) * 0x1000);
+      synth_free(thread, t, 1 + draw_below(50), 0x100000 + draw_below(40) * 0x1000);
       break;
     case 2:
       random_copy(thread, t);
@@ -324,9 +325,9 @@ START_TEST(a_changed_byte_is_an_error_or_a_page)
   ck_assert_uint_eq(fread(bytes, 1, size, f), size);
   (void)fclose(f);
   for (int round = 0; round < 25; round++) {
-    size_t at = 100 + draw(size - 100);
+    size_t at = 100 + draw_below(size - 100);
     char was = bytes[at];
-    bytes[at] ^= (char)(1 + draw(255));
+    bytes[at] ^= (char)(1 + draw_below(255));
     f = fopen(copy, "w");
     ck_assert_uint_eq(fwrite(bytes, 1, size, f), size);
     (void)fclose(f);
