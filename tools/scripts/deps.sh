@@ -7,7 +7,8 @@
 #                                                 Toolkit, its pieces go into the folder TOOLKIT (toolkit.sh)
 #
 # SCOPE: build (a build and its quick tests), bench (and what benchmarks compare with), all (and test-all).
-# One row a need: how to tell that it is there, its Debian/Ubuntu package, and the scopes that want it (build: all do).
+# One row a need: how to tell that it is there, its Debian/Ubuntu package, and the scopes that want it (build: all do);
+# may: where it is not to be had, what needs it is skipped (Ubuntu has no chromium package).
 # Presence is asked of the tool itself, not of dpkg, so that other systems' packages count as well.
 set -u
 
@@ -35,7 +36,7 @@ cmd clang-tidy      clang-tidy         all
 cmd shellcheck      shellcheck         all
 cmd valgrind        valgrind           all
 cmd mandoc          mandoc             all
-cmd chromium        chromium           all
+cmd chromium        chromium           all,may
 lib libmimalloc.so.2 libmimalloc2.0    all,bench
 lib libopenblas.so.0 libopenblas0      bench
 cmd patchelf        patchelf           all
@@ -52,8 +53,12 @@ have() { # KIND NAME
   esac
 }
 
-missing() { # SCOPE: packages, one a line
+missing() { # SCOPE [may]: packages, one a line; with may, those that can be done without
   rows | while read -r kind name package scopes; do
+    case ",$scopes," in
+    *,may,*) [ -n "${2-}" ] || continue ;;
+    *) [ -z "${2-}" ] || continue ;;
+    esac
     case ",$scopes," in
     *,build,* | *",$1,"*) ;;
     *) continue ;;
@@ -91,33 +96,46 @@ check() { # CC CUDA_HOME
   exit 0
 }
 
+# Package lists may be old or absent: fetches them only when the first try fails.
+apt_install() { # PACKAGES: what apt-get said is in $log; status 2: nothing may be installed from here
+  as=
+  if [ "$(id -u)" -ne 0 ]; then
+    as="sudo -n"
+    $as true 2>/dev/null || return 2
+  fi
+  command -v apt-get >/dev/null 2>&1 || return 2
+  echo "  DEPS    $1"
+  # shellcheck disable=SC2086  # words: $1, $as
+  DEBIAN_FRONTEND=noninteractive $as apt-get install -y --no-install-recommends $1 </dev/null >"$log" 2>&1 ||
+    { $as apt-get update && DEBIAN_FRONTEND=noninteractive $as apt-get install -y --no-install-recommends $1; } </dev/null >"$log" 2>&1
+}
+
 install() { # SCOPE CUDA_HOME TOOLKIT
   lack=$(missing "$1" | sort -u | tr '\n' ' ')
+  may=$(missing "$1" may | sort -u | tr '\n' ' ')
   cuda_there "$2" || python3 -m pip --version >/dev/null 2>&1 || lack="${lack}python3-pip "
+  log=$(mktemp)
   if [ -n "$lack" ]; then
-    as=
-    if [ "$(id -u)" -ne 0 ]; then
-      as="sudo -n"
-      $as true 2>/dev/null || as=no
-    fi
-    if [ "$as" = no ] || ! command -v apt-get >/dev/null 2>&1; then
+    apt_install "$lack"
+    case $? in
+    0) ;;
+    2)
+      rm -f "$log"
       echo "weir: missing packages that may not be installed from here: install $lack(Debian and Ubuntu names)." >&2
       exit 1
-    fi
-    echo "  DEPS    $lack"
-    log=$(mktemp)
-    # Package lists may be old or absent: fetch them only when the first try fails. ($lack, $as: words)
-    # shellcheck disable=SC2086
-    if ! DEBIAN_FRONTEND=noninteractive $as apt-get install -y --no-install-recommends $lack </dev/null >"$log" 2>&1; then
-      { $as apt-get update && DEBIAN_FRONTEND=noninteractive $as apt-get install -y --no-install-recommends $lack; } </dev/null >"$log" 2>&1 || {
-        cat "$log" >&2
-        rm -f "$log"
-        echo "weir: apt-get could not install $lack(see above)." >&2
-        exit 1
-      }
-    fi
-    rm -f "$log"
+      ;;
+    *)
+      cat "$log" >&2
+      rm -f "$log"
+      echo "weir: apt-get could not install $lack(see above)." >&2
+      exit 1
+      ;;
+    esac
   fi
+  if [ -n "$may" ]; then
+    apt_install "$may" || echo "weir: could not install ${may%?}: what needs it is skipped." >&2
+  fi
+  rm -f "$log"
   if cuda_there "$2"; then exit 0; fi
   # Where CUDA_HOME says another folder than the one that is filled here, the user has said it.
   if [ -n "${CUDA_HOME-}" ]; then
