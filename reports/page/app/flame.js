@@ -26,9 +26,15 @@ const WEIGHTS = [
   { key: 'wait_ns', title: 'Waits, host time', format: formatTime, takes: ofWait, of: (row) => row.host },
   { key: 'transfer_bytes', title: 'Transfers, bytes', format: formatBytes, takes: ofTransfer, of: (row) => row.bytes },
   { key: 'transfer_ns', title: 'Transfers, host time', format: formatTime, takes: ofTransfer, of: (row) => row.host },
+  { key: 'transfer_device_ns', title: 'Transfers, device time', format: formatTime, takes: ofTransfer, of: (row) => row.device, timed: true },
 ];
 
 const flame = { weight: WEIGHTS[0], root: null, top: null, rows: [], focus: null, search: '', picture: null, said: null };
+
+/* Those that the run has: without device times, none of these. */
+function weightsOfRun() {
+  return WEIGHTS.filter((weight) => !weight.timed || run.index.run.device_times);
+}
 
 /* ---- the tree ---------------------------------------------------------------------------------- */
 
@@ -237,7 +243,7 @@ function flameTable() {
 }
 
 function weightChoice() {
-  return make('fieldset', { class: 'choice' }, make('legend', { class: 'unseen' }, 'Flame graph of'), WEIGHTS.map((weight) => {
+  return make('fieldset', { class: 'choice' }, make('legend', { class: 'unseen' }, 'Flame graph of'), weightsOfRun().map((weight) => {
     const button = make('input', { type: 'radio', name: 'flame-weight', value: weight.key, checked: weight === flame.weight, change: () => {
       flame.weight = weight;
       rebuildFlame();
@@ -262,7 +268,7 @@ export function bestFlame(place, bytesFirst) {
     const own = sum(flameStacks(weight, place));
     return own && own / sum(flameStacks(weight, null)) + (weight.key.endsWith(bytesFirst ? 'bytes' : 'ns') ? 0.1 : 0);
   };
-  return WEIGHTS.map((w) => [w.key, part(w)]).sort((a, b) => b[1] - a[1])[0][0];
+  return weightsOfRun().map((w) => [w.key, part(w)]).sort((a, b) => b[1] - a[1])[0][0];
 }
 
 export function drawFlame() {
@@ -271,7 +277,7 @@ export function drawFlame() {
   flame.table = make('div', { class: 'wide' });
   flame.details = makeDetails('The stacks as a table', flameTable);
   flame.details.addEventListener('toggle', () => flame.details.open && flameTable());
-  flame.weight = WEIGHTS.find((weight) => flameStacks(weight, null).length) ?? WEIGHTS[0];
+  flame.weight = weightsOfRun().find((weight) => flameStacks(weight, null).length) ?? WEIGHTS[0];
   const search = make('input', { type: 'search', placeholder: 'Search functions', 'aria-label': 'Search functions in the flame graph', input: () => {
     flame.search = search.value.trim().toLowerCase();
     flame.picture.refresh();
