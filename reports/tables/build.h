@@ -2,6 +2,7 @@
 #ifndef WEIR_REPORTS_TABLES_BUILD_H
 #define WEIR_REPORTS_TABLES_BUILD_H
 
+#include "reports/model/cache.h"
 #include "reports/tables/grouped.h"
 #include "reports/tables/scope.h"
 
@@ -16,6 +17,16 @@ typedef struct wr_build {
 weir_status wr_build_transfers(const wr_build *b);
 weir_status wr_build_waits(const wr_build *b);
 weir_status wr_build_memory(const wr_build *b);
+weir_status wr_build_leaks(const wr_build *b);
+weir_status wr_build_devices(const wr_build *b);
+weir_status wr_build_idle(const wr_build *b);
+weir_status wr_build_coverage(const wr_build *b);
+weir_status wr_build_summary(const wr_build *b);
+weir_status wr_build_cache(const wr_build *b);
+weir_status wr_build_findings(const wr_build *b);
+
+/* The tables of caches and pools, which several reports have. */
+void wr_build_caches(const wr_build *b, const wr_cache *c);
 
 /* "transfers_by_site" is its name, "Transfers by site" its title. */
 weir_status wr_build_grouped(const wr_build *b, const wr_activity *a, const char *name,

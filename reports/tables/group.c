@@ -335,7 +335,7 @@ size_t wr_group_columns(const wr_groups *g, wr_column out[2])
       (wr_column){by_place(g) ? "place" : wr_by_name(g->by), by_place(g) ? "in" : wr_by_name(g->by),
                   by_place(g) ? WR_COLUMN_PLACE : WR_COLUMN_TEXT, 0};
   if (g->by != WEIR_BY_STACK) return 1;
-  out[1] = (wr_column){"stack", "stack, innermost first", WR_COLUMN_TEXT, 9};
+  out[1] = (wr_column){"stack", "stack, innermost first", WR_COLUMN_TEXT, 0};
   return 2;
 }
 

@@ -14,7 +14,7 @@ enum {
   WR_LIFETIMES = 12, /* below 1 us, then by tens; the last is open */
   WR_REGISTERED = 11 /* class of registered memory, behind memory_kind */
 };
-enum { WR_MEMORY_CLASSES = 12 };
+enum { WR_MEMORY_CLASSES = 12, WR_MEMORY_DEVICES = 257 };
 
 typedef struct wr_held {            /* memory of one kind, device or group */
   uint64_t blocks, bytes;           /* allocated */

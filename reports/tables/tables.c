@@ -11,8 +11,12 @@ enum { TOP_WORDS = 10 /* rows of a main table in text and Markdown, where none a
 static const struct kind {
   const char *name;
   weir_status (*build)(const wr_build *b);
-} kinds[] = {
-    {"transfers", wr_build_transfers}, {"waits", wr_build_waits}, {"memory", wr_build_memory}};
+  bool by; /* --by is for it */
+} kinds[] = {{"transfers", wr_build_transfers, true}, {"waits", wr_build_waits, true},
+             {"memory", wr_build_memory, true},       {"leaks", wr_build_leaks, true},
+             {"devices", wr_build_devices, false},    {"idle", wr_build_idle, false},
+             {"coverage", wr_build_coverage, false},  {"summary", wr_build_summary, true},
+             {"cache", wr_build_cache, false},        {"findings", wr_build_findings, false}};
 
 static const struct kind *kind_of(const char *name)
 {
@@ -24,6 +28,12 @@ static const struct kind *kind_of(const char *name)
 bool report_tables_has(const char *name)
 {
   return kind_of(name) != NULL;
+}
+
+bool report_tables_by(const char *name)
+{
+  const struct kind *kind = kind_of(name);
+  return kind && kind->by;
 }
 
 weir_status wr_build_grouped(const wr_build *b, const wr_activity *a, const char *name,

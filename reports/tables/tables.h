@@ -7,6 +7,8 @@
 
 /* Whether there is a report of that name; by which the next ones are called. */
 bool report_tables_has(const char *name);
+/* Whether its rows can be by this and that (--by). */
+bool report_tables_by(const char *name);
 
 /* "site", "stream", ...; false: there is no such grouping. */
 bool report_by_read(const char *name, report_by *out);

@@ -200,11 +200,11 @@ static weir_status add_overlap(const wr_build *b)
 {
   static const wr_column columns[] = {
       {"device", "device", WR_COLUMN_TEXT, 0},
-      {"copy_device_ns", "device time copying", WR_COLUMN_DEVICE_NS, 0},
-      {"kernel_device_ns", "device time in kernels", WR_COLUMN_DEVICE_NS, 0},
-      {"overlap_device_ns", "device time in both", WR_COLUMN_DEVICE_NS, 0},
-      {"share_of_copying", "of copying", WR_COLUMN_SHARE, 0},
-      {"busy_device_ns", "device time busy", WR_COLUMN_DEVICE_NS, 2},
+      {"copy_device_ns", "device time: copies", WR_COLUMN_DEVICE_NS, 0},
+      {"kernel_device_ns", "kernels", WR_COLUMN_DEVICE_NS, 0},
+      {"overlap_device_ns", "both", WR_COLUMN_DEVICE_NS, 0},
+      {"share_of_copying", "of copies", WR_COLUMN_SHARE, 0},
+      {"busy_device_ns", "busy", WR_COLUMN_DEVICE_NS, 2},
       {"span_device_ns", "first to last operation", WR_COLUMN_DEVICE_NS, 3}};
   wr_device_times d = {0};
   char name[32];

@@ -12,6 +12,19 @@ static bool numeric(wr_column_type type)
   return type != WR_COLUMN_TEXT && type != WR_COLUMN_PLACE;
 }
 
+/* The column that gives way: a stack, or else the place, or else the last text. */
+static size_t flexible_column(const wr_named_table *t)
+{
+  size_t out = t->columns;
+  for (size_t c = 0; c < t->columns; c++) {
+    if (!strcmp(t->column[c].name, "stack")) return c;
+    if (!numeric(t->column[c].type) &&
+        (out == t->columns || t->column[out].type != WR_COLUMN_PLACE))
+      out = c;
+  }
+  return out;
+}
+
 /* Columns of text that one column takes. */
 static size_t column_width(const wr_named_table *t, size_t c, bool *failed)
 {
@@ -23,7 +36,7 @@ static size_t column_width(const wr_named_table *t, size_t c, bool *failed)
     if (n > width) width = n;
     free(words);
   }
-  return t->column[c].type == WR_COLUMN_PLACE && width > LEAST_PLACE ? LEAST_PLACE : width;
+  return c == flexible_column(t) && width > LEAST_PLACE ? LEAST_PLACE : width;
 }
 
 /* Whether there is anything in it. */
@@ -76,11 +89,7 @@ static void put_cell(wr_page *p, const wr_value *v, wr_column_type type)
 static void print_rows(wr_page *p, const wr_named_table *t, const bool *shown)
 {
   char align[WR_GRID_COLUMNS + 1] = "";
-  size_t n = 0, flexible = t->columns;
-  for (size_t c = 0; c < t->columns; c++) /* the place gives way, or else the last text */
-    if (shown[c] && !numeric(t->column[c].type) &&
-        (flexible == t->columns || t->column[flexible].type != WR_COLUMN_PLACE))
-      flexible = c;
+  size_t n = 0, flexible = flexible_column(t);
   for (size_t c = 0; c < t->columns; c++)
     if (shown[c] && n < WR_GRID_COLUMNS)
       align[n++] = numeric(t->column[c].type) ? 'r' : c == flexible ? 'f' : 'l';

@@ -15,6 +15,7 @@
 #include "reports/export/pprof.h"
 #include "reports/export/speedscope.h"
 #include "reports/render/diff_render.h"
+#include "reports/tables/tables.h"
 #include "tests/reports/synth.h"
 
 static char path[512];
@@ -25,12 +26,32 @@ static const char *file(const char *name)
   return path;
 }
 
+/* Every other time one of the reports in tables, each time another. An error must be worded. */
+static void try_tables(const char *trace)
+{
+  static const char *const names[] = {"transfers", "waits",    "memory",  "leaks", "devices",
+                                      "idle",      "coverage", "summary", "cache", "findings"};
+  static unsigned turn;
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *f = open_memstream(&text, &bytes);
+  const char *name = names[turn / 2 % 10];
+  report_settings o = {.format = (report_format)(turn % 4), .findings.rule_ms = 1000};
+  if (report_tables_by(name)) o.by = (report_by)(turn % (WEIR_BY_FUNCTION + 1));
+  if (turn % 3 == 0) o.from = (report_time){true, true, 30};
+  weir_status s = turn++ % 2 ? WEIR_OK : report_tables(f, name, trace, &o);
+  (void)fclose(f);
+  ck_assert(!s || strlen(weir_error_message()) > 0);
+  free(text);
+}
+
 static weir_status report_on(const char *trace, report_format format)
 {
   char *text = NULL;
   size_t bytes = 0;
   FILE *f = open_memstream(&text, &bytes);
   report_settings o = {.format = format};
+  try_tables(trace);
   weir_status s = report_summary(f, trace, &o);
   (void)fclose(f);
   free(text);

@@ -18,7 +18,8 @@ __asm__(".pushsection .rodata\n"
         ".popsection\n");
 extern const char tables_schema[];
 
-static const char *const reports[] = {"transfers", "waits", "memory"};
+static const char *const reports[] = {"transfers", "waits",    "memory",  "leaks", "devices",
+                                      "idle",      "coverage", "summary", "cache", "findings"};
 enum { REPORTS = sizeof reports / sizeof *reports };
 
 /* ---- a trace of all kinds of things ---------------------------------------------------------- */
@@ -32,6 +33,27 @@ static uint64_t random_below(uint64_t n)
   random_state ^= random_state << 17;
   return random_state % n;
 }
+
+enum { WRITER = 5 }; /* the thread that writes what devices did */
+static uint32_t last_number;
+
+/* The call that thread n makes next, at that time, was such an operation of a device. */
+static void any_device_time(int n, uint64_t at, int kind, int copy, uint64_t bytes)
+{
+  uint64_t zero = spool_current()->clock_first.mono_ns, ticks = spool_current()->clock_first.ticks;
+  uint64_t start = zero + at + random_below(2000);
+  device_operation o = {.kind = (uint8_t)kind,
+                        .device = (uint8_t)random_below(2),
+                        .copy = (uint8_t)copy,
+                        .bytes = bytes,
+                        .correlation = ++last_number,
+                        .start = start,
+                        .end = start + 1 + random_below(900)};
+  ck_assert(synth_extended(n, WEIR_EV_CORRELATION, last_number, ticks + at, "", 0));
+  ck_assert(synth_extended(WRITER, WEIR_EV_DEVICE_WORK, 0, 0, &o, sizeof(o)));
+}
+
+static bool device_times; /* of the trace that is made */
 
 static void any_copy(int n, uint64_t at, uint32_t stack)
 {
@@ -54,6 +76,8 @@ static void any_copy(int n, uint64_t at, uint32_t stack)
       .stream = random_below(4),
       .stack = stack};
   if (random_below(20) == 0) e.flags |= WEIR_EVF_CAPTURE;
+  if (device_times && !e.status && !(e.flags & WEIR_EVF_CAPTURE))
+    any_device_time(n, at, WEIR_DEVICE_COPY, copy, e.bytes);
   synth_event(n, at, 10 + random_below(900), e);
 }
 
@@ -100,7 +124,14 @@ static void any_memory(int n, uint64_t at, uint32_t stack)
 static const char *any_trace(uint64_t seed, uint64_t events)
 {
   random_state = UINT64_C(0x2545f4914f6cdd1d) * (seed + 1);
+  device_times = seed & 1;
+  last_number = 0;
   synth_open(synth_dir());
+  trace_event observed = {.a = WEIR_DEVICE_FACT_OBSERVED,
+                          .start = spool_current()->clock_first.ticks};
+  if (device_times)
+    ck_assert(spool_writer_extended(synth_thread(WRITER), WEIR_EV_DEVICE_FACT, &observed,
+                                    "copies and kernels", 18));
   for (int n = 0; n < 4; n++)
     for (uint32_t s = 1; s < 30; s++) {
       uint64_t frames[] = {0xa0 + s % 12, 0xb0 + s, 0xc0};
@@ -116,7 +147,9 @@ static const char *any_trace(uint64_t seed, uint64_t events)
       any_wait(n, at, stack);
     else if (what < 7)
       any_memory(n, at, stack);
-    else
+    else if (device_times)
+      any_device_time(n, at, WEIR_DEVICE_KERNEL, 0, 0);
+    if (what == 7)
       synth_event(n, at, 30,
                   (trace_event){.kind = WEIR_EV_LAUNCH,
                                 .api = synth_api("cudaLaunchKernel"),
@@ -276,6 +309,40 @@ static void expect_memory(const json_t *r, const json_t *summary, const char *by
   }
 }
 
+static void expect_leaks(const json_t *r, const json_t *summary, const char *by_table)
+{
+  ck_assert_int_gt(synth_total(summary, "live_at_exit_bytes"), 0);
+  ck_assert_int_eq(sum_rows(r, by_table, "end_bytes", NULL, NULL),
+                   synth_total(summary, "live_at_exit_bytes"));
+  ck_assert_int_eq(sum_rows(r, by_table, "end_blocks", NULL, NULL),
+                   synth_total(summary, "live_at_exit_blocks"));
+  ck_assert_int_eq(sum_rows(r, "leaks", "end_bytes", "memory", "pinned"),
+                   synth_total(summary, "pinned_live_at_exit_bytes"));
+}
+
+/* Two sums of one table of work against totals. */
+static void expect_work(const json_t *r, const json_t *summary, const char *by_table)
+{
+  static const struct {
+    const char *column, *total;
+  } columns[] = {{"launches", "launches"},
+                 {"allocations", "alloc_calls"},
+                 {"alloc_bytes", "alloc_bytes"},
+                 {"explicit_host_ns", "sync_explicit_ns"},
+                 {"implicit_host_ns", "sync_implicit_ns"}};
+  size_t i;
+  json_t *row;
+  for (i = 0; i < sizeof columns / sizeof *columns; i++)
+    ck_assert_int_eq(sum_rows(r, by_table, columns[i].column, NULL, NULL),
+                     synth_total(summary, columns[i].total));
+  json_array_foreach(json_object_get(find_table(r, "totals"), "rows"), i, row)
+  {
+    const char *name = text_of(row, "total");
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "value")), synth_total(summary, name));
+  }
+  ck_assert_uint_eq(i, json_object_size(json_object_get(summary, "totals")));
+}
+
 START_TEST(however_rows_are_grouped_they_add_up_to_the_summary)
 {
   static const char *const names[] = {"",       "site",   "stack",  "module",  "range",
@@ -286,7 +353,8 @@ START_TEST(however_rows_are_grouped_they_add_up_to_the_summary)
   for (int top = 0; top < 4; top += 3) { /* all rows; three, and one of all others */
     report_settings o = {.by = by, .top = top};
     json_t *copies = tables_of("transfers", t, o), *waits = tables_of("waits", t, o),
-           *memory = tables_of("memory", t, o);
+           *memory = tables_of("memory", t, o), *leaks = tables_of("leaks", t, o),
+           *work = tables_of("summary", t, o);
     char name[32];
     (void)snprintf(name, sizeof(name), "transfers_by_%s", suffix);
     expect_copies(copies, summary, name);
@@ -296,11 +364,101 @@ START_TEST(however_rows_are_grouped_they_add_up_to_the_summary)
     expect_memory(memory, summary, name);
     if (top)
       ck_assert_uint_le(json_array_size(json_object_get(find_table(memory, name), "rows")), 4);
+    (void)snprintf(name, sizeof(name), "leaks_by_%s", suffix);
+    expect_leaks(leaks, summary, name);
+    (void)snprintf(name, sizeof(name), "work_by_%s", suffix);
+    expect_work(work, summary, name);
     json_decref(copies);
     json_decref(waits);
     json_decref(memory);
+    json_decref(leaks);
+    json_decref(work);
   }
   json_decref(summary);
+}
+END_TEST
+
+/* Sum of a member over the works of JSON's device_times, or over another list of each of its devices. */
+static int64_t sum_times(const json_t *summary, const char *list, const char *member)
+{
+  size_t i;
+  json_t *d, *x;
+  int64_t sum = 0;
+  json_array_foreach(json_object_get(summary, "device_times"), i, d)
+  {
+    size_t k;
+    if (!list) sum += json_integer_value(json_object_get(d, member));
+    json_array_foreach(list ? json_object_get(d, list) : NULL, k, x) sum +=
+        json_integer_value(json_object_get(x, member));
+  }
+  return sum;
+}
+
+START_TEST(times_of_devices_are_the_summarys)
+{
+  const char *t = any_trace(7, 2500);
+  report_settings o = {0};
+  json_t *summary = synth_json(t), *idle = tables_of("idle", t, o),
+         *copies = tables_of("transfers", t, o), *waits = tables_of("waits", t, o);
+  const json_t *divided = json_object_get(json_object_get(summary, "waits"), "divided");
+  ck_assert_int_gt(sum_times(summary, "idle", "ns"), 0);
+  ck_assert_int_eq(sum_rows(idle, "idle", "idle_device_ns", NULL, NULL),
+                   sum_times(summary, "idle", "ns"));
+  ck_assert_int_eq(sum_rows(idle, "busy", "busy_device_ns", NULL, NULL),
+                   sum_times(summary, NULL, "busy_ns"));
+  ck_assert_int_eq(sum_rows(copies, "overlap", "overlap_device_ns", NULL, NULL),
+                   sum_times(summary, NULL, "overlap_ns"));
+  ck_assert_int_eq(sum_rows(copies, "transfers", "device_ns", NULL, NULL),
+                   synth_number(t, "SELECT sum(\"end\" - start) FROM device_work WHERE kind = 1"));
+  ck_assert_int_eq(sum_rows(copies, "transfers_by_site", "device_ns", NULL, NULL),
+                   sum_rows(copies, "transfers", "device_ns", NULL, NULL));
+  ck_assert_int_gt(json_integer_value(json_object_get(divided, "working_ns")), 0);
+  ck_assert_int_eq(sum_rows(waits, "waits_by_site", "working_host_ns", NULL, NULL),
+                   json_integer_value(json_object_get(divided, "working_ns")));
+  ck_assert_int_eq(sum_rows(waits, "waits_by_site", "idle_host_ns", NULL, NULL),
+                   json_integer_value(json_object_get(divided, "idle_ns")));
+  json_decref(summary);
+  json_decref(idle);
+  json_decref(copies);
+  json_decref(waits);
+}
+END_TEST
+
+START_TEST(devices_and_coverage_are_the_summarys)
+{
+  const char *t = any_trace(8, 1500);
+  report_settings o = {0};
+  json_t *summary = synth_json(t), *devices = tables_of("devices", t, o),
+         *coverage = tables_of("coverage", t, o);
+  size_t i, k, c;
+  json_t *d, *table, *column, *row;
+  size_t compared = 0;
+  json_array_foreach(json_object_get(devices, "tables"), i, table)
+  {
+    json_array_foreach(json_object_get(table, "rows"), k, row)
+    {
+      d = json_array_get(json_object_get(summary, "devices"), k);
+      json_array_foreach(json_object_get(table, "columns"), c, column)
+      {
+        const char *name = text_of(column, "name");
+        if (!strcmp(text_of(column, "type"), "text")) continue;
+        ck_assert_int_eq(json_integer_value(json_object_get(row, name)),
+                         json_integer_value(json_object_get(d, strcmp(name, "sync_explicit_host_ns")
+                                                                   ? name
+                                                                   : "sync_explicit_ns")));
+        compared++;
+      }
+    }
+  }
+  ck_assert_uint_eq(compared, 2 * 32);
+  ck_assert_int_eq(sum_rows(coverage, "coverage", "count", "what", "events"),
+                   synth_total(summary, "events"));
+  ck_assert_int_eq(sum_rows(coverage, "coverage", "count", "what", "events without a stack"),
+                   json_integer_value(json_object_get(json_object_get(summary, "coverage"),
+                                                      "events_without_stack")));
+  json_decref(summary);
+  json_decref(devices);
+  json_decref(coverage);
 }
 END_TEST
 
@@ -691,7 +849,7 @@ static void expect_documented(const char *name)
 
 START_TEST(tables_columns_are_documented)
 {
-  const char *t = any_trace(4, 300);
+  const char *t = any_trace(9, 300);
   for (int k = 0; k < REPORTS; k++) {
     size_t i, c;
     json_t *table, *column, *j = tables_of(reports[k], t, (report_settings){0});
@@ -714,6 +872,8 @@ static Suite *tables_suite(void)
   tcase_add_checked_fixture(c, NULL, synth_clean);
   tcase_add_loop_test(c, however_rows_are_grouped_they_add_up_to_the_summary, 0,
                       WEIR_BY_FUNCTION + 1);
+  tcase_add_test(c, times_of_devices_are_the_summarys);
+  tcase_add_test(c, devices_and_coverage_are_the_summarys);
   tcase_add_loop_test(c, all_formats_have_the_same_numbers, 0, 5);
   tcase_add_test(c, one_table_alone_is_plain_csv);
   tcase_add_test(c, text_keeps_to_its_width);

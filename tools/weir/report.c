@@ -213,6 +213,13 @@ static const char *option_of_tables(const report_settings *o)
                                              : NULL;
 }
 
+/* What nothing is put together in, or what has no such options. */
+static const char *refused_option(const char *what, const report_settings *o)
+{
+  if (o->by && !report_tables_by(what)) return "--by";
+  return report_tables_has(what) ? NULL : option_of_tables(o);
+}
+
 static weir_status print_report(const char *what, const char *trace, const report_settings *o)
 {
   const struct kind *kind = kind_of(what);
@@ -230,9 +237,8 @@ int report_main(const cmd *c, int argc, char **argv)
   if (argc - at > 1 && (kind_of(argv[at]) || report_tables_has(argv[at]))) what = argv[at++];
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir report takes one trace, not %d", argc - at);
-  const char *option = option_of_tables(&r.report);
-  if (option && !r.html && !report_tables_has(what))
-    return cmd_usage(c, "weir report %s has no %s", what, option);
+  const char *option = r.html ? NULL : refused_option(what, &r.report);
+  if (option) return cmd_usage(c, "weir report %s has no %s", what, option);
   char *folder;
   if (!check_output(c, &r, !strcmp(what, kinds[0].name) && !option_of_tables(&r.report)))
     return CMD_USAGE;

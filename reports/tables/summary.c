@@ -1,0 +1,288 @@
+/* summary.c: the summary, the caches and the findings in tables: what their CSV and Markdown are, and
+ * the summary by whatever is asked for or of a part of the run. */
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/event.h"
+#include "reports/findings/findings.h"
+#include "reports/import/lifetime.h"
+#include "reports/model/model.h"
+#include "reports/tables/build.h"
+
+#define TABLE_OF(b, name, title, columns)                                                          \
+  wr_tables_add((b)->t, name, title, columns, sizeof(columns) / sizeof *(columns))
+
+/* ---- totals ---------------------------------------------------------------------------------- */
+
+static const wr_column total_columns[] = {{"total", "total", WR_COLUMN_TEXT, 0},
+                                          {"value", "value", WR_COLUMN_NUMBER, 0},
+                                          {"unit", "unit", WR_COLUMN_TEXT, 0}};
+
+static bool ends_with(const char *text, const char *end)
+{
+  size_t n = strlen(text), m = strlen(end);
+  return n >= m && !strcmp(text + n - m, end);
+}
+
+static void put_named_total(wr_named_table *t, const char *name, uint64_t n)
+{
+  wr_table_row(t);
+  wr_table_put_text(t, name);
+  wr_table_put(t, n);
+  wr_table_put_text(t, ends_with(name, "_at_ns")   ? "ns since the run began"
+                       : ends_with(name, "_ns")    ? "ns of host time"
+                       : ends_with(name, "_bytes") ? "bytes"
+                                                   : "count");
+}
+
+static void add_all_totals(const wr_build *b, const wr_totals *x)
+{
+  wr_named_table *t = TABLE_OF(b, "totals", "Totals", total_columns);
+#define PUT(name) put_named_total(t, #name, x->name);
+  WR_TOTAL_MAP(PUT)
+#undef PUT
+}
+
+static bool is_launch(const wr_activity_cell *cell)
+{
+  return cell->common.kind == WEIR_EV_LAUNCH;
+}
+
+static bool is_memset(const wr_activity_cell *cell)
+{
+  return cell->common.kind == WEIR_EV_MEMSET;
+}
+
+static bool is_device_alloc(const wr_activity_cell *cell)
+{
+  return cell->common.kind == WEIR_EV_ALLOC && wr_mem_device_side((int)cell->common.mem);
+}
+
+static bool is_host_alloc(const wr_activity_cell *cell)
+{
+  return cell->common.kind == WEIR_EV_ALLOC && cell->common.mem != WEIR_MEM_IMPORTED &&
+         !wr_mem_device_side((int)cell->common.mem);
+}
+
+static wr_activity_sums sum_cells(const wr_activity *a, wr_cell_takes takes)
+{
+  wr_activity_sums all = {0};
+  for (size_t i = 0; i < a->count; i++)
+    if (takes(&a->cell[i])) wr_activity_add(&all, &a->cell[i].sums);
+  return all;
+}
+
+/* Those totals that are of calls: of a part of the run there are no others here. */
+static void add_part_totals(const wr_build *b, const wr_activity *a)
+{
+  static const struct {
+    const char *calls, *bytes;
+    wr_cell_takes takes;
+  } kinds[] = {{"alloc_calls", "alloc_bytes", is_device_alloc},
+               {"pinned_alloc_calls", "pinned_alloc_bytes", is_host_alloc},
+               {"memset_calls", "memset_bytes", is_memset},
+               {"launches", NULL, is_launch}};
+  wr_named_table *t = TABLE_OF(b, "totals", "Totals", total_columns);
+  wr_activity_sums waits = sum_cells(a, wr_cell_any);
+  char name[32];
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    wr_activity_sums s = sum_cells(a, kinds[i].takes);
+    put_named_total(t, kinds[i].calls, s.calls);
+    if (kinds[i].bytes) put_named_total(t, kinds[i].bytes, s.bytes);
+  }
+  for (int d = 0; d < WR_DIRECTIONS; d++) {
+    wr_activity_sums s = {0};
+    for (size_t i = 0; i < a->count; i++)
+      if (wr_cell_copies(&a->cell[i]) && wr_direction_index(a->cell[i].common.copy) == d)
+        wr_activity_add(&s, &a->cell[i].sums);
+    const char *of = d + 1 == WR_DIRECTIONS ? "other_copy" : wr_direction_names[d];
+    (void)snprintf(name, sizeof(name), "%s_calls", of);
+    put_named_total(t, name, s.calls);
+    (void)snprintf(name, sizeof(name), "%s_bytes", of);
+    put_named_total(t, name, s.bytes);
+  }
+  put_named_total(t, "sync_explicit_calls", waits.explicit_calls);
+  put_named_total(t, "sync_explicit_ns", waits.explicit_ns);
+  put_named_total(t, "sync_implicit_calls", waits.implicit_calls);
+  put_named_total(t, "sync_implicit_ns", waits.implicit_ns);
+  put_named_total(t, "init_calls", a->init_calls);
+  put_named_total(t, "init_ns", a->init_ns);
+}
+
+/* ---- by group -------------------------------------------------------------------------------- */
+
+#define WORK(name, title, type, extra, takes, sum)                                                 \
+  {                                                                                                \
+    {name, title, type, extra}, WR_MEASURE_SUM, takes, WR_SUM_OF(sum), 0, false                    \
+  }
+
+static weir_status add_work(const wr_build *b, const wr_activity *a)
+{
+  wr_measure measures[] = {
+      WORK("host_ns", "host time in calls", WR_COLUMN_HOST_NS, 0, wr_cell_any, host_ns),
+      WORK("launches", "launches", WR_COLUMN_COUNT, 0, is_launch, calls),
+      WORK("launch_host_ns", "host time launching", WR_COLUMN_HOST_NS, 4, is_launch, host_ns),
+      WORK("copies", "copies", WR_COLUMN_COUNT, 0, wr_cell_copies, calls),
+      WORK("copy_bytes", "copied", WR_COLUMN_BYTES, 0, wr_cell_copies, bytes),
+      WORK("memsets", "memsets", WR_COLUMN_COUNT, 5, is_memset, calls),
+      WORK("memset_bytes", "set", WR_COLUMN_BYTES, 6, is_memset, bytes),
+      WORK("allocations", "allocations", WR_COLUMN_COUNT, 2, is_device_alloc, calls),
+      WORK("alloc_bytes", "allocated", WR_COLUMN_BYTES, 3, is_device_alloc, bytes),
+      WORK("explicit_host_ns", "host time in waits", WR_COLUMN_HOST_NS, 1, wr_cell_any,
+           explicit_ns),
+      WORK("implicit_host_ns", "host time that may wait", WR_COLUMN_HOST_NS, 1, wr_cell_any,
+           implicit_ns),
+      WORK("device_ns", "device time", WR_COLUMN_DEVICE_NS, 1, wr_cell_any, device_ns)};
+  size_t count = sizeof measures / sizeof *measures;
+  measures[count - 1].unknown = !a->device_times;
+  return wr_build_grouped(b, a, "work", "Work", measures, count);
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+static void add_functions(const wr_build *b, const wr_model *m)
+{
+  static const wr_column columns[] = {
+      {"host_ns", "host time", WR_COLUMN_HOST_NS, 0},
+      {"calls", "calls", WR_COLUMN_COUNT, 0},
+      {"errors", "errors", WR_COLUMN_COUNT, 3},
+      {"longest_host_ns", "longest", WR_COLUMN_HOST_NS, 2},
+      {"bytes", "bytes", WR_COLUMN_BYTES, 1},
+      {"explicit_host_ns", "in waits asked for", WR_COLUMN_HOST_NS, 4},
+      {"implicit_host_ns", "that may wait", WR_COLUMN_HOST_NS, 4},
+      {"layer", "layer", WR_COLUMN_TEXT, 5},
+      {"function", "function", WR_COLUMN_TEXT, 0}};
+  wr_named_table *t = TABLE_OF(b, "functions", "Functions", columns);
+  if (t) t->whole_run = true;
+  for (size_t i = 0; i < m->api_count; i++) {
+    const wr_api_row *x = &m->apis[i];
+    wr_table_row(t);
+    wr_table_put(t, x->ns);
+    wr_table_put(t, x->calls);
+    wr_table_put(t, x->errors);
+    wr_table_put(t, x->max_ns);
+    wr_table_put(t, x->bytes);
+    wr_table_put(t, x->sync_ns);
+    wr_table_put(t, x->implicit_ns);
+    wr_table_put_text(t, x->layer);
+    wr_table_put_text(t, x->name);
+  }
+}
+
+weir_status wr_build_summary(const wr_build *b)
+{
+  wr_activity a;
+  wr_model m = {0};
+  wr_activity_wants wants = {.ranges = b->o->by == WEIR_BY_RANGE};
+  weir_status s = wr_model_load(&m, b->db, 1); /* first: of an incomplete trace it makes much */
+  if (s) return s;
+  s = wr_activity_load(&a, b->db, b->scope, &wants);
+  if (!s) {
+    if (b->scope->any)
+      add_part_totals(b, &a);
+    else
+      add_all_totals(b, &m.total);
+    s = add_work(b, &a);
+    wr_activity_free(&a);
+  }
+  add_functions(b, &m);
+  wr_model_free(&m);
+  return s;
+}
+
+/* ---- caches ---------------------------------------------------------------------------------- */
+
+static void put_reasons(wr_named_table *t, const char *what, const wr_tally tally[WR_REASONS])
+{
+  for (unsigned i = 0; i < WR_REASONS; i++) {
+    if (!tally[i].calls) continue;
+    wr_table_row(t);
+    wr_table_put_text(t, what);
+    wr_table_put_text(t, wr_reason_name(i));
+    wr_table_put(t, tally[i].calls);
+    wr_table_put(t, tally[i].bytes);
+    wr_table_put(t, tally[i].ns);
+  }
+}
+
+weir_status wr_build_cache(const wr_build *b)
+{
+  static const wr_column columns[] = {{"what", "what", WR_COLUMN_TEXT, 0},
+                                      {"reason", "reason", WR_COLUMN_TEXT, 0},
+                                      {"count", "count", WR_COLUMN_COUNT, 0},
+                                      {"bytes", "bytes", WR_COLUMN_BYTES, 0},
+                                      {"host_ns", "host time", WR_COLUMN_HOST_NS, 0}};
+  static const wr_column waits[] = {{"what", "what", WR_COLUMN_TEXT, 0},
+                                    {"count", "count", WR_COLUMN_COUNT, 0},
+                                    {"host_ns", "host time", WR_COLUMN_HOST_NS, 0}};
+  wr_cache c = {0};
+  weir_status s = wr_cache_load(&c, b->db);
+  if (s) return s;
+  if (!c.rerouted) wr_tables_note(b->t, "No process was run with Weir's caches.");
+  wr_build_caches(b, &c);
+  if (c.rerouted) {
+    wr_named_table *t = TABLE_OF(b, "reasons", "Why", columns);
+    if (t) t->whole_run = true;
+    put_reasons(t, "allocation missed", c.missed);
+    put_reasons(t, "allocation left to the driver", c.left);
+    put_reasons(t, "free left to the driver", c.freed);
+    put_reasons(t, "given back", c.given);
+    put_reasons(t, "never cached", c.tainted);
+    t = TABLE_OF(b, "free_waits", "Waits in frees", waits);
+    if (t) t->whole_run = true;
+    wr_table_row(t);
+    wr_table_put_text(t, "kept");
+    wr_table_put(t, c.waits_kept);
+    wr_table_put(t, c.waits_kept_ns);
+    wr_table_row(t);
+    wr_table_put_text(t, "avoided");
+    wr_table_put(t, c.waits_avoided);
+    wr_table_put_none(t);
+  }
+  wr_cache_free(&c);
+  return s;
+}
+
+/* ---- findings -------------------------------------------------------------------------------- */
+
+static void put_finding(wr_named_table *t, const wr_finding *f)
+{
+  wr_table_row(t);
+  wr_table_put_text(t, f->rule->id);
+  wr_table_put_text(t, wr_certainty_name(f->certainty));
+  wr_table_put(t, f->saving_ns);
+  wr_table_put(t, f->cost_ns);
+  wr_table_put(t, f->saving_bytes);
+  wr_table_put(t, f->count);
+  if (f->sites)
+    wr_table_put_place(t, f->site[0].function, f->site[0].file, f->site[0].line);
+  else
+    wr_table_put_none(t);
+  wr_table_put_text(t, f->range);
+  wr_table_put_text(t, f->rule->title);
+  wr_table_put_text(t, f->rule->fix);
+}
+
+weir_status wr_build_findings(const wr_build *b)
+{
+  static const wr_column columns[] = {
+      {"id", "finding", WR_COLUMN_TEXT, 0},
+      {"certainty", "certainty", WR_COLUMN_TEXT, 0},
+      {"saving_host_ns", "saves at most (host time)", WR_COLUMN_HOST_NS, 0},
+      {"cost_host_ns", "costs (host time)", WR_COLUMN_HOST_NS, 3},
+      {"saving_bytes", "bytes", WR_COLUMN_BYTES, 1},
+      {"count", "operations", WR_COLUMN_COUNT, 2},
+      {"place", "in", WR_COLUMN_PLACE, 0},
+      {"range", "range", WR_COLUMN_TEXT, 5},
+      {"title", "what", WR_COLUMN_TEXT, 6},
+      {"fix", "what to do", WR_COLUMN_TEXT, 7}};
+  wr_findings f = {0};
+  weir_status s = wr_findings_load(&f, b->db, &b->o->findings);
+  if (s) return s;
+  wr_named_table *t = TABLE_OF(b, "findings", "Findings", columns);
+  if (t) t->whole_run = true;
+  for (size_t i = 0; i < f.count; i++)
+    put_finding(t, &f.finding[i]);
+  if (f.unavailable) wr_tables_note(b->t, "Nothing was judged: %s.", f.unavailable);
+  wr_findings_free(&f);
+  return s;
+}
