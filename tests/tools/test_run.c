@@ -435,6 +435,34 @@ START_TEST(an_interrupt_from_the_terminal_arrives_once)
 }
 END_TEST
 
+START_TEST(reports_longer_than_the_terminal_are_paged)
+{
+  static const struct {
+    const char *line, *shown;
+  } cases[] = {
+      {"stty rows 5 </dev/tty; exec env PAGER=\"sed -n '1s/^/paged: /p'\" $WEIR report coverage "
+       "t.db",
+       "paged: weir report coverage"},
+      {"stty rows 500 </dev/tty; exec env PAGER='echo paged' $WEIR report coverage t.db; echo \"\"",
+       "Programs that ran without Weir"},
+      {"stty rows 5 </dev/tty; exec env PAGER='echo paged' $WEIR report coverage --no-pager t.db",
+       "Programs that ran without Weir"},
+      {"stty rows 5 </dev/tty; exec env PAGER=/none/such $WEIR report coverage t.db",
+       "Programs that ran without Weir"},
+      {"stty rows 5 </dev/tty; exec env PAGER=true $WEIR report coverage t.db",
+       "stops=0 status=0"}};
+  if (!has_terminals()) return;
+  sh_status(0, RUN "-- $VICTIM call");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int master;
+    pid_t pid = on_a_terminal(cases[i].line, &master);
+    read_until(master, cases[i].shown);
+    (void)close(master);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+  }
+}
+END_TEST
+
 START_TEST(stopping_the_program_stops_the_job)
 {
   int master;
@@ -746,6 +774,7 @@ int main(void)
   tcase_add_test(t, a_signal_sent_to_weir_reaches_the_program);
   tcase_add_test(t, an_interrupt_from_the_terminal_arrives_once);
   tcase_add_test(t, stopping_the_program_stops_the_job);
+  tcase_add_test(t, reports_longer_than_the_terminal_are_paged);
   t = tests(s, "trees");
   tcase_add_test(t, the_whole_tree_is_in_one_trace);
   tcase_add_test(t, exec_gives_the_process_a_second_spool);

@@ -20,14 +20,15 @@ const cmd weir_commands[] = {
      "could not start; 126: the program cannot be run; 127: there is no such program.",
      run_options, false, run_main},
     {"report",
-     "[summary|findings|cache] [--format text|json] [--top N] [--depth N] [--width N]\n"
-     "[--symbols DIR] [--min-cost COST] [--rules DIR] [--html -o PAGE] FILE",
+     "[WHAT] [--format text|json|csv|markdown] [--by WHAT] [--top N] [--depth N] [--width N]\n"
+     "[--table NAME] [--from TIME] [--to TIME] [--process PID] [--range NAME] [--symbols DIR]\n"
+     "[--min-cost COST] [--rules DIR] [--html -o PAGE] FILE",
      "Print what a trace says about memory, transfers and waits",
-     "FILE is a trace, or a spool that was left without a collector. 'summary' is the default;\n"
-     "'findings' says what the run wastes, where, and what to do; "
-     "'cache' what the caches of a run with --mode=strict or relaxed did. On a terminal, "
-     "names\n"
-     "that are too long for a line are cut in the middle; in a file or a pipe nothing is.",
+     "FILE is a trace, or a spool that was left without a collector. WHAT is 'summary' (the\n"
+     "default), 'findings': what the run wastes, where, and what to do; 'transfers', 'waits',\n"
+     "'memory', 'leaks', 'devices', 'idle', 'coverage'; or 'cache': what the caches of a run with\n"
+     "--mode=strict or relaxed did. On a terminal, names that are too long for a line are cut in\n"
+     "the middle, and what is longer than it goes through PAGER; in a file or a pipe nothing is.",
      report_options, false, report_main},
     {"trace", "[--format text|csv|jsonl] [-o FILE] [FILTER]... FILE",
      "List the events of a trace in the order of time",

@@ -2,11 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "reports/render/report.h"
 #include "reports/tables/tables.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/page_file.h"
+#include "tools/weir/pager.h"
 #include "tools/weir/terminal.h"
 
 enum {
@@ -24,12 +26,13 @@ enum {
   OPT_MIN_COST,
   OPT_RULES,
   OPT_HTML,
-  OPT_OUTPUT
+  OPT_OUTPUT,
+  OPT_NO_PAGER
 };
 
 typedef struct request {
   report_settings report;
-  bool html;
+  bool html, no_pager;
   const char *output;
 } request;
 
@@ -66,6 +69,8 @@ const cmd_option report_options[] = {
                   CMD_SETS(request, html)},
     [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "of --html: the file to write",
                     CMD_SETS(request, output)},
+    [OPT_NO_PAGER] = {"no-pager", 0, CMD_ARG_NONE, NULL, "print long texts on a terminal at once",
+                      CMD_SETS(request, no_pager)},
     {0},
 };
 
@@ -220,11 +225,27 @@ static const char *refused_option(const char *what, const report_settings *o)
   return report_tables_has(what) ? NULL : option_of_tables(o);
 }
 
-static weir_status print_report(const char *what, const char *trace, const report_settings *o)
+static weir_status write_report(FILE *out, const char *what, const char *trace,
+                                const report_settings *o)
 {
   const struct kind *kind = kind_of(what);
   bool tables = report_tables_has(what) && (!kind || option_of_tables(o));
-  return tables ? report_tables(stdout, what, trace, o) : kind->print(stdout, trace, o);
+  return tables ? report_tables(out, what, trace, o) : kind->print(out, trace, o);
+}
+
+/* Text for a terminal is written first, to see whether it is longer than that. */
+static weir_status print_report(const char *what, const char *trace, const request *r)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  bool paged = !r->no_pager && r->report.format == WEIR_REPORT_TEXT && isatty(STDOUT_FILENO);
+  FILE *out = paged ? open_memstream(&text, &bytes) : NULL;
+  if (!out) return write_report(stdout, what, trace, &r->report);
+  weir_status s = write_report(out, what, trace, &r->report);
+  if (fclose(out) && !s) s = weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", trace);
+  if (!s) pager_show(text, bytes);
+  free(text);
+  return s;
 }
 
 int report_main(const cmd *c, int argc, char **argv)
@@ -251,7 +272,7 @@ int report_main(const cmd *c, int argc, char **argv)
   }
   r.report.color = terminal_has_color();
   r.report.width = terminal_width(r.report.width);
-  weir_status status = print_report(what, argv[at], &r.report);
+  weir_status status = print_report(what, argv[at], &r);
   free(folder);
   if (!status) return 0;
   (void)fflush(stdout);
