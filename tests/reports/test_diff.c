@@ -552,6 +552,27 @@ START_TEST(sites_are_not_paired_by_a_name_that_several_files_have)
   ck_assert_uint_eq(pairs_of(&d, WR_OF_SITE, &both), 4);
   ck_assert_uint_eq(both, 0);
   wr_diff_free(&d);
+  a = two_mains("a.db", "/home/x/main.py", "/work/x/main.py"); /* the whole path says it */
+  d = diff_of(a, a);
+  ck_assert_uint_eq(pairs_of(&d, WR_OF_SITE, &both), 2);
+  ck_assert_uint_eq(both, 2);
+  wr_diff_free(&d);
+}
+END_TEST
+
+START_TEST(calls_on_several_lines_of_a_function_are_at_one_site)
+{
+  const char *a = two_mains("a.db", "/home/main.py", "/home/main.py");
+  wr_diff d = diff_of(a, a);
+  size_t both;
+  ck_assert_uint_eq(pairs_of(&d, WR_OF_SITE, &both), 1);
+  const wr_subject *x = pair_named(&d, "main", "/home/main.py")->a;
+  ck_assert_uint_eq(x->value[WR_METRIC_LEAK_BYTES], 3000);
+  ck_assert_uint_eq(x->lines[WR_LINES_LEAKS].count, 2);
+  ck_assert_int_eq(x->lines[WR_LINES_LEAKS].line[0], 5);
+  ck_assert_int_eq(x->lines[WR_LINES_LEAKS].line[1], 6);
+  ck_assert_uint_eq(x->lines[WR_LINES_WAITS].count, 0);
+  wr_diff_free(&d);
 }
 END_TEST
 
@@ -803,6 +824,7 @@ int main(void)
   tcase_add_test(t, a_site_that_moved_by_ten_lines_is_the_same);
   tcase_add_test(t, a_site_in_another_checkout_is_the_same);
   tcase_add_test(t, sites_are_not_paired_by_a_name_that_several_files_have);
+  tcase_add_test(t, calls_on_several_lines_of_a_function_are_at_one_site);
   tcase_add_test(t, a_mistake_in_a_list_is_named_with_its_column);
   tcase_add_test(t, a_mistake_in_a_file_is_named_with_line_and_column);
   tcase_add_test(t, conditions_are_judged_to_the_last_byte);
