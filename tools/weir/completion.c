@@ -25,6 +25,7 @@ static const struct {
     {"stats", "format", "column table csv tsv json"},
     {"diff", "format", "text markdown json"},
     {"compare", "format", "text json"},
+    {"prove", "format", "text json"},
     {"replay", "format", "text json"},
     {"replay", "policy", "pytorch pytorch-expandable rmm-pool malloc"},
     {"export", "format",
