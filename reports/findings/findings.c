@@ -8,16 +8,19 @@
 #include <string.h>
 #include "core/base/map.h"
 #include "reports/base/util.h"
+#include "reports/findings/facts.h"
 #include "reports/findings/guard.h"
 #include "reports/findings/source.h"
+#include "reports/import/run_log.h"
 #include "reports/import/wait_log.h"
 #include "reports/model/sites.h"
 
 enum {
   RULE_MS = 10000,
+  RULE_EVENTS = 1000000,   /* for as many, and for each as many more */
   JUDGED_EVENTS = 1000000, /* of a trace that is not resolved, waits are judged up to here */
   JUDGED_WORK = 400000,    /* operations of devices, and divided */
-  ROWS = 1 << 24,          /* of one rule, at most */
+  ROWS = 1 << 26,          /* of one rule, at most */
   NO_DEVICE = -1,
   SEVERAL_DEVICES = -2
 };
@@ -46,6 +49,14 @@ typedef struct tally { /* cost of a group's rows in ranges of one name */
   uint64_t cost;
 } tally;
 
+/* What a rule says of an event: what all rules together save is added up when they have run. */
+typedef struct said {
+  int64_t rule, event; /* as wr_logged: in order of events */
+  uint64_t saving, bytes;
+} said;
+
+enum { SAID_IN_MEMORY = (32 << 20) / sizeof(said) };
+
 typedef struct search {
   wr_findings *f;
   const wr_db *db;
@@ -55,8 +66,13 @@ typedef struct search {
   sqlite3_stmt *about; /* an event: stack, device, name of its range */
   hash_map by_stack;   /* stack -> place */
   hash_map by_place;   /* hash -> place */
-  hash_map saved;      /* event -> the most ns that a rule saves of it */
-  hash_map moved;      /* event -> the most bytes */
+  wr_facts facts;
+  wr_run_log said;
+  char *beside; /* owned: the begin of its file's name */
+  said most;    /* of the event that is added up */
+  bool *failed; /* owned: by rule: what it said does not count */
+  int64_t events, rule_ms;
+  size_t running; /* rule */
   place *places;
   size_t place_count, place_capacity;
   uint64_t peak_bytes;
@@ -143,10 +159,10 @@ static weir_status look_up(search *x, int64_t event, size_t *at, int *device, in
   sqlite3_bind_int64(x->about, 1, event);
   int code = sqlite3_step(x->about);
   if (code == SQLITE_ROW) {
-    stack = sqlite3_column_int64(x->about, 0);
-    if (sqlite3_column_type(x->about, 1) != SQLITE_NULL)
-      *device = sqlite3_column_int(x->about, 1) & 255;
-    *range = sqlite3_column_int64(x->about, 2);
+    const wr_common *t = wr_facts_common(&x->facts, sqlite3_column_int64(x->about, 0));
+    if (t) stack = t->stack;
+    if (t && t->device >= 0) *device = t->device;
+    *range = sqlite3_column_int64(x->about, 1);
   }
   sqlite3_reset(x->about);
   if (code != SQLITE_ROW && code != SQLITE_DONE) return wr_db_fail(x->db, "reading");
@@ -176,16 +192,6 @@ static weir_status read_row(search *x, const wr_rule *rule, sqlite3_stmt *q,
                     ? NO_DEVICE
                     : sqlite3_column_int(q, columns[DEVICE]) & 255;
   return s;
-}
-
-/* The most of what rules say of an operation counts. */
-static weir_status count_once(search *x, hash_map *map, int64_t event, uint64_t n, uint64_t *total)
-{
-  uint64_t *most = n ? hash_map_place(map, (uint64_t)event, NULL) : NULL;
-  if (!n) return WEIR_OK;
-  if (!most) return no_memory(x);
-  if (n > *most) *total = capped_sum(*total, n - *most), *most = n;
-  return WEIR_OK;
 }
 
 static weir_status tally_range(search *x, size_t at, const row *r)
@@ -241,8 +247,8 @@ static weir_status add_row(search *x, const wr_rule *rule, const row *r)
   if (r->related && g->related == SIZE_MAX)
     s = look_up(x, r->related, &g->related, &ignored_device, &ignored_range);
   if (!s) s = tally_range(x, at, r);
-  if (!s) s = count_once(x, &x->saved, r->event, r->saving, &x->f->saving_ns);
-  if (!s && !rule->holds) s = count_once(x, &x->moved, r->event, r->bytes, &x->f->moved_bytes);
+  said one = {rule - x->f->rules.rule, r->event, r->saving, rule->holds ? 0 : r->bytes};
+  if (one.saving || one.bytes) wr_run_keep(&x->said, (const wr_logged *)(const void *)&one);
   return s;
 }
 
@@ -406,8 +412,8 @@ static weir_status rule_failed(search *x, const wr_rule *rule)
   if (x->settings->stop && *x->settings->stop)
     return weir_fail(WEIR_EIO, "stopped: %s is as it was", x->db->path);
   if (x->guard.late)
-    (void)snprintf(why, sizeof(why), "it takes more than %g s",
-                   (double)(x->settings->rule_ms ? x->settings->rule_ms : RULE_MS) / 1000);
+    (void)snprintf(why, sizeof(why), "it takes more than %g s of a processor",
+                   (double)x->rule_ms / 1000);
   else if (x->guard.refused[0])
     (void)snprintf(why, sizeof(why), "a rule may not %s", x->guard.refused);
   else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_IOERR)
@@ -415,6 +421,7 @@ static weir_status rule_failed(search *x, const wr_rule *rule)
   else
     (void)snprintf(why, sizeof(why), "%s", sqlite3_errmsg(x->db->handle));
   x->f->late += x->guard.late;
+  x->failed[rule - x->f->rules.rule] = true;
   return cannot_judge(x, rule, why);
 }
 
@@ -463,6 +470,11 @@ static bool find_columns(sqlite3_stmt *q, int columns[COLUMNS], char why[96])
   return columns[EVENT] >= 0;
 }
 
+static bool ended(const search *x)
+{
+  return x->guard.late || (x->settings->stop && *x->settings->stop);
+}
+
 static weir_status take_rows(search *x, const wr_rule *rule, sqlite3_stmt *q)
 {
   int columns[COLUMNS], code = SQLITE_DONE;
@@ -471,12 +483,15 @@ static weir_status take_rows(search *x, const wr_rule *rule, sqlite3_stmt *q)
   weir_status s = WEIR_OK;
   if (!find_columns(q, columns, why)) return cannot_judge(x, rule, why);
   for (size_t rows = 0; !s && (code = sqlite3_step(q)) == SQLITE_ROW; rows++) {
-    if (rows == ROWS) return cannot_judge(x, rule, "it finds more than 16,777,216 operations");
+    if (rows == ROWS) {
+      x->failed[rule - x->f->rules.rule] = true;
+      return cannot_judge(x, rule, "it finds more than 67,108,864 operations");
+    }
     s = read_row(x, rule, q, columns, &r);
     if (!s) s = add_row(x, rule, &r);
   }
-  if (s) return s;
-  return code == SQLITE_DONE ? finish_groups(x, rule) : rule_failed(x, rule);
+  if (s && !ended(x)) return s; /* it can be ended while a row is looked at, too */
+  return !s && code == SQLITE_DONE ? finish_groups(x, rule) : rule_failed(x, rule);
 }
 
 static void forget_groups(search *x)
@@ -503,9 +518,28 @@ static const char *lacking(search *x, const wr_rule *rule, char name[64])
   return NULL;
 }
 
+/* *any: false: no call of the trace can be what the rule finds. */
+static weir_status has_calls(search *x, const wr_rule *rule, bool *any)
+{
+  sqlite3_stmt *q = NULL;
+  const char *rest = NULL;
+  if (!rule->calls) return WEIR_OK;
+  char *sql = wr_format("SELECT EXISTS (SELECT 1 FROM template t WHERE (%s))", rule->calls);
+  if (!sql) return no_memory(x);
+  bool good = !sqlite3_prepare_v2(x->db->handle, sql, -1, &q, &rest) && q && !*rest;
+  weir_status s = WEIR_OK;
+  if (good && sqlite3_step(q) == SQLITE_ROW)
+    *any = sqlite3_column_int(q, 0);
+  else
+    *any = false, s = rule_failed(x, rule);
+  sqlite3_finalize(q);
+  free(sql);
+  return s;
+}
+
 static weir_status run_rule(search *x, const wr_rule *rule)
 {
-  char name[64], why[96];
+  char name[64], why[128];
   sqlite3_stmt *q = NULL;
   const char *table = lacking(x, rule, name);
   if (!table && !x->hashed && rule->needs && strstr(rule->needs, "copy_hash"))
@@ -513,12 +547,17 @@ static weir_status run_rule(search *x, const wr_rule *rule)
   if (!table && !x->timed && rule->needs && strstr(rule->needs, "device_"))
     return not_judged(x, rule, "no device times (weir run --device-times=all)");
   if (table) {
-    (void)snprintf(why, sizeof(why), "the trace has no %s", table);
+    bool waits = !x->waits_known && !wr_db_has_table(x->db, table);
+    x->f->unresolved += waits;
+    (void)snprintf(why, sizeof(why), "the trace has no %s%s", table,
+                   waits ? ", which 'weir resolve' makes" : "");
     return not_judged(x, rule, why);
   }
   weir_status s = wr_guard_raise(&x->guard, x->db);
-  wr_guard_time(&x->guard, x->settings->rule_ms ? x->settings->rule_ms : RULE_MS);
-  if (!s) s = prepare_rule(x, rule, &q);
+  wr_guard_time(&x->guard, x->rule_ms);
+  bool any = true;
+  if (!s) s = has_calls(x, rule, &any);
+  if (!s && any) s = prepare_rule(x, rule, &q);
   if (!s && q) s = take_rows(x, rule, q);
   sqlite3_finalize(q);
   wr_guard_lower(&x->guard);
@@ -532,15 +571,18 @@ static weir_status run_rule(search *x, const wr_rule *rule)
  * are there and empty. */
 static weir_status find_waits(search *x)
 {
-  int64_t events = 0, work = 0, made = 0;
-  weir_status s = wr_db_number(x->db, "SELECT max(id) FROM event_row", &events);
+  int64_t work = 0, made = 0;
+  weir_status s = wr_db_number(x->db, "SELECT max(id) FROM event_row", &x->events);
+  int64_t times = x->events > RULE_EVENTS ? (x->events - 1) / RULE_EVENTS + 1 : 1;
+  x->rule_ms = x->settings->rule_ms ? x->settings->rule_ms : RULE_MS;
+  x->rule_ms *= times < 1000 ? times : 1000;
   if (!s) s = wr_db_number(x->db, "SELECT max(rowid) FROM device_work", &work);
   x->waits_known = wr_db_has_table(x->db, "wait_detail") && wr_db_has_table(x->db, "wait_time") &&
                    wr_db_has_table(x->db, "device_gap") && wr_db_has_table(x->db, "device_idle");
   if (s || x->waits_known) return s;
   s = wr_db_number(x->db, "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'wait_detail'",
                    &made);
-  x->waits_known = made || events <= JUDGED_EVENTS;
+  x->waits_known = made || x->events <= JUDGED_EVENTS;
   if (s || made) return s;
   return x->waits_known ? wr_wait_write(x->db, true, work <= JUDGED_WORK)
                         : wr_schema_waits(x->db, true);
@@ -580,6 +622,20 @@ static weir_status find_limits(search *x)
   return s;
 }
 
+static weir_status find_facts(search *x)
+{
+  const wr_findings_settings *o = x->settings;
+  wr_facts_settings settings = {.stop = o->stop,
+                                .progress = o->progress,
+                                .context = o->progress_context,
+                                .events = x->events > 0 ? (uint64_t)x->events : 0};
+  x->beside = wr_facts_beside();
+  x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
+  if (!x->beside || !x->failed) return no_memory(x);
+  x->said = (wr_run_log){.beside = x->beside, .size = sizeof(said), .most = (size_t)SAID_IN_MEMORY};
+  return wr_facts_make(&x->facts, x->db, &settings);
+}
+
 static weir_status prepare_search(search *x)
 {
   bool ranges = wr_db_has_table(x->db, "event_range") && wr_db_has_table(x->db, "range_row");
@@ -587,17 +643,15 @@ static weir_status prepare_search(search *x)
   if (!s) s = find_waits(x);
   if (!s) s = find_options(x);
   if (!s) s = find_limits(x);
+  if (!s) s = find_facts(x);
   if (!s) s = wr_symbols_open(&x->symbols, x->db);
   return s ? s
            : wr_db_prepare(x->db,
-                           ranges ? "SELECT t.stack, ifnull(t.device, t.src_device),"
+                           ranges ? "SELECT e.template,"
                                     " (SELECT r.name FROM event_range n CROSS JOIN range_row r"
                                     " ON r.id = n.range WHERE n.event = e.id)"
-                                    " FROM event_row e CROSS JOIN template t ON t.id = e.template"
-                                    " WHERE e.id = ?"
-                                  : "SELECT t.stack, ifnull(t.device, t.src_device), NULL"
-                                    " FROM event_row e CROSS JOIN template t ON t.id = e.template"
-                                    " WHERE e.id = ?",
+                                    " FROM event_row e WHERE e.id = ?"
+                                  : "SELECT template, NULL FROM event_row WHERE id = ?",
                            &x->about);
 }
 
@@ -612,8 +666,10 @@ static void search_close(search *x)
   free(x->tallies);
   hash_map_free(&x->by_stack);
   hash_map_free(&x->by_place);
-  hash_map_free(&x->saved);
-  hash_map_free(&x->moved);
+  wr_run_drop(&x->said);
+  wr_facts_free(&x->facts);
+  free(x->beside);
+  free(x->failed);
 }
 
 /* How much a finding matters: its part of the run's time, or of the most memory, by severity and by
@@ -636,11 +692,54 @@ static int by_weight(const void *left, const void *right, void *all)
   return a->saving_bytes < b->saving_bytes ? 1 : a->saving_bytes > b->saving_bytes ? -1 : 0;
 }
 
+static void add_most(search *x)
+{
+  x->f->saving_ns = capped_sum(x->f->saving_ns, x->most.saving);
+  x->f->moved_bytes = capped_sum(x->f->moved_bytes, x->most.bytes);
+}
+
+/* The most of what rules say of an operation counts. */
+static weir_status take_said(void *context, const void *record)
+{
+  search *x = context;
+  const said *one = record;
+  if (x->failed[one->rule]) return WEIR_OK;
+  if (one->event != x->most.event) {
+    add_most(x);
+    x->most = (said){.event = one->event};
+  }
+  if (one->saving > x->most.saving) x->most.saving = one->saving;
+  if (one->bytes > x->most.bytes) x->most.bytes = one->bytes;
+  return WEIR_OK;
+}
+
+static weir_status add_up(search *x)
+{
+  if (x->said.incomplete)
+    return weir_fail(WEIR_EIO, "no room for a temporary file: %s-runs", x->beside);
+  weir_status s = wr_run_each(&x->said, take_said, x);
+  add_most(x);
+  return s;
+}
+
+static void show_progress(void *context)
+{
+  search *x = context;
+  const wr_findings_settings *o = x->settings;
+  const wr_rules *rules = &x->f->rules;
+  if (o->progress)
+    o->progress(o->progress_context, rules->rule[x->running].id, x->running, rules->count);
+}
+
 static weir_status judge_trace(search *x)
 {
+  const wr_findings_settings *o = x->settings;
+  x->guard.tick = show_progress, x->guard.tick_context = x;
   weir_status s = prepare_search(x);
-  for (size_t i = 0; !s && i < x->f->rules.count; i++)
-    s = run_rule(x, &x->f->rules.rule[i]);
+  for (; !s && x->running < x->f->rules.count; x->running++)
+    s = run_rule(x, &x->f->rules.rule[x->running]);
+  if (!s) s = add_up(x);
+  if (o->progress) o->progress(o->progress_context, NULL, 0, 0);
   search_close(x);
   if (!s && x->f->count)
     qsort_r(x->f->finding, x->f->count, sizeof(*x->f->finding), by_weight, x->f);

@@ -52,7 +52,7 @@ static int may(void *context, int action, const char *a, const char *b, const ch
 static int64_t now_ns(void)
 {
   struct timespec now;
-  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
@@ -61,6 +61,7 @@ static int out_of_time(void *context)
   wr_guard *g = context;
   if (g->stop && *g->stop) return 1;
   if (g->paused) return 0;
+  if (g->tick) g->tick(g->tick_context);
   g->late = now_ns() > g->end;
   return g->late;
 }

@@ -3,7 +3,8 @@
  * While the guard is up, statements of the connection may read the trace's own tables and the
  * temporary tables and views of this connection, and call functions; no pragma, no attached file,
  * nothing that writes, no view and no virtual table of the trace's, which in an untrusted file could
- * be anything. A statement is ended when its time is over. */
+ * be anything. A statement is ended when its time is over: the processor's, which is the same on a
+ * machine that others use. */
 #ifndef WEIR_REPORTS_GUARD_H
 #define WEIR_REPORTS_GUARD_H
 
@@ -13,12 +14,14 @@
 typedef struct wr_guard {
   const wr_db *db; /* borrowed */
   hash_map tables; /* hashes of the names of the trace's tables */
-  int64_t end;     /* of the statement's time (CLOCK_MONOTONIC, ns) */
+  int64_t end;     /* of the statement's time (CLOCK_THREAD_CPUTIME_ID, ns) */
   int64_t paused_at;
-  bool late;                /* it was over */
-  bool paused;              /* what goes on is not the statement's */
-  const volatile int *stop; /* nonzero: end now; or NULL */
-  char refused[96];         /* what the last statement may not do, or "" */
+  bool late;                   /* it was over */
+  bool paused;                 /* what goes on is not the statement's */
+  const volatile int *stop;    /* nonzero: end now; or NULL */
+  void (*tick)(void *context); /* while a statement runs, a few 1,000 times a second; or NULL */
+  void *tick_context;
+  char refused[96]; /* what the last statement may not do, or "" */
 } wr_guard;
 
 /* The guard stays where it is until it is taken down. Errors: ENOMEM, those of reading. */

@@ -110,7 +110,11 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value)
   const struct {
     const char *key;
     char **to;
-  } texts[] = {{"title", &r->title}, {"fix", &r->fix}, {"needs", &r->needs}, {"id", &r->id}};
+  } texts[] = {{"title", &r->title},
+               {"fix", &r->fix},
+               {"needs", &r->needs},
+               {"calls", &r->calls},
+               {"id", &r->id}};
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
     if (!strcmp(key, texts[i].key)) return take_text(texts[i].to, value);
   int n = 0;
@@ -198,6 +202,7 @@ static void rule_free(wr_rule *r)
   free(r->fix);
   free(r->needs);
   free(r->prove);
+  free(r->calls);
   free(r->sql);
 }
 

@@ -9,6 +9,8 @@
  *   -- holds: bytes                     its bytes are memory held; else they are bytes moved or set
  *   -- needs: wait_detail               tables without which it cannot judge
  *   -- prove: strict staging            how Weir itself can do without it: mode, reroutes
+ *   -- calls: t.kind = 3                condition on rows of template: where none is so, no call of the
+ *                                       trace can be found, and the SELECT is not run
  *   -- fix: Allocate the host buffer with cudaMallocHost().
  *
  * A line that begins "--   " goes on with the value above it. README.md says what the rows mean. */
@@ -32,7 +34,7 @@ typedef struct wr_threshold {
 
 typedef struct wr_rule { /* all texts are owned */
   char *file;            /* the user's, or NULL: one of Weir's */
-  char *id, *title, *fix, *needs, *sql;
+  char *id, *title, *fix, *needs, *calls, *sql;
   char *prove; /* NULL: Weir cannot remove it */
   int number;
   wr_severity severity;

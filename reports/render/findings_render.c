@@ -25,8 +25,9 @@ static char *costs(const wr_findings *all, const wr_finding *f)
     (void)fprintf(to, "saves up to %s (%s of the run)", DURATION(f->saving_ns),
                   wr_percent(f->saving_ns, all->duration_ns).text);
   if (f->cost_ns > f->saving_ns)
-    (void)fprintf(to, f->saving_ns ? " of %s" : "%s in it; what that would save is not known",
-                  DURATION(f->cost_ns));
+    (void)fprintf(
+        to, f->saving_ns ? " of %s" : "%s in it; no saving is sure: the time may go elsewhere",
+        DURATION(f->cost_ns));
   if (f->saving_bytes)
     (void)fprintf(to, "%s%s %s", f->cost_ns || f->saving_ns ? ", " : "", BYTES(f->saving_bytes),
                   f->rule->holds ? "held" : "moved");
@@ -175,6 +176,8 @@ void wr_findings_section(wr_page *p, const wr_findings *f, bool whole)
   if (f->late)
     LINE(p, false, "%s took too long for a summary: weir report findings",
          COUNTED(f->late, "rule"));
+  if (!whole && f->unresolved)
+    LINE(p, false, "What waits cost was not looked for: weir resolve, and report again");
 }
 
 weir_status wr_findings_render_text(FILE *out, const wr_findings *f, const char *path,
@@ -220,22 +223,36 @@ static json_t *sites_json(const wr_finding *f)
     json_object_set_new(site, "function", json_string(f->site[i].function));
     json_object_set_new(site, "file", text_or_null(f->site[i].file));
     json_object_set_new(site, "line", json_integer(f->site[i].line));
+    json_object_set_new(site, "source", text_or_null(f->site[i].source));
+    json_object_set_new(site, "cost_ns", number(f->site[i].cost_ns));
+    json_object_set_new(site, "count", number(f->site[i].count));
     json_array_append_new(list, site);
   }
   return list;
 }
 
-static json_t *finding_json(const wr_finding *f)
+/* Of the run's time, 0 to 1. */
+static json_t *share_json(const wr_findings *all, uint64_t ns)
+{
+  return json_real(all->duration_ns ? (double)ns / (double)all->duration_ns : 0);
+}
+
+static json_t *finding_json(const wr_findings *all, const wr_finding *f)
 {
   json_t *o = json_object();
   json_object_set_new(o, "rule", json_integer(f->rule->number));
   json_object_set_new(o, "id", json_string(f->rule->id));
   json_object_set_new(o, "title", json_string(f->rule->title));
+  json_object_set_new(o, "severity", json_string(wr_severity_name(f->rule->severity)));
   json_object_set_new(o, "certainty", json_string(wr_certainty_name(f->certainty)));
+  json_object_set_new(o, "cost_ns", number(f->cost_ns));
   json_object_set_new(o, "saving_ns", number(f->saving_ns));
+  json_object_set_new(o, "saving_share", share_json(all, f->saving_ns));
   json_object_set_new(o, "saving_bytes", number(f->saving_bytes));
+  json_object_set_new(o, "bytes_are", json_string(f->rule->holds ? "held" : "moved"));
   json_object_set_new(o, "count", number(f->count));
   json_object_set_new(o, "sites", sites_json(f));
+  json_object_set_new(o, "more_sites", number(f->more_sites));
   json_object_set_new(o, "range", text_or_null(f->range));
   json_object_set_new(o, "device", f->device >= 0 ? json_integer(f->device) : json_null());
   if (!json_object_set_new(o, "fix", json_string(f->rule->fix))) return o;
@@ -243,13 +260,44 @@ static json_t *finding_json(const wr_finding *f)
   return NULL;
 }
 
+static json_t *removed_json(const wr_findings *f)
+{
+  json_t *list = json_array();
+  for (size_t i = 0; i < f->removed_count; i++) {
+    json_t *o = json_object();
+    json_object_set_new(o, "id", json_string(f->removed[i].rule->id));
+    json_object_set_new(o, "count", number(f->removed[i].count));
+    json_object_set_new(o, "bytes", number(f->removed[i].bytes));
+    json_array_append_new(list, o);
+  }
+  return list;
+}
+
+static json_t *unjudged_json(const wr_findings *f)
+{
+  json_t *list = json_array();
+  for (size_t i = 0; i < f->unjudged_count; i++) {
+    json_t *o = json_object();
+    json_object_set_new(o, "id", json_string(f->unjudged[i].rule->id));
+    json_object_set_new(o, "why", json_string(f->unjudged[i].why));
+    json_array_append_new(list, o);
+  }
+  return list;
+}
+
 json_t *wr_findings_json(const wr_findings *f)
 {
   json_t *o = json_object(), *list = json_array();
   int failed = json_object_set_new(o, "schema", json_string("weir-findings/1"));
   for (size_t i = 0; !failed && i < f->count; i++)
-    failed = json_array_append_new(list, finding_json(&f->finding[i]));
+    failed = json_array_append_new(list, finding_json(f, &f->finding[i]));
   if (json_object_set_new(o, "findings", list)) failed = -1;
+  json_object_set_new(o, "duration_ns", number(f->duration_ns));
+  json_object_set_new(o, "saving_ns", number(f->saving_ns));
+  json_object_set_new(o, "moved_bytes", number(f->moved_bytes));
+  json_object_set_new(o, "removed", removed_json(f));
+  json_object_set_new(o, "unavailable", text_or_null(f->unavailable));
+  if (json_object_set_new(o, "unjudged", unjudged_json(f))) failed = -1;
   if (!failed) return o;
   json_decref(o);
   return NULL;

@@ -11,10 +11,7 @@
 #define TOP_TEXT 5
 #define TOP_JSON 20
 
-enum { /* what of findings a summary has time for */
-       SUMMARY_EVENTS = 1000000,
-       SUMMARY_RULE_MS = 2000
-};
+enum { SUMMARY_RULE_MS = 2000 }; /* what a summary has time for, of each 1 M events */
 
 weir_status report_summary(FILE *out, const char *trace, const report_settings *o)
 {
@@ -23,7 +20,6 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
   wr_model m = {0};
   wr_findings f = {0};
   wr_findings_settings findings = o->findings;
-  findings.most_events = SUMMARY_EVENTS;
   findings.rule_ms = SUMMARY_RULE_MS;
   weir_status s = wr_input_open(&in, trace);
   if (s) return s;

@@ -150,6 +150,9 @@ START_TEST(what_weir_removed_in_a_run_is_said_and_not_found)
   const char *out = sh_status(0, "$WEIR report findings --min-cost 0ns s.db")->out;
   const char *removed = strstr(out, "Removed by Weir in this run: The same memory allocated");
   ck_assert_msg(removed && strstr(removed, " times"), "%s", out);
+  out = sh_status(0, "$WEIR report findings --min-cost 0ns --format json s.db")->out;
+  ck_assert_msg(strstr(out, "\"removed\": [\n    {\n      \"id\": \"repeated-allocation\""), "%s",
+                out);
 }
 END_TEST
 
@@ -162,6 +165,42 @@ START_TEST(a_summary_begins_with_findings)
   out = sh_status(0, "$WEIR report findings pinned-churn.twin.db")->out;
   ck_assert_msg(strstr(out, "Nothing was found that costs 1.00 ms or 0.5 % of the run."), "%s",
                 out);
+}
+END_TEST
+
+/* Where the source is at hand its line is quoted, in text and in JSON. */
+START_TEST(a_finding_says_what_where_and_how_much)
+{
+  json_error_t e;
+  const char *in = "here=$PWD && cd $WEIR_SOURCE && $WEIR report findings --min-cost 0ns";
+  const char *out = sh_status(0, "%s --format json $here/pinned-churn.waste.db", in)->out;
+  json_t *all = json_loads(out, 0, &e);
+  ck_assert_msg(all != NULL, "%s", e.text);
+  const json_t *f = finding(all, "pinned-churn");
+  ck_assert_ptr_nonnull(f);
+  const json_t *site = json_array_get(json_object_get(f, "sites"), 0);
+  double share = json_real_value(json_object_get(f, "saving_share"));
+  json_int_t saving = json_integer_value(json_object_get(f, "saving_ns")),
+             run = json_integer_value(json_object_get(all, "duration_ns"));
+  const char *source = json_string_value(json_object_get(site, "source"));
+  ck_assert_msg(source && strstr(source, "WASTE pinned-churn"), "%s", out);
+  ck_assert(saving > 0 && run > saving);
+  ck_assert_double_eq_tol(share, (double)saving / (double)run, 1e-9);
+  ck_assert_int_ge(json_integer_value(json_object_get(f, "cost_ns")), saving);
+  ck_assert_int_ge(json_integer_value(json_object_get(all, "saving_ns")), saving);
+  ck_assert_str_eq(json_string_value(json_object_get(f, "severity")), "high");
+  ck_assert_str_eq(json_string_value(json_object_get(f, "certainty")), "certain");
+  ck_assert_int_gt(json_integer_value(json_object_get(site, "count")), 0);
+  ck_assert(json_is_array(json_object_get(all, "unjudged")));
+  json_decref(all);
+  for (int width = 80; width <= 120; width += 40) {
+    out = sh_status(0, "%s --width %d $here/pinned-churn.waste.db", in, width)->out;
+    ck_assert_msg(strstr(out, " | ") && strstr(out, "certain: saves up to ") &&
+                      strstr(out, " of the run)") && strstr(out, "waste_memory.c:"),
+                  "%s", out);
+    for (const char *at = out; *at; at += strcspn(at, "\n") + (strchr(at, '\n') != NULL))
+      ck_assert_msg(strcspn(at, "\n") <= (size_t)width + 8, "%.160s", at);
+  }
 }
 END_TEST
 
@@ -192,6 +231,7 @@ int main(void)
   tcase_add_test(t, no_twin_wastes_for_certain_by_any_rule);
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, a_summary_begins_with_findings);
+  tcase_add_test(t, a_finding_says_what_where_and_how_much);
   tcase_add_test(t, every_rule_has_a_victim);
   suite_add_tcase(s, t);
   return run_suite(s);

@@ -47,6 +47,34 @@ START_TEST(a_rule_with_the_id_of_weirs_takes_its_place)
 }
 END_TEST
 
+/* No trace has its calls, so its SELECT, which fails, is not run. */
+START_TEST(a_rule_is_not_run_where_no_call_is_of_its_kinds)
+{
+  const char *bad = "-- calls: t.kind = 99\nSELECT abs(-9223372036854775808) AS event\n";
+  ck_assert_ptr_null(strstr(judge_with(0, bad)->out, "A rule of mine"));
+  refused("-- calls: t.kind = 1\nSELECT abs(-9223372036854775808) AS event\n", "overflow");
+  refused("-- calls: t.kind = 99)) FROM event_row; SELECT (EXISTS (SELECT 1\n"
+          "SELECT 1 AS event\n",
+          "own.sql");
+}
+END_TEST
+
+START_TEST(an_interrupt_ends_a_report_and_leaves_no_file)
+{
+  FILE *f = fopen("rules/own.sql", "w");
+  ck_assert(f &&
+            fprintf(f,
+                    "%sWITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+                    " SELECT i AS event FROM n ORDER BY i",
+                    head) > 0 &&
+            !fclose(f));
+  sh_status(0, "mkdir own-tmp");
+  sh_status(130, "TMPDIR=$PWD/own-tmp timeout --preserve-status -s INT 1"
+                 " $WEIR report findings --rules rules t.db");
+  ck_assert_str_eq(sh_status(0, "ls -A own-tmp")->out, "");
+}
+END_TEST
+
 START_TEST(a_rule_may_read_and_nothing_else)
 {
   refused("DELETE FROM event_row", "a rule may not do anything but read");
@@ -118,6 +146,8 @@ int main(void)
   tcase_add_unchecked_fixture(t, make_trace, leave_scratch);
   tcase_add_test(t, a_rule_of_ones_own_finds);
   tcase_add_test(t, a_rule_with_the_id_of_weirs_takes_its_place);
+  tcase_add_test(t, a_rule_is_not_run_where_no_call_is_of_its_kinds);
+  tcase_add_test(t, an_interrupt_ends_a_report_and_leaves_no_file);
   tcase_add_test(t, a_rule_may_read_and_nothing_else);
   tcase_add_test(t, what_is_no_rule_is_said);
   tcase_add_test(t, a_view_of_the_traces_own_is_not_asked);

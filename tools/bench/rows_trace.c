@@ -322,6 +322,28 @@ static void export_pprof(measured *m, const row *r)
   export_1m(m, r, "pprof");
 }
 
+/* What the report takes of a processor, whoever else has the machine. */
+static void findings(measured *m, const row *r)
+{
+  double seconds[3];
+  long kib = 0;
+  const char *trace = trace_1m(m);
+  (void)r;
+  for (int i = 0; trace && i < 3; i++) {
+    const char *const argv[] = {bench_text("%s/bin/weir", bench_build), "report", "findings", trace,
+                                NULL};
+    if (!bench_run(NULL, NULL, &kib, argv)) {
+      bench_give_up(m, "weir report findings failed");
+      return;
+    }
+    seconds[i] = bench_cpu_seconds;
+  }
+  if (!trace) return;
+  m->value = bench_median(seconds, 3);
+  (void)snprintf(m->note, sizeof m->note, "processor seconds, all rules; %ld MiB resident",
+                 kib / 1024);
+}
+
 const row rows_trace[] = {
     AT_MOST("sigkill", "committed events lost by SIGKILL", "events", 0, sigkill,
             "20 programs killed in full flight, each counting its own calls", NULL),
@@ -333,5 +355,6 @@ const row rows_trace[] = {
     AT_MOST("page", "page of 3 M events", "s", 15, page_time, NULL, NULL),
     AT_MOST("export-perfetto", "a timeline of 1 M events", "s", 30, export_perfetto, NULL, NULL),
     AT_MOST("export-pprof", "a profile of 1 M events", "s", 10, export_pprof, NULL, NULL),
+    AT_MOST("findings", "findings of 1 M events", "s", 3, findings, NULL, NULL),
     {0},
 };

@@ -39,6 +39,20 @@ void progress_report(void *context, uint64_t done, uint64_t total_guess)
     (void)fprintf(stderr, ", %d %%", (int)((double)done * 100 / (double)total_guess));
 }
 
+void progress_findings(void *context, const char *what, uint64_t done, uint64_t all)
+{
+  progress *p = context;
+  if (!what) progress_clear(p);
+  if (!what || !cmd_chatty()) return;
+  uint64_t now = clock_monotonic_ns();
+  if (!p->since_ns) p->since_ns = now;
+  if (now - p->since_ns < NS_PATIENCE || now - p->last_ns < NS_REDRAW) return;
+  p->last_ns = now;
+  p->drawn = true;
+  (void)fprintf(stderr, "\r\033[Kweir: looking for findings: %s", what);
+  if (all) (void)fprintf(stderr, ", %d %%", (int)((double)done * 100 / (double)all));
+}
+
 void progress_clear(progress *p)
 {
   if (p->drawn) (void)fprintf(stderr, "\r\033[K");

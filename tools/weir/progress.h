@@ -1,4 +1,4 @@
-/* progress.h: one line that tells how far an import is: on a terminal as it goes on, elsewhere once
+/* progress.h: one line that tells how far an import or a report is: on a terminal as it goes on, elsewhere once
  * where much is left. */
 #ifndef WEIR_TOOLS_PROGRESS_H
 #define WEIR_TOOLS_PROGRESS_H
@@ -19,6 +19,9 @@ typedef struct progress {
  * at most 5 times a second, and not within the first second; elsewhere (a pipe, --log) one sentence
  * says how much there is left when that takes about a second or more. */
 void progress_report(void *context, uint64_t done, uint64_t total_guess);
+
+/* For wr_findings_settings.progress; `context` is a progress. Draws on a terminal alone. */
+void progress_findings(void *context, const char *what, uint64_t done, uint64_t all);
 
 /* Takes the line away. */
 void progress_clear(progress *p);

@@ -9,6 +9,7 @@
 #include "tools/weir/commands.h"
 #include "tools/weir/page_file.h"
 #include "tools/weir/pager.h"
+#include "tools/weir/progress.h"
 #include "tools/weir/terminal.h"
 
 enum {
@@ -272,7 +273,11 @@ int report_main(const cmd *c, int argc, char **argv)
   }
   r.report.color = terminal_has_color();
   r.report.width = terminal_width(r.report.width);
+  progress line = {.trace = argv[at]};
+  r.report.findings.progress = progress_findings;
+  r.report.findings.progress_context = &line;
   weir_status status = print_report(what, argv[at], &r);
+  progress_clear(&line);
   free(folder);
   if (!status) return 0;
   (void)fflush(stdout);

@@ -5,6 +5,7 @@
 -- certainty: likely
 -- needs: copy_hash
 -- threshold: min_bytes 1024 bytes
+-- calls: t.kind = 3 AND t.copy = 1
 -- fix: Copy them once and keep them on the device; where two buffers need them, cudaMemcpyAsync() from
 --      one to the other.
 WITH step AS (

@@ -5,6 +5,7 @@
 -- certainty: likely
 -- needs: copy_hash
 -- threshold: min_bytes 1024 bytes
+-- calls: t.kind = 3 AND t.copy = 2
 -- fix: Keep them where they were: neither copy is needed while the memory they came from still has them.
 WITH step AS (
   SELECT e.id, e.start, t.process, t.kind, t.copy, e.bytes, e.duration, h.hash_low, h.hash_high,

@@ -5,6 +5,7 @@
 -- certainty: certain
 -- threshold: min_bytes 65536 bytes
 -- prove: strict staging
+-- calls: t.kind = 3 AND t.flags & 1 AND 1 IN (t.mem, t.src_mem) AND t.copy IN (1, 2)
 -- fix: Allocate the host buffer with cudaMallocHost(), or pin it once with cudaHostRegister(), so that
 --      the copy runs while the host goes on; 'weir run' stages such copies of 1 MiB and more.
 SELECT e.id AS event, e.duration AS cost_ns, e.bytes AS bytes, t.flags & 128 <> 0 AS removed

@@ -5,6 +5,7 @@
 -- certainty: possible
 -- threshold: min_bytes 65536 bytes
 -- threshold: min_ns 20000 ns
+-- calls: t.kind = 3 AND t.copy = 1 AND NOT t.flags & 1 AND t.src_mem = 2
 -- fix: Copy with cudaMemcpyAsync() from pinned memory, and record an event that is waited for before the
 --      host buffer is written again.
 WITH step AS (

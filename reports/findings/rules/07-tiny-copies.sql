@@ -9,16 +9,16 @@
 -- threshold: link 10 bytes a ns
 -- fix: Put the pieces together in one buffer and copy it once, or give them all to cudaMemcpyBatchAsync().
 WITH busy AS (
-  SELECT t.thread FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind = 3 AND t.status = 0 AND e.bytes BETWEEN 1 AND :max_bytes
-  GROUP BY t.thread HAVING count(*) >= :min_copies),
+  SELECT t.thread FROM template_use u CROSS JOIN template t ON t.id = u.template
+  WHERE t.kind = 3 AND t.status = 0 GROUP BY t.thread HAVING sum(u.small) >= :min_copies),
 step AS (
   SELECT e.id, t.thread, e.start, e.duration, e.bytes, t.copy,
          t.kind = 3 AND e.bytes BETWEEN 1 AND :max_bytes AS small,
          lag(e.start + e.duration) OVER own AS before, lag(t.kind) OVER own AS before_kind,
          lag(t.copy) OVER own AS before_copy, lag(e.bytes) OVER own AS before_bytes
   FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.thread IN busy AND t.kind IN (3, 4, 5, 6, 12) AND t.status = 0 AND NOT t.flags & 48
+  WHERE EXISTS (SELECT 1 FROM busy) AND t.thread IN busy AND t.kind IN (3, 4, 5, 6, 12)
+    AND t.status = 0 AND NOT t.flags & 48
   WINDOW own AS (PARTITION BY t.thread ORDER BY e.id)),
 marked AS (
   SELECT *, before_kind IS NOT 3 OR before_copy <> copy OR before_bytes > :max_bytes

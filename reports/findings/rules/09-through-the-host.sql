@@ -6,6 +6,7 @@
 -- threshold: min_bytes 1024 bytes
 -- threshold: min_times 4 times
 -- threshold: max_gap 20000 ns
+-- calls: t.kind = 3 AND t.copy = 2
 -- fix: Where the host does not change the bytes, copy from device to device: cudaMemcpyPeerAsync()
 --      to another one, nothing at all or cudaMemcpyAsync() on the same.
 WITH down AS MATERIALIZED (

@@ -5,6 +5,7 @@
 -- certainty: likely
 -- threshold: link 10 bytes a ns
 -- prove: strict access
+-- calls: t.kind = 3 AND t.copy = 10
 -- fix: Where cudaDeviceCanAccessPeer() says that it can be, call cudaDeviceEnablePeerAccess() once at
 --      the start, in each device for the other.
 WITH enabled AS (

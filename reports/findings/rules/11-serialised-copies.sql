@@ -5,6 +5,7 @@
 -- certainty: possible
 -- threshold: min_bytes 65536 bytes
 -- threshold: link 25 bytes a ns
+-- calls: t.kind = 3 AND t.copy IN (1, 2) AND t.flags & 49 = 1 AND 2 IN (t.mem, t.src_mem)
 -- fix: Put one direction into a second stream: the copies are of different memory, and a device copies
 --      both ways at one time.
 WITH both AS (

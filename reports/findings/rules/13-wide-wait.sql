@@ -7,7 +7,7 @@
 -- fix: Wait for that stream with cudaStreamSynchronize(), so that what other threads and streams
 --      queue later is not waited for.
 WITH several AS (
-  SELECT t.process FROM event_row e CROSS JOIN template t ON t.id = e.template
+  SELECT t.process FROM template_use u CROSS JOIN template t ON t.id = u.template
   WHERE t.kind IN (3, 4, 6) AND t.status = 0 AND NOT t.flags & 16
   GROUP BY t.process HAVING count(DISTINCT t.stream) > 1)
 SELECT d.id AS event, e.duration AS cost_ns,

@@ -7,19 +7,14 @@
 -- prove: strict device
 -- fix: Allocate it once before the loop, or take it from a pool with cudaMallocAsync(); 'weir run'
 --      keeps such blocks in its cache.
-WITH pair AS (
-  SELECT b.alloc, b.free,
-         count(*) OVER same AS pairs,
-         row_number() OVER (PARTITION BY b.process, b.stack, b.device, b.bytes ORDER BY b.alloc) AS nth
-  FROM block b WHERE b.how = 1 AND NOT b.registered AND b.mem = 3 AND b.alloc IS NOT NULL
-  WINDOW same AS (PARTITION BY b.process, b.stack, b.device, b.bytes))
 SELECT p.alloc AS event, a.duration + f.duration AS cost_ns,
        a.duration + CASE WHEN d.pending IS NOT 1 THEN f.duration
                          WHEN w.unknown_ns = 0 THEN f.duration - w.working_ns
                          ELSE min(a.duration, f.duration) END AS saving_ns,
        p.free AS related, t.flags & 64 <> 0 AS removed
-FROM pair p CROSS JOIN event_row a ON a.id = p.alloc CROSS JOIN template t ON t.id = a.template
+FROM pair p CROSS JOIN pair_group g ON g.id = p.family
+CROSS JOIN event_row a ON a.id = p.alloc CROSS JOIN template t ON t.id = a.template
 CROSS JOIN event_row f ON f.id = p.free
 LEFT JOIN wait_detail d ON d.id = p.free LEFT JOIN wait_time w ON w.id = p.free
-WHERE p.pairs >= :min_pairs AND p.nth > 1 AND NOT t.flags & 1
+WHERE g.pairs >= :min_pairs AND p.nth > 1 AND NOT t.flags & 1
   AND t.api NOT IN (SELECT id FROM api WHERE layer = 'weir')

@@ -4,6 +4,7 @@
 -- severity: high
 -- certainty: likely
 -- holds: bytes
+-- calls: t.kind = 1 AND t.status = 2 AND t.mem = 3
 -- fix: Let freed memory serve other sizes: round sizes up to few classes, or allocate with
 --      cudaMallocAsync(); in PyTorch PYTORCH_ALLOC_CONF=expandable_segments:True.
 WITH busy AS MATERIALIZED (

@@ -5,6 +5,7 @@
 -- certainty: certain
 -- threshold: min_pairs 8 times
 -- prove: strict pinned
+-- calls: t.kind = 11 OR (t.kind = 1 AND t.mem = 2)
 -- fix: Keep one pinned buffer, or a ring of them, for the whole run; 'weir run' caches what
 --      cudaMallocHost() and cudaHostAlloc() give.
 WITH pair AS (

@@ -6,6 +6,7 @@
 -- holds: bytes
 -- threshold: min_turns 16 times
 -- threshold: most 64 blocks
+-- calls: t.kind = 1 AND t.mem = 4
 -- fix: Say where it belongs with cudaMemAdvise(), or bring it there with cudaMemPrefetchAsync() ahead of
 --      the kernel and of the host's look; page faults are not recorded, so whether it moves is not known.
 WITH own AS MATERIALIZED (

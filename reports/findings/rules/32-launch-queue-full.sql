@@ -6,11 +6,14 @@
 -- threshold: depth 1000 operations
 -- threshold: min_ns 20000 ns
 -- threshold: min_sum 1000000 ns in such launches of a stream
+-- calls: t.kind = 6
 -- fix: Make the kernels larger, or launch many of them as one graph; the device is busy meanwhile, so
 --      that only a host with other work gains.
 WITH slow AS MATERIALIZED (
   SELECT t.process, t.context, t.stream FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind = 6 AND t.status = 0 AND NOT t.flags & 16 AND e.duration >= :min_ns
+  WHERE EXISTS (SELECT 1 FROM template_use u CROSS JOIN template l ON l.id = u.template
+                WHERE l.kind = 6 AND u.longest >= :min_ns)
+    AND t.kind = 6 AND t.status = 0 AND NOT t.flags & 16 AND e.duration >= :min_ns
   GROUP BY 1, 2, 3 HAVING sum(e.duration) >= :min_sum),
 queued AS (
   SELECT e.id, t.kind, e.duration, lag(e.id, :depth) OVER own AS ahead

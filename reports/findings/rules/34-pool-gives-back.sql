@@ -5,6 +5,7 @@
 -- certainty: likely
 -- threshold: min_times 8 times
 -- prove: strict pool
+-- calls: t.kind = 13 AND t.copy = 6
 -- fix: Let the pool keep what it has: cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold,
 --      &bytes), with UINT64_MAX for all of it.
 WITH pool AS (

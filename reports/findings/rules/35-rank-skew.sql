@@ -6,9 +6,9 @@
 -- threshold: percent 20 percent
 -- fix: Divide the data evenly: the others wait for this one.
 WITH moved AS (
-  SELECT t.process, sum(e.bytes) AS bytes, sum(e.duration) AS ns, max(e.bytes) AS most,
-         min(CASE WHEN e.bytes > 0 THEN e.id END) AS first
-  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  SELECT t.process, sum(u.bytes) AS bytes, sum(u.ns) AS ns, max(u.most) AS most,
+         min(nullif(u.first, 0)) AS first
+  FROM template_use u CROSS JOIN template t ON t.id = u.template
   WHERE t.kind = 3 AND t.copy IN (1, 2) AND t.status = 0 AND NOT t.flags & 16 GROUP BY t.process),
 rank AS (
   SELECT m.*, count(*) OVER same AS ranks, sum(m.bytes) OVER same - m.bytes AS others,

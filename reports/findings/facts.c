@@ -1,0 +1,818 @@
+/* facts.c: see facts.h. Calls mostly lie in the trace in order of time, and are then taken as they
+ * come; where those of several threads do not, the pass begins again with all of them put in order by
+ * a log of runs (run_log.h). What is remembered is bounded: addresses beyond MOST_PLACES are forgotten
+ * all at once, so that a trace of any length is judged in little memory, and at worst less is found. */
+#include "reports/findings/facts.h"
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/event.h"
+#include "reports/base/util.h"
+#include "reports/import/run_log.h"
+
+enum {
+  MOST_PLACES = 1 << 20,
+  IN_MEMORY = (32 << 20) / 56, /* calls that are put in order without a file */
+  LEAST_ROWS = 4,              /* rows of a matrix */
+  SMALL = 65535,
+  CAPTURED = 16,
+  FURTHER = 32, /* item of a batched call */
+  STEP = 1 << 16
+};
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+typedef struct call {
+  int64_t id, time; /* as wr_logged; of an allocation the time of its end */
+  uint64_t a, b, bytes;
+  int64_t duration;
+  size_t common;
+} call;
+
+typedef struct place { /* what was last seen at an address */
+  uint64_t count;      /* of reads or writes of the process by then */
+  int64_t event;
+  uint64_t stream;
+  size_t before; /* the place's earlier copy, or NONE */
+} place;
+
+typedef struct places { /* by address */
+  hash_map at;
+  place *place;
+  size_t count, capacity;
+} places;
+
+typedef struct live_block {
+  int64_t alloc;
+  uint64_t part, allocs; /* of the process, when it was made */
+  size_t born;           /* its index in process.born */
+  uint64_t bytes;
+  uint64_t epoch;
+  size_t common;
+} live_block;
+
+typedef struct untouched { /* an allocation since which nothing can have used it */
+  uint64_t begin, end;
+  int64_t alloc;
+} untouched;
+
+typedef struct process {
+  int64_t last_time;
+  uint64_t reads, reads_or_frees, writes, parts, allocs, epoch;
+  int64_t *born; /* owned: allocations of the part that goes on; 0: freed again */
+  size_t born_count, born_capacity, early;
+  void *untouched; /* a tree of search.h */
+} process;
+
+typedef struct thread {
+  uint64_t a, b, bytes, stream; /* of the last call that could be a row's copy */
+  int64_t da, db;
+  int copy;
+  bool any, steps;
+  int64_t held[LEAST_ROWS]; /* of the matrix that goes on, until it has as many */
+  int64_t run;
+  uint64_t rows;
+  /* the last wait */
+  int64_t wait, wait_end, gap;
+  bool ahead, followed;
+  uint64_t results; /* calls since, whose results the host may look at */
+} thread;
+
+typedef struct pair_group { /* allocations of one place, size and device */
+  int64_t process, stack;
+  uint64_t pairs, brief;
+  int64_t first_brief;
+} pair_group;
+
+enum table {
+  OVERWRITTEN,
+  UNREAD,
+  REREAD,
+  ROW_COPY,
+  COPY_RUN,
+  UNTOUCHED,
+  EARLY,
+  LATE,
+  PAIR,
+  PAIR_GROUP,
+  REPEATED_COPY,
+  COPY_FAMILY,
+  WAIT_AHEAD,
+  USE,
+  TABLES
+};
+
+/* clang-format off */
+static const char *const tables[TABLES] = {
+    [OVERWRITTEN] = "overwritten(event, next, same_stream)",
+    [UNREAD] = "unread(event, free)",
+    [REREAD] = "reread(event, earlier)",
+    [ROW_COPY] = "row_copy(event, matrix)",
+    [COPY_RUN] = "row_matrix(id INTEGER PRIMARY KEY, rows)",
+    [UNTOUCHED] = "untouched(event, free)",
+    [EARLY] = "early_block(event)",
+    [LATE] = "late_free(event, alloc)",
+    [PAIR] = "pair(alloc, free, family, nth, others)",
+    [PAIR_GROUP] = "pair_group(id INTEGER PRIMARY KEY, process, stack, pairs, brief, first_brief)",
+    [REPEATED_COPY] = "repeated_copy(event, family)",
+    [COPY_FAMILY] = "copy_family(id INTEGER PRIMARY KEY, times, first)",
+    [WAIT_AHEAD] = "wait_ahead(event, gap, next_wait)",
+    [USE] = "template_use(template INTEGER PRIMARY KEY, calls, small, ns, bytes, most, first, longest)"};
+/* clang-format on */
+
+typedef struct pass {
+  wr_facts *f;
+  const wr_db *db;
+  const wr_facts_settings *settings;
+  sqlite3_stmt *insert[TABLES];
+  wr_run_log log;
+  bool unordered, ordering;
+  uint64_t taken;
+  int64_t runs;
+  hash_map by_process, by_thread, by_group, by_pointer;
+  process *process;
+  size_t process_count, process_capacity;
+  thread *thread;
+  size_t thread_count, thread_capacity;
+  live_block *block;
+  size_t block_count, block_capacity;
+  pair_group *group;
+  size_t group_count, group_capacity;
+  places written, copied, read; /* for overwritten, unread, reread */
+  places alike;                 /* for repeated_copy: count: times, event: the first */
+  int64_t families;             /* before those */
+} pass;
+
+#define NONE SIZE_MAX
+
+static weir_status no_memory(const pass *p)
+{
+  return wr_db_out_of_memory(p->db);
+}
+
+static weir_status insert(pass *p, enum table table, const int64_t *v, int count, bool last_is_null)
+{
+  sqlite3_stmt *q = p->insert[table];
+  for (int i = 0; i < count; i++)
+    sqlite3_bind_int64(q, i + 1, v[i]);
+  if (last_is_null) sqlite3_bind_null(q, count);
+  return wr_db_run(p->db, q);
+}
+
+#define INSERT(p, table, ...)                                                                      \
+  insert(p, table, (const int64_t[]){__VA_ARGS__},                                                 \
+         sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), false)
+
+static process *process_of(pass *p, int64_t id)
+{
+  bool added;
+  uint64_t *at = hash_map_place(&p->by_process, (uint64_t)id, &added);
+  if (!at) return NULL;
+  if (added) {
+    if (!wr_grow(&p->process, &p->process_capacity, p->process_count + 1, sizeof(process))) {
+      hash_map_remove(&p->by_process, (uint64_t)id);
+      return NULL;
+    }
+    p->process[p->process_count] = (process){.last_time = INT64_MIN};
+    *at = p->process_count++;
+  }
+  return &p->process[*at];
+}
+
+static thread *thread_of(pass *p, int64_t id)
+{
+  bool added;
+  uint64_t *at = hash_map_place(&p->by_thread, (uint64_t)id, &added);
+  if (!at) return NULL;
+  if (added) {
+    if (!wr_grow(&p->thread, &p->thread_capacity, p->thread_count + 1, sizeof(thread))) {
+      hash_map_remove(&p->by_thread, (uint64_t)id);
+      return NULL;
+    }
+    p->thread[p->thread_count] = (thread){0};
+    *at = p->thread_count++;
+  }
+  return &p->thread[*at];
+}
+
+/* ---- what was at an address ------------------------------------------------------------------ */
+
+static void forget_places(places *x)
+{
+  hash_map_free(&x->at);
+  x->count = 0;
+}
+
+/* Puts `now` where the key is; *before: what was there (count of none: UINT64_MAX). */
+static weir_status swap_place(pass *p, places *x, uint64_t key, const place *now, place *before)
+{
+  bool added;
+  *before = (place){.count = UINT64_MAX, .before = NONE};
+  if (x->count >= MOST_PLACES) forget_places(x);
+  uint64_t *at = hash_map_place(&x->at, key, &added);
+  if (!at) return no_memory(p);
+  if (!added) *before = x->place[*at];
+  if (added) {
+    if (!wr_grow(&x->place, &x->capacity, x->count + 1, sizeof(place))) return no_memory(p);
+    *at = x->count++;
+  }
+  x->place[*at] = *now;
+  return WEIR_OK;
+}
+
+static uint64_t address_key(const wr_common *t, uint64_t address, uint64_t bytes)
+{
+  return hash_mix(hash_mix(hash_mix(3, (uint64_t)t->process), address), bytes);
+}
+
+/* A copy or memset of device memory. */
+static weir_status see_write(pass *p, const process *x, const wr_common *t, const call *c)
+{
+  place before, now = {.count = x->reads_or_frees, .event = c->id, .stream = t->stream};
+  weir_status s = swap_place(p, &p->written, address_key(t, c->a, c->bytes), &now, &before);
+  if (s || before.count != now.count) return s;
+  return INSERT(p, OVERWRITTEN, before.event, c->id, before.stream == now.stream);
+}
+
+/* A copy to a device; the earlier ones of the same reads hang on it. */
+static weir_status see_upload(pass *p, const process *x, const wr_common *t, const call *c)
+{
+  bool added;
+  places *l = &p->copied;
+  if (l->count >= MOST_PLACES) forget_places(l);
+  uint64_t *at = hash_map_place(&l->at, address_key(t, c->a, 0), &added);
+  if (!at || !wr_grow(&l->place, &l->capacity, l->count + 1, sizeof(place))) return no_memory(p);
+  size_t before = !added && l->place[*at].count == x->reads ? *at : NONE;
+  l->place[l->count] = (place){.count = x->reads, .event = c->id, .before = before};
+  *at = l->count++;
+  return WEIR_OK;
+}
+
+static weir_status see_free_of_upload(pass *p, const process *x, const wr_common *t, const call *c)
+{
+  weir_status s = WEIR_OK;
+  uint64_t key = address_key(t, c->a, 0), *at = hash_map_get(&p->copied.at, key);
+  if (!at) return s;
+  for (size_t i = *at; !s && i != NONE && p->copied.place[i].count == x->reads;
+       i = p->copied.place[i].before)
+    s = INSERT(p, UNREAD, p->copied.place[i].event, c->id);
+  hash_map_remove(&p->copied.at, key);
+  return s;
+}
+
+static weir_status see_read_back(pass *p, const process *x, const wr_common *t, const call *c)
+{
+  place before, now = {.count = x->writes, .event = c->id};
+  weir_status s = swap_place(p, &p->read, address_key(t, c->b, c->bytes), &now, &before);
+  return s || before.count != now.count ? s : INSERT(p, REREAD, c->id, before.event);
+}
+
+static weir_status end_families(pass *p)
+{
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < p->alike.count; i++) {
+    const place *x = &p->alike.place[i];
+    if (x->count > 1)
+      s = INSERT(p, COPY_FAMILY, p->families + (int64_t)i, (int64_t)x->count, x->event);
+  }
+  p->families += (int64_t)p->alike.count;
+  forget_places(&p->alike);
+  return s;
+}
+
+/* A copy of pageable memory to a device: again from there, to there, by the same place. */
+static weir_status see_again(pass *p, const wr_common *t, const call *c)
+{
+  bool added;
+  places *l = &p->alike;
+  weir_status s = l->count >= MOST_PLACES ? end_families(p) : WEIR_OK;
+  uint64_t key = hash_mix(hash_mix(address_key(t, c->a, c->bytes), c->b), (uint64_t)t->stack);
+  uint64_t *at = s ? NULL : hash_map_place(&l->at, key, &added);
+  if (!at) return s ? s : no_memory(p);
+  if (!added) {
+    l->place[*at].count++;
+    return INSERT(p, REPEATED_COPY, c->id, p->families + (int64_t)*at);
+  }
+  if (!wr_grow(&l->place, &l->capacity, l->count + 1, sizeof(place))) return no_memory(p);
+  *at = l->count;
+  l->place[l->count++] = (place){.count = 1, .event = c->id};
+  return WEIR_OK;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Ranges that overlap are the same to the tree: in it none do. */
+static int by_range(const void *left, const void *right)
+{
+  const untouched *a = left, *b = right;
+  return a->end <= b->begin ? -1 : a->begin >= b->end;
+}
+
+static void touch(process *x, uint64_t begin, uint64_t bytes)
+{
+  untouched range = {begin, begin + bytes < begin ? UINT64_MAX : begin + bytes, 0};
+  if (range.end == begin) range.end += range.end != UINT64_MAX;
+  for (void *at; (at = tfind(&range, &x->untouched, by_range)) != NULL;) {
+    untouched *u = *(untouched **)at;
+    (void)tdelete(u, &x->untouched, by_range);
+    free(u);
+  }
+}
+
+static void touch_all(process *x)
+{
+  if (x->untouched) tdestroy(x->untouched, free);
+  x->untouched = NULL;
+}
+
+/* A kernel, copy or memset: those of the part that older blocks outlived in part are early. */
+static weir_status end_part(pass *p, process *x)
+{
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < x->early; i++)
+    if (x->born[i]) s = INSERT(p, EARLY, x->born[i]);
+  x->born_count = x->early = 0;
+  x->parts++;
+  return s;
+}
+
+static weir_status remember_untouched(pass *p, process *x, const call *c)
+{
+  untouched *u = malloc(sizeof(*u));
+  if (!u) return no_memory(p);
+  *u = (untouched){c->a, c->a + c->bytes < c->a ? UINT64_MAX : c->a + c->bytes, c->id};
+  touch(x, c->a, c->bytes);
+  if (c->bytes && tsearch(u, &x->untouched, by_range)) return WEIR_OK;
+  free(u);
+  return c->bytes ? no_memory(p) : WEIR_OK;
+}
+
+static weir_status see_alloc(pass *p, process *x, const wr_common *t, const call *c)
+{
+  bool added;
+  if (p->block_count >= MOST_PLACES) hash_map_free(&p->by_pointer), p->block_count = 0;
+  live_block b = {.alloc = c->id, .part = x->parts, .allocs = x->allocs++, .bytes = c->bytes};
+  uint64_t *at = hash_map_place(&p->by_pointer, address_key(t, c->a, 0), &added);
+  if (!at) return no_memory(p);
+  if (added) {
+    if (!wr_grow(&p->block, &p->block_capacity, p->block_count + 1, sizeof(b))) return no_memory(p);
+    *at = p->block_count++;
+  }
+  b.born = x->born_count, b.epoch = x->epoch, b.common = c->common;
+  p->block[*at] = b;
+  if (x->born_count < MOST_PLACES) {
+    if (!wr_grow(&x->born, &x->born_capacity, x->born_count + 1, sizeof(*x->born)))
+      return no_memory(p);
+    x->born[x->born_count++] = c->id;
+  }
+  return remember_untouched(p, x, c);
+}
+
+static weir_status see_pair(pass *p, const process *x, const live_block *b, int64_t freed)
+{
+  bool added;
+  const wr_common *t = &p->f->common[b->common];
+  uint64_t key = hash_mix(hash_mix(5, (uint64_t)t->process), (uint64_t)t->stack);
+  key = hash_mix(hash_mix(key, (uint64_t)(int64_t)t->own_device), b->bytes);
+  uint64_t between = x->allocs - 1 - b->allocs, *at = hash_map_place(&p->by_group, key, &added);
+  if (!at) return no_memory(p);
+  if (added) {
+    if (!wr_grow(&p->group, &p->group_capacity, p->group_count + 1, sizeof(pair_group)))
+      return no_memory(p);
+    p->group[p->group_count] = (pair_group){.process = t->process, .stack = t->stack};
+    *at = p->group_count++;
+  }
+  pair_group *g = &p->group[*at];
+  g->pairs++;
+  if (between < 2) {
+    if (!g->brief++) g->first_brief = b->alloc;
+  }
+  return INSERT(p, PAIR, b->alloc, freed, (int64_t)*at, (int64_t)g->pairs, (int64_t)between);
+}
+
+static weir_status see_free(pass *p, process *x, const wr_common *t, const call *c)
+{
+  uint64_t key = address_key(t, c->a, 0), *at = hash_map_get(&p->by_pointer, key);
+  if (!at || p->block[*at].epoch != x->epoch || !p->block[*at].alloc) return WEIR_OK;
+  live_block b = p->block[*at];
+  p->block[*at].alloc = 0;
+  weir_status s = see_pair(p, x, &b, c->id);
+  if (!s && b.part == x->parts && b.born < x->born_count) {
+    if (x->born[b.born] == b.alloc) x->born[b.born] = 0;
+  } else if (!s && b.part != x->parts) {
+    if (x->born_count) s = INSERT(p, LATE, c->id, b.alloc);
+    x->early = x->born_count;
+  }
+  untouched range = {c->a, c->a + 1, 0};
+  void *u = tfind(&range, &x->untouched, by_range);
+  if (!s && u && (*(untouched **)u)->alloc == b.alloc) s = INSERT(p, UNTOUCHED, b.alloc, c->id);
+  touch(x, c->a, 1);
+  return s;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static weir_status keep_row(pass *p, thread *h, int64_t event)
+{
+  weir_status s = WEIR_OK;
+  if (h->rows < LEAST_ROWS) h->held[h->rows] = event;
+  if (++h->rows > LEAST_ROWS) return INSERT(p, ROW_COPY, event, h->run);
+  for (int i = 0; !s && h->rows == LEAST_ROWS && i < LEAST_ROWS; i++)
+    s = INSERT(p, ROW_COPY, h->held[i], h->run);
+  return s;
+}
+
+static weir_status end_matrix(pass *p, thread *h)
+{
+  weir_status s = WEIR_OK;
+  if (h->rows >= LEAST_ROWS) s = INSERT(p, COPY_RUN, h->run, (int64_t)h->rows);
+  h->rows = 0;
+  h->run = ++p->runs;
+  return s;
+}
+
+static bool as_far(int64_t d, uint64_t bytes)
+{
+  uint64_t far = d < 0 ? 0 - (uint64_t)d : (uint64_t)d;
+  return far >= bytes;
+}
+
+/* Copies at one stride, one behind the other, are the rows of a matrix. */
+static weir_status see_row(pass *p, thread *h, const wr_common *t, const call *c)
+{
+  weir_status s = WEIR_OK;
+  if (c->bytes && c->bytes <= INT64_MAX) {
+    bool alike = h->any && t->copy == h->copy && c->bytes == h->bytes && t->stream == h->stream &&
+                 (t->copy == 1 || t->copy == 2 || t->copy == 8);
+    int64_t da = (int64_t)(c->a - h->a), db = (int64_t)(c->b - h->b);
+    bool goes_on = alike && h->steps && da == h->da && db == h->db;
+    if (alike && as_far(da, c->bytes) && as_far(db, c->bytes)) {
+      if (!goes_on) s = end_matrix(p, h);
+      if (!s) s = keep_row(p, h, c->id);
+    }
+    h->steps = h->any;
+    h->da = da, h->db = db;
+  }
+  h->any = true;
+  h->a = c->a, h->b = c->b, h->bytes = c->bytes, h->stream = t->stream, h->copy = t->copy;
+  return s;
+}
+
+static weir_status end_wait(pass *p, thread *h, const call *next)
+{
+  if (!h->ahead || !h->followed) return WEIR_OK;
+  const int64_t v[] = {h->wait, h->gap, next ? next->time - h->wait_end : 0};
+  return insert(p, WAIT_AHEAD, v, 3, !next);
+}
+
+/* A wait, and what the host calls behind it. */
+static weir_status see_order(pass *p, thread *h, const wr_common *t, const call *c)
+{
+  bool moves_on = t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH ||
+                  (t->kind == WEIR_EV_COPY && (t->copy == 1 || t->copy == 8 || t->copy == 10));
+  h->results +=
+      (t->kind == WEIR_EV_COPY && !moves_on) || t->kind == WEIR_EV_CALL || t->flags & CAPTURED;
+  if (h->ahead && !h->followed) {
+    h->followed = true;
+    h->ahead = moves_on;
+    h->gap = c->time - h->wait_end;
+  }
+  if (t->kind != WEIR_EV_SYNC) return WEIR_OK;
+  weir_status s = end_wait(p, h, c);
+  h->wait = c->id, h->wait_end = c->time + c->duration;
+  h->ahead = !h->results, h->followed = false;
+  h->results = 0;
+  return s;
+}
+
+/* ---- a call ---------------------------------------------------------------------------------- */
+
+static bool of_host(int mem)
+{
+  return mem == WEIR_MEM_PAGEABLE || mem == WEIR_MEM_PINNED || mem == WEIR_MEM_HOST;
+}
+
+static weir_status see_memory(pass *p, process *x, const wr_common *t, const call *c)
+{
+  bool captured = t->flags & CAPTURED, device = t->mem == WEIR_MEM_DEVICE && !captured;
+  weir_status s = WEIR_OK;
+  if (t->kind == WEIR_EV_ALLOC && device) s = see_alloc(p, x, t, c);
+  if (t->kind == WEIR_EV_FREE && !captured) {
+    s = see_free_of_upload(p, x, t, c);
+    if (!s) s = see_free(p, x, t, c);
+  }
+  bool write = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
+  if (!s && write && device && c->bytes) s = see_write(p, x, t, c);
+  if (!s && t->kind == WEIR_EV_COPY && t->copy == 1 && device && c->bytes)
+    s = see_upload(p, x, t, c);
+  bool pageable = t->src_mem == WEIR_MEM_PAGEABLE || t->src_mem == WEIR_MEM_HOST;
+  if (!s && t->kind == WEIR_EV_COPY && t->copy == 1 && pageable && !captured && c->bytes)
+    s = see_again(p, t, c);
+  if (!s && t->kind == WEIR_EV_COPY && t->copy == 2 && t->src_mem == WEIR_MEM_DEVICE && !captured)
+    s = see_read_back(p, x, t, c);
+  return s;
+}
+
+static weir_status see_use(pass *p, process *x, const wr_common *t, const call *c)
+{
+  bool work = t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL || t->flags & CAPTURED;
+  bool moves = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
+  if (work) touch_all(x);
+  if (moves && !work && x->untouched) {
+    touch(x, c->a, c->bytes);
+    if (t->kind == WEIR_EV_COPY) touch(x, c->b, c->bytes);
+  }
+  return work || moves ? end_part(p, x) : WEIR_OK;
+}
+
+static void count_reads(process *x, const wr_common *t)
+{
+  bool captured = t->flags & CAPTURED, copy = t->kind == WEIR_EV_COPY;
+  bool work = t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL;
+  if (t->kind == WEIR_EV_RESET) x->epoch++, touch_all(x);
+  bool counts = t->kind <= WEIR_EV_MEMSET || work || t->kind == WEIR_EV_RESET;
+  if (!counts) return;
+  bool reads = work || (copy && !of_host(t->src_mem)) || captured;
+  x->reads += reads;
+  x->reads_or_frees += reads || t->kind == WEIR_EV_FREE;
+  x->writes += !copy || !of_host(t->mem);
+}
+
+static weir_status see_call(pass *p, const call *c)
+{
+  const wr_common *t = &p->f->common[c->common];
+  process *x = process_of(p, t->process);
+  thread *h = thread_of(p, t->thread);
+  if (!x || !h) return no_memory(p);
+  weir_status s = see_use(p, x, t, c);
+  if (s || !t->succeeded) return s;
+  count_reads(x, t);
+  s = see_memory(p, x, t, c);
+  bool queue = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH ||
+               t->kind == WEIR_EV_CALL;
+  bool waits = t->kind == WEIR_EV_SYNC && (t->copy == 1 || t->copy == 3 || t->copy == 4);
+  if (!s && queue && !(t->flags & (CAPTURED | FURTHER))) s = see_row(p, h, t, c);
+  return !s && (queue || waits) ? see_order(p, h, t, c) : s;
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+static weir_status end_thread(pass *p, thread *h)
+{
+  weir_status s = end_matrix(p, h);
+  return s ? s : end_wait(p, h, NULL);
+}
+
+/* What is live at the end, and untouched. */
+static weir_status end_process(pass *p, process *x)
+{
+  weir_status s = WEIR_OK;
+  while (!s && x->untouched) {
+    untouched *u = *(untouched **)x->untouched;
+    const int64_t v[] = {u->alloc, 0};
+    s = insert(p, UNTOUCHED, v, 2, true);
+    (void)tdelete(u, &x->untouched, by_range);
+    free(u);
+  }
+  return s;
+}
+
+static weir_status end_all(pass *p)
+{
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < p->thread_count; i++)
+    s = end_thread(p, &p->thread[i]);
+  for (size_t i = 0; !s && i < p->process_count; i++)
+    s = end_process(p, &p->process[i]);
+  if (!s) s = end_families(p);
+  for (size_t i = 0; !s && i < p->group_count; i++) {
+    const pair_group *g = &p->group[i];
+    s = INSERT(p, PAIR_GROUP, (int64_t)i, g->process, g->stack, (int64_t)g->pairs,
+               (int64_t)g->brief, g->first_brief);
+  }
+  for (size_t i = 0; !s && i < p->f->count; i++) {
+    const wr_common *t = &p->f->common[i];
+    if (!t->calls) continue;
+    s = INSERT(p, USE, t->id, (int64_t)t->calls, (int64_t)t->small, (int64_t)t->ns,
+               (int64_t)t->bytes, (int64_t)t->most, t->first, (int64_t)t->longest);
+  }
+  return s;
+}
+
+static void forget(pass *p)
+{
+  for (size_t i = 0; i < p->process_count; i++) {
+    touch_all(&p->process[i]);
+    free(p->process[i].born);
+  }
+  p->process_count = p->thread_count = p->block_count = p->group_count = 0;
+  p->taken = 0, p->runs = 0;
+  hash_map_free(&p->by_process);
+  hash_map_free(&p->by_thread);
+  hash_map_free(&p->by_group);
+  hash_map_free(&p->by_pointer);
+  forget_places(&p->written);
+  forget_places(&p->copied);
+  forget_places(&p->read);
+  forget_places(&p->alike);
+  p->families = 0;
+  for (size_t i = 0; i < p->f->count; i++) {
+    wr_common *t = &p->f->common[i];
+    t->calls = t->small = t->ns = t->bytes = t->most = t->longest = 0, t->first = 0;
+  }
+}
+
+static void count_use(wr_common *t, const call *c)
+{
+  t->calls++;
+  t->ns += (uint64_t)c->duration;
+  t->bytes += c->bytes & INT64_MAX;
+  t->small += c->bytes >= 1 && c->bytes <= SMALL;
+  if (c->bytes > t->most) t->most = c->bytes;
+  if ((uint64_t)c->duration > t->longest) t->longest = (uint64_t)c->duration;
+  if (c->bytes && (!t->first || c->id < t->first)) t->first = c->id;
+}
+
+static weir_status show_progress(pass *p)
+{
+  const wr_facts_settings *o = p->settings;
+  if (++p->taken % STEP) return WEIR_OK;
+  if (o->stop && *o->stop) return weir_fail(WEIR_EIO, "stopped: %s is as it was", p->db->path);
+  if (o->progress) o->progress(o->context, "reading calls", p->taken, o->events);
+  return WEIR_OK;
+}
+
+/* id, template, start, duration, a, b, bytes */
+static bool load_call(const pass *p, sqlite3_stmt *q, call *c)
+{
+  const uint64_t *at = hash_map_get(&p->f->by_template, (uint64_t)sqlite3_column_int64(q, 1));
+  if (!at) return false;
+  const wr_common *t = &p->f->common[*at];
+  if ((t->kind > WEIR_EV_LAUNCH && t->kind != WEIR_EV_RESET && t->kind != WEIR_EV_CALL &&
+       !(t->flags & CAPTURED)) ||
+      t->kind == WEIR_EV_CACHE)
+    return false;
+  int64_t duration = sqlite3_column_int64(q, 3);
+  *c = (call){.id = sqlite3_column_int64(q, 0),
+              .time = sqlite3_column_int64(q, 2),
+              .a = (uint64_t)sqlite3_column_int64(q, 4),
+              .b = (uint64_t)sqlite3_column_int64(q, 5),
+              .bytes = (uint64_t)sqlite3_column_int64(q, 6),
+              .duration = duration > 0 ? duration : 0,
+              .common = *at};
+  if (t->kind == WEIR_EV_ALLOC) c->time = (int64_t)((uint64_t)c->time + (uint64_t)c->duration);
+  return true;
+}
+
+static weir_status take_row(void *context, sqlite3_stmt *q)
+{
+  call c;
+  pass *p = context;
+  weir_status s = show_progress(p);
+  if (s || p->unordered || !load_call(p, q, &c)) return s;
+  if (p->ordering) {
+    wr_run_keep(&p->log, (const wr_logged *)(const void *)&c);
+    return WEIR_OK;
+  }
+  process *x = process_of(p, p->f->common[c.common].process);
+  if (!x) return no_memory(p);
+  p->unordered = c.time < x->last_time;
+  x->last_time = c.time;
+  if (p->unordered) return weir_fail(WEIR_EIO, "calls are not in order of time");
+  count_use(&p->f->common[c.common], &c);
+  return see_call(p, &c);
+}
+
+static weir_status take_ordered(void *context, const void *record)
+{
+  pass *p = context;
+  const call *c = record;
+  weir_status s = show_progress(p);
+  if (s) return s;
+  count_use(&p->f->common[c->common], c);
+  return see_call(p, c);
+}
+
+static const char walk_sql[] =
+    "SELECT id, template, start, duration, a, b, bytes FROM main.event_row";
+
+static weir_status walk_in_order(pass *p)
+{
+  char *beside = wr_facts_beside();
+  if (!beside) return no_memory(p);
+  p->log = (wr_run_log){.beside = beside, .size = sizeof(call), .most = IN_MEMORY};
+  p->ordering = true;
+  p->unordered = false;
+  weir_status s = wr_db_each(p->db, walk_sql, take_row, p);
+  p->taken = 0;
+  if (!s && p->log.incomplete) s = weir_fail(WEIR_EIO, "no room for a temporary file: %s", beside);
+  if (!s) s = wr_run_each(&p->log, take_ordered, p);
+  wr_run_drop(&p->log);
+  free(beside);
+  return s;
+}
+
+static weir_status walk(pass *p)
+{
+  weir_status s = wr_db_each(p->db, walk_sql, take_row, p);
+  if (!s || !p->unordered) return s;
+  s = WEIR_OK;
+  for (int i = 0; !s && i < TABLES; i++) {
+    char *sql = wr_format("DELETE FROM temp.%.*s", (int)strcspn(tables[i], "("), tables[i]);
+    s = sql ? wr_db_exec(p->db, sql) : no_memory(p);
+    free(sql);
+  }
+  forget(p);
+  return s ? s : walk_in_order(p);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+char *wr_facts_beside(void)
+{
+  const char *folder = getenv("TMPDIR");
+  return wr_format("%s/weir-report", folder && *folder ? folder : "/tmp");
+}
+
+static weir_status make_table(pass *p, enum table table)
+{
+  int columns = 1;
+  size_t name = strcspn(tables[table], "(");
+  for (const char *at = tables[table]; *at; at++)
+    columns += *at == ',';
+  char *sql = wr_format("CREATE TEMP TABLE %s", tables[table]);
+  weir_status s = sql ? wr_db_exec(p->db, sql) : no_memory(p);
+  free(sql);
+  sql = wr_format("INSERT INTO temp.%.*s VALUES(?%.*s)", (int)name, tables[table],
+                  2 * (columns - 1), ",?,?,?,?,?,?,?,?");
+  if (!s) s = sql ? wr_db_prepare(p->db, sql, &p->insert[table]) : no_memory(p);
+  free(sql);
+  return s;
+}
+
+/* id, process, thread, stack, stream, device, src_device, kind, copy, mem, src_mem, flags, status */
+static weir_status take_template(void *context, sqlite3_stmt *q)
+{
+  wr_facts *f = ((pass *)context)->f;
+  bool added;
+  int64_t id = sqlite3_column_int64(q, 0);
+  uint64_t *at = hash_map_place(&f->by_template, (uint64_t)id, &added);
+  if (!at || !wr_grow(&f->common, &f->capacity, f->count + 1, sizeof(wr_common)))
+    return no_memory(context);
+  int own = sqlite3_column_type(q, 5) == SQLITE_NULL ? -1 : sqlite3_column_int(q, 5) & 255;
+  int source = sqlite3_column_type(q, 6) == SQLITE_NULL ? -1 : sqlite3_column_int(q, 6) & 255;
+  *at = f->count;
+  f->common[f->count++] = (wr_common){.id = id,
+                                      .process = sqlite3_column_int64(q, 1),
+                                      .thread = sqlite3_column_int64(q, 2),
+                                      .stack = sqlite3_column_int64(q, 3),
+                                      .stream = (uint64_t)sqlite3_column_int64(q, 4),
+                                      .device = own < 0 ? source : own,
+                                      .own_device = own,
+                                      .kind = sqlite3_column_int(q, 7),
+                                      .copy = sqlite3_column_int(q, 8),
+                                      .mem = sqlite3_column_int(q, 9),
+                                      .src_mem = sqlite3_column_int(q, 10),
+                                      .flags = sqlite3_column_int64(q, 11),
+                                      .succeeded = !sqlite3_column_int64(q, 12)};
+  return WEIR_OK;
+}
+
+weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings *settings)
+{
+  pass p = {.f = f, .db = db, .settings = settings};
+  weir_status s =
+      wr_db_each(db,
+                 "SELECT id, process, thread, stack, stream, device, src_device, kind, copy, mem,"
+                 " src_mem, flags, status FROM main.template",
+                 take_template, &p);
+  for (int i = 0; !s && i < TABLES; i++)
+    s = make_table(&p, (enum table)i);
+  if (!s) s = walk(&p);
+  if (!s) s = end_all(&p);
+  forget(&p);
+  for (int i = 0; i < TABLES; i++)
+    sqlite3_finalize(p.insert[i]);
+  free(p.process);
+  free(p.thread);
+  free(p.block);
+  free(p.group);
+  free(p.written.place);
+  free(p.copied.place);
+  free(p.read.place);
+  free(p.alike.place);
+  return s;
+}
+
+void wr_facts_free(wr_facts *f)
+{
+  hash_map_free(&f->by_template);
+  free(f->common);
+  *f = (wr_facts){0};
+}
+
+const wr_common *wr_facts_common(const wr_facts *f, int64_t id)
+{
+  const uint64_t *at = hash_map_get(&f->by_template, (uint64_t)id);
+  return at ? &f->common[*at] : NULL;
+}

@@ -1,0 +1,48 @@
+/* facts.h: what rules would otherwise each sort all calls for: one pass over the calls of a trace, in
+ * order of time, that leaves what it sees in narrow temporary tables.
+ *
+ * A table has rows only of the calls to which the thing happened, so that a rule which asks for it
+ * takes time for what it finds. README.md says what is in which table. */
+#ifndef WEIR_REPORTS_FACTS_H
+#define WEIR_REPORTS_FACTS_H
+
+#include "core/base/map.h"
+#include "reports/import/schema.h"
+
+/* What the calls of a row of `template` have in common. */
+typedef struct wr_common {
+  int64_t id, process, thread, stack; /* stack 0: none */
+  uint64_t stream;
+  int device;     /* of the call, or of a copy's source; -1 none */
+  int own_device; /* of the call; -1 none */
+  int kind, copy, mem, src_mem;
+  int64_t flags;
+  bool succeeded;
+  uint64_t calls, small, ns, bytes, most, longest;
+  int64_t first; /* the first call with bytes, 0 none */
+} wr_common;
+
+typedef struct wr_facts {
+  hash_map by_template;
+  wr_common *common; /* owned */
+  size_t count, capacity;
+} wr_facts;
+
+typedef struct wr_facts_settings {
+  const volatile int *stop; /* nonzero: end now; or NULL */
+  void (*progress)(void *context, const char *what, uint64_t done, uint64_t all); /* or NULL */
+  void *context;
+  uint64_t events; /* of the trace, for the progress */
+} wr_facts_settings;
+
+/* Reads the templates, and makes the tables. Errors: ENOMEM, EIO, ECORRUPT. */
+weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings *settings);
+void wr_facts_free(wr_facts *f);
+
+/* NULL: the trace has no such template. */
+const wr_common *wr_facts_common(const wr_facts *f, int64_t id);
+
+/* The begin of the path of a temporary file (new); NULL: out of memory. */
+char *wr_facts_beside(void);
+
+#endif
