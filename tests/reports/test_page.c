@@ -223,6 +223,10 @@ START_TEST(texts_of_any_kind_make_a_whole_page)
 }
 END_TEST
 
+static const char longest_run[] =
+    "UPDATE meta SET value = 9223372036854775807 WHERE key = 'duration_ns';"
+    "UPDATE event_row SET duration = 9223372036854775807 - start";
+
 START_TEST(values_that_cannot_be_make_a_page_or_an_error)
 {
   static const char *const changes[] = {
@@ -241,8 +245,7 @@ START_TEST(values_that_cannot_be_make_a_page_or_an_error)
       "UPDATE memory SET device = 3, mem = 3",
       "UPDATE stack_frame SET frame = (SELECT max(id) FROM frame)",
       "UPDATE meta SET value = -1 WHERE key = 'duration_ns'",
-      "UPDATE meta SET value = 9223372036854775807 WHERE key = 'duration_ns';"
-      "UPDATE event_row SET duration = 9223372036854775807 - start",
+      longest_run,
       "DELETE FROM meta",
       "DELETE FROM template",
       "DELETE FROM memory"};
