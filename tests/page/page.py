@@ -429,6 +429,17 @@ def all_is_reached_by_the_keyboard(b, folder):
     assert b.js("getComputedStyle(document.activeElement).outlineStyle") == 'solid'
 
 
+def links_lead_to_their_sections(b, folder):
+    for section in ('leaks', 'timeline', 'findings'):
+        b.open(os.path.join(folder, 'made.html'))
+        b.js('weirPage.ready')
+        assert b.js("document.querySelectorAll('.coming').length") > 3, 'all was drawn at once'
+        b.js(f"document.querySelector('#links a[href=\"#{section}\"]').click()")
+        b.js('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+        top = b.js(f"document.getElementById('{section}-title').getBoundingClientRect().top")
+        assert 0 < top < 1000, (section, top)
+
+
 def names_of_any_kind_are_shown_as_text(b, folder):
     page = Page(b, os.path.join(folder, 'hostile.html'))
     for selector in ('#table-transfers .place', '#findings .follow'):
@@ -486,7 +497,7 @@ def every_width_fits(b, folder):
 CASES = [the_page_opens_without_an_error_or_a_request, every_picture_has_marks, tables_are_sums_of_the_cube, tables_agree_with_the_report,
          a_brush_filters_every_table, the_brush_follows_the_keyboard, the_timeline_zooms_to_one_operation_with_its_stack, a_finding_leads_to_its_stacks,
          headings_sort, the_peak_tells_its_places, flame_graphs_search_and_zoom, colours_follow_the_theme, text_has_contrast,
-         the_accessibility_tree_names_everything, all_is_reached_by_the_keyboard, names_of_any_kind_are_shown_as_text, a_damaged_page_says_so,
+         the_accessibility_tree_names_everything, all_is_reached_by_the_keyboard, links_lead_to_their_sections, names_of_any_kind_are_shown_as_text, a_damaged_page_says_so,
          without_decompression_the_page_says_so, every_width_fits]
 
 

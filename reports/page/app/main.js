@@ -63,7 +63,9 @@ function drawBar() {
 }
 
 function drawLinks() {
-  const links = [['findings', 'Findings'], ...SECTIONS].map(([id, title]) => make('li', {}, make('a', { href: `#${id}` }, title)));
+  /* What lies above is drawn first, or it would push the section away once it is. */
+  const links = [['findings', 'Findings'], ...SECTIONS].map(([id, title]) => make('li', {},
+    make('a', { href: `#${id}`, click: () => drawers.has(id) && drawSections(id) }, title)));
   document.getElementById('links').append(make('ul', {}, links));
 }
 
