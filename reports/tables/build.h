@@ -17,6 +17,7 @@ typedef struct wr_build {
 weir_status wr_build_transfers(const wr_build *b);
 weir_status wr_build_waits(const wr_build *b);
 weir_status wr_build_memory(const wr_build *b);
+weir_status wr_build_oom(const wr_build *b);
 weir_status wr_build_leaks(const wr_build *b);
 weir_status wr_build_devices(const wr_build *b);
 weir_status wr_build_idle(const wr_build *b);

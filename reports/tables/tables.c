@@ -16,7 +16,8 @@ static const struct kind {
              {"memory", wr_build_memory, true},       {"leaks", wr_build_leaks, true},
              {"devices", wr_build_devices, false},    {"idle", wr_build_idle, false},
              {"coverage", wr_build_coverage, false},  {"summary", wr_build_summary, true},
-             {"cache", wr_build_cache, false},        {"findings", wr_build_findings, false}};
+             {"cache", wr_build_cache, false},        {"oom", wr_build_oom, true},
+             {"findings", wr_build_findings, false}};
 
 static const struct kind *kind_of(const char *name)
 {

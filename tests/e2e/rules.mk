@@ -104,7 +104,7 @@ $(E2E)/nvml/libnvidia-ml.so.1: tests/e2e/nvml.c
 	$(say) LD $@
 	$(Q)$(CC) -O2 -std=c11 -D_GNU_SOURCE -Wall -Wextra -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
 
-$(E2E)/segments $(E2E)/importer $(E2E)/loader $(E2E)/nvml_caller: $(E2E)/%: $(E2E_OBJ)/%.o
+$(E2E)/segments $(E2E)/shortage $(E2E)/importer $(E2E)/loader $(E2E)/nvml_caller: $(E2E)/%: $(E2E_OBJ)/%.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcuda
@@ -213,7 +213,7 @@ $(E2E)/test_hardship: $(E2E_OBJ)/test_hardship.o $(OBJ)/tests/tools/command.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-$(addprefix $(E2E)/,random_caller random_caller_static graph_caller graph_caller_static segments importer loader nvml_caller ticker keeper keeper_static): | $(CUDA_STUBS)/libcuda.so
+$(addprefix $(E2E)/,random_caller random_caller_static graph_caller graph_caller_static segments shortage importer loader nvml_caller ticker keeper keeper_static): | $(CUDA_STUBS)/libcuda.so
 
 TESTS      += $(addprefix $(E2E)/test_,counts graphs hardship memory polls)
 # An instrumented program under an uninstrumented preload library is what neither sanitizer can host.
@@ -223,7 +223,7 @@ TESTS_ALL  += $(E2E)/test_counts_all $(E2E)/test_graphs_all $(E2E)/test_polls_al
 TESTS_LONG += $(E2E)/test_counts_long $(E2E)/test_graphs_long $(E2E)/test_polls_long
 SAME_PLAIN += $(E2E_OBJ)/kernels.o
 $(E2E)/test_counts $(E2E)/test_counts_all $(E2E)/test_counts_long: | $(E2E)/random_caller $(E2E)/random_caller_static
-$(E2E)/test_memory: | $(E2E)/segments $(E2E)/importer $(E2E)/loader $(E2E)/nvml_caller $(E2E)/nvml/libnvidia-ml.so.1
+$(E2E)/test_memory: | $(E2E)/segments $(E2E)/shortage $(E2E)/importer $(E2E)/loader $(E2E)/nvml_caller $(E2E)/nvml/libnvidia-ml.so.1
 $(E2E)/test_hardship: | $(E2E)/ticker
 $(E2E)/test_graphs $(E2E)/test_graphs_all $(E2E)/test_graphs_long: | $(E2E)/graph_caller $(E2E)/graph_caller_static
 $(E2E)/test_polls $(E2E)/test_polls_all $(E2E)/test_polls_long: | $(E2E)/poller

@@ -69,6 +69,8 @@ static void all_in_use_is_explained(bool cached)
   json_decref(report);
 }
 
+#define REPORT "$WEIR report oom t.db -f csv --table "
+
 START_TEST(segments_of_mapped_pages_count_as_those_of_malloc_do)
 {
   account plain = run_segments("malloc", _i);
@@ -231,6 +233,50 @@ START_TEST(nvml_is_not_asked_where_that_is_off_or_the_device_is_software)
 }
 END_TEST
 
+/* A device of 300 MiB, of which 220 are live when 100 are asked for: 20 are missing, and the smallest
+ * block that has as many is the cache of 30. */
+START_TEST(a_run_out_of_memory_says_who_had_it_and_what_to_release)
+{
+  const char *mode = _i ? "strict" : "observe";
+  sh_status(0,
+            "WEIR_SIM_MEMORY=300M $WEIR run -o t.db --sim --mode=%s -- $BUILD/tests/e2e/shortage "
+            "100",
+            mode);
+  ck_assert_ptr_nonnull(strstr(sh_status(0, REPORT "request")->out, "104857600,"));
+  const outcome *o = sh_status(0, REPORT "device_memory | cut -d, -f 1,2");
+  ck_assert_msg(strstr(o->out, "live blocks of the run,230686720\n") &&
+                    strstr(o->out, "free,83886080\n"),
+                "%s", o->out);
+  ck_assert_str_eq(sh_status(0, REPORT "owners | cut -d, -f 1,2,4")->out,
+                   "bytes,blocks,place\n125829120,3,fill_caches\n104857600,1,load_weights\n");
+  ck_assert_str_eq(sh_status(0, REPORT "releases | cut -d, -f 1,3")->out,
+                   "bytes,place\n31457280,fill_caches\n");
+}
+END_TEST
+
+START_TEST(what_is_missing_is_released_by_the_fewest_blocks)
+{
+  sh_status(0, "WEIR_SIM_MEMORY=300M $WEIR run -o t.db --sim -- $BUILD/tests/e2e/shortage 200");
+  ck_assert_str_eq(sh_status(0, REPORT "releases | cut -d, -f 1,3")->out,
+                   "bytes,place\n104857600,load_weights\n31457280,fill_caches\n");
+  sh_status(0, "WEIR_SIM_MEMORY=300M $WEIR run -o u.db --sim -- $BUILD/tests/e2e/shortage 400");
+  ck_assert_ptr_nonnull(
+      strstr(sh_status(0, "$WEIR report oom u.db")->out, "All live blocks together are less than"));
+}
+END_TEST
+
+START_TEST(a_killed_run_says_what_was_live_and_a_good_one_that_nothing_failed)
+{
+  sh_status(137,
+            "WEIR_SIM_MEMORY=300M $WEIR run -o t.db --sim -- $BUILD/tests/e2e/shortage 1 kill");
+  const outcome *o = sh_status(0, "$WEIR report oom t.db");
+  ck_assert_ptr_nonnull(strstr(o->out, "ended by SIGKILL"));
+  ck_assert_ptr_nonnull(strstr(o->out, "220 MiB"));
+  sh_status(0, "WEIR_SIM_MEMORY=300M $WEIR run -o u.db --sim -- $BUILD/tests/e2e/shortage 60");
+  ck_assert_ptr_nonnull(strstr(sh_status(0, "$WEIR report oom u.db")->out, "No allocation"));
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("memory");
@@ -244,6 +290,9 @@ int main(void)
   tcase_add_loop_test(
       t, what_is_taken_beside_another_threads_calls_is_a_block_only_where_it_is_certain, 0,
       AT_LEVEL(2, 6, 40));
+  tcase_add_loop_test(t, a_run_out_of_memory_says_who_had_it_and_what_to_release, 0, 2);
+  tcase_add_test(t, what_is_missing_is_released_by_the_fewest_blocks);
+  tcase_add_test(t, a_killed_run_says_what_was_live_and_a_good_one_that_nothing_failed);
   tcase_add_test(t, what_nvml_says_is_held_against_what_the_trace_knows);
   tcase_add_test(t, nvml_is_not_asked_where_that_is_off_or_the_device_is_software);
   suite_add_tcase(s, t);

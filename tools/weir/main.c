@@ -26,8 +26,10 @@ const cmd weir_commands[] = {
      "Print what a trace says about memory, transfers and waits",
      "FILE is a trace, or a spool that was left without a collector. WHAT is 'summary' (the\n"
      "default), 'findings': what the run wastes, where, and what to do; 'transfers', 'waits',\n"
-     "'memory', 'leaks', 'devices', 'idle', 'coverage'; or 'cache': what the caches of a run with\n"
-     "--mode=strict or relaxed did. On a terminal, names that are too long for a line are cut in\n"
+     "'memory', 'leaks', 'oom': who had the memory when it ran out, 'devices', 'idle', "
+     "'coverage';\n"
+     "or 'cache': what the caches of a run with --mode=strict or relaxed did. On a terminal, names "
+     "that are too long for a line are cut in\n"
      "the middle, and what is longer than it goes through PAGER; in a file or a pipe nothing is.",
      report_options, false, report_main},
     {"trace", "[--format text|csv|jsonl] [-o FILE] [FILTER]... FILE",
