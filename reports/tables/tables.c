@@ -37,24 +37,6 @@ bool report_tables_by(const char *name)
   return kind && kind->by;
 }
 
-weir_status wr_build_grouped(const wr_build *b, const wr_activity *a, const char *name,
-                             const char *title, const wr_measure *measures, size_t count)
-{
-  wr_groups g;
-  weir_status s = wr_groups_open(&g, b->db, b->o->by);
-  if (s) return s;
-  char *whole = wr_format("%s_by_%s", name, wr_by_name(g.by));
-  char *heading = wr_format("%s by %s", title, wr_by_name(g.by));
-  if (whole && heading)
-    s = wr_grouped_table(b->t, whole, heading, &g, a, measures, count, b->top);
-  else
-    s = wr_db_out_of_memory(b->db);
-  free(whole);
-  free(heading);
-  wr_groups_close(&g);
-  return s;
-}
-
 static int top_of(const report_settings *o)
 {
   bool words = o->format == WEIR_REPORT_TEXT || o->format == WEIR_REPORT_MARKDOWN;

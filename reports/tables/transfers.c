@@ -9,17 +9,6 @@
 #include "reports/render/grid.h"
 #include "reports/tables/build.h"
 
-bool wr_cell_copies(const wr_activity_cell *cell)
-{
-  return cell->common.kind == WEIR_EV_COPY;
-}
-
-bool wr_cell_any(const wr_activity_cell *cell)
-{
-  (void)cell;
-  return true;
-}
-
 /* Sums of all copies that are alike in two to four small numbers. */
 typedef struct copy_sum {
   int direction, mem, src_mem, device, src_device;
