@@ -210,7 +210,7 @@ static interval gain_of(const rounds *r, unsigned way)
   return gain;
 }
 
-static void judge(proving *p)
+static void judge_fixes(proving *p)
 {
   for (unsigned i = 0; i < p->count; i++) {
     proof *x = &p->proofs[i];
@@ -259,7 +259,7 @@ static int prove_all(work *w)
     status = rounds_run(&p->r);
     p->reached = !status && !p->r.varies.there;
   }
-  if (p->reached) judge(p);
+  if (p->reached) judge_fixes(p);
   return status ? status : print_proofs(w);
 }
 
