@@ -295,7 +295,8 @@ START_TEST(a_context_that_is_found_is_on_its_own_device)
 {
   pthread_t other;
   unsigned wrong = 0, found = 0;
-  reroute_start(&(reroute_options){.mode = WEIR_STRICT, .keep_bytes = 64 * MIB});
+  reroute_start(
+      &(reroute_options){.mode = WEIR_STRICT, .reroutes = REROUTE_DEFAULT, .keep_bytes = 64 * MIB});
   ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
   for (int i = 0; i < DEVICES; i++)
     ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[i], i), CUDA_SUCCESS);
@@ -331,7 +332,8 @@ START_TEST(memory_of_a_destroyed_context_comes_again_as_another_s)
   pthread_t other;
   bool failed = false;
   unsigned wrong = 0;
-  reroute_start(&(reroute_options){.mode = WEIR_STRICT, .keep_bytes = 64 * MIB});
+  reroute_start(
+      &(reroute_options){.mode = WEIR_STRICT, .reroutes = REROUTE_DEFAULT, .keep_bytes = 64 * MIB});
   ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
   ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[0], 0), CUDA_SUCCESS);
   ck_assert_int_eq(call.cuCtxSetCurrent(contexts[0]), CUDA_SUCCESS);
@@ -355,6 +357,7 @@ START_TEST(threads_share_caches_rings_and_lists)
   static worker w[THREADS];
   pthread_t t[THREADS];
   reroute_start(&(reroute_options){.mode = modes[_i],
+                                   .reroutes = REROUTE_DEFAULT,
                                    .keep_bytes = 24 * MIB,
                                    .decay_ms = 5,
                                    .stage = {.use = WEIR_STAGE_ON, .threads = 3}});
@@ -409,7 +412,8 @@ START_TEST(an_allocation_waits_for_what_another_thread_is_giving_back)
   *(void **)&sim_count = dlsym(driver, "weir_sim_count");
   *(void **)&sim_hold = dlsym(driver, "weir_sim_hold");
   *(void **)&sim_release = dlsym(driver, "weir_sim_release");
-  reroute_start(&(reroute_options){.mode = WEIR_RELAXED, .keep_bytes = 64 * MIB});
+  reroute_start(&(reroute_options){
+      .mode = WEIR_RELAXED, .reroutes = REROUTE_DEFAULT, .keep_bytes = 64 * MIB});
   ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
   ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[0], 0), CUDA_SUCCESS);
   ck_assert_int_eq(call.cuCtxSetCurrent(contexts[0]), CUDA_SUCCESS);
@@ -438,7 +442,8 @@ END_TEST
 START_TEST(an_allocation_is_tried_again_when_a_block_left_a_cache_meanwhile)
 {
   CUdeviceptr p;
-  reroute_start(&(reroute_options){.mode = WEIR_RELAXED, .keep_bytes = 64 * MIB});
+  reroute_start(&(reroute_options){
+      .mode = WEIR_RELAXED, .reroutes = REROUTE_DEFAULT, .keep_bytes = 64 * MIB});
   ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
   ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[0], 0), CUDA_SUCCESS);
   ck_assert_int_eq(call.cuCtxSetCurrent(contexts[0]), CUDA_SUCCESS);
