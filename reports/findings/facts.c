@@ -642,6 +642,13 @@ static weir_status show_progress(pass *p)
   return WEIR_OK;
 }
 
+/* A time of an untrusted trace, so that sums of a few cannot overflow: 2^61 ns are 73 years. */
+static int64_t sane_time(int64_t ns)
+{
+  const int64_t most = INT64_C(1) << 61;
+  return ns > most ? most : ns < -most ? -most : ns;
+}
+
 /* id, template, start, duration, a, b, bytes */
 static bool load_call(const pass *p, sqlite3_stmt *q, call *c)
 {
@@ -652,15 +659,15 @@ static bool load_call(const pass *p, sqlite3_stmt *q, call *c)
        !(t->flags & CAPTURED)) ||
       t->kind == WEIR_EV_CACHE)
     return false;
-  int64_t duration = sqlite3_column_int64(q, 3);
+  int64_t duration = sane_time(sqlite3_column_int64(q, 3));
   *c = (call){.id = sqlite3_column_int64(q, 0),
-              .time = sqlite3_column_int64(q, 2),
+              .time = sane_time(sqlite3_column_int64(q, 2)),
               .a = (uint64_t)sqlite3_column_int64(q, 4),
               .b = (uint64_t)sqlite3_column_int64(q, 5),
               .bytes = (uint64_t)sqlite3_column_int64(q, 6),
               .duration = duration > 0 ? duration : 0,
               .common = *at};
-  if (t->kind == WEIR_EV_ALLOC) c->time = (int64_t)((uint64_t)c->time + (uint64_t)c->duration);
+  if (t->kind == WEIR_EV_ALLOC) c->time = sane_time(c->time + c->duration);
   return true;
 }
 
