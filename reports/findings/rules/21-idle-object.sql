@@ -9,6 +9,7 @@
 -- threshold: bytes_unsure 67108864 bytes, where kernels ran meanwhile
 -- threshold: percent_unsure 20 percent of the peak, where kernels ran meanwhile
 -- threshold: share 50 percent of the run
+-- threshold: operations 64 copies, memsets, kernels and graphs of the process meanwhile
 -- threshold: most 8 blocks
 -- fix: Allocate it where it is used first and free it behind the last use, or move it to the host
 --      meanwhile; where kernels ran, look whether one of them uses it.
@@ -42,15 +43,17 @@ longest AS MATERIALIZED (
 idle AS MATERIALIZED (
   SELECT * FROM longest WHERE idle >= :duration_ns * 0.01 * :share AND peak_at BETWEEN since AND next),
 worked AS MATERIALIZED (
-  SELECT i.alloc, count(*) AS launches FROM event_row e CROSS JOIN template t ON t.id = e.template
-  CROSS JOIN idle i
-  WHERE EXISTS (SELECT 1 FROM idle) AND t.kind IN (6, 12) AND t.process = i.process AND t.status = 0
-    AND (t.device IS NULL OR t.device = i.device
-         OR EXISTS (SELECT 1 FROM template n CROSS JOIN api x ON x.id = n.api
-                    WHERE n.process = i.process AND n.kind = 9 AND x.name GLOB '*EnablePeerAccess*'))
+  SELECT i.alloc, count(*) AS operations,
+         sum(t.kind IN (6, 12) AND (
+           t.device IS NULL OR t.device = i.device
+           OR EXISTS (SELECT 1 FROM template n CROSS JOIN api x ON x.id = n.api
+                      WHERE n.process = i.process AND n.kind = 9 AND x.name GLOB '*EnablePeerAccess*'))) AS launches
+  FROM event_row e CROSS JOIN template t ON t.id = e.template CROSS JOIN idle i
+  WHERE EXISTS (SELECT 1 FROM idle) AND t.kind IN (3, 4, 6, 12) AND t.process = i.process AND t.status = 0
     AND e.start BETWEEN i.since AND i.next
   GROUP BY i.alloc)
 SELECT i.alloc AS event, i.bytes AS bytes,
-       CASE WHEN w.launches IS NULL THEN 'certain' ELSE 'possible' END AS certainty
-FROM idle i LEFT JOIN worked w ON w.alloc = i.alloc
-WHERE w.launches IS NULL OR (NOT i.upload AND i.bytes >= :bytes_unsure AND i.bytes >= i.peak * 0.01 * :percent_unsure)
+       CASE WHEN w.launches THEN 'possible' ELSE 'certain' END AS certainty
+FROM idle i JOIN worked w ON w.alloc = i.alloc
+WHERE w.operations >= :operations
+  AND (NOT w.launches OR (NOT i.upload AND i.bytes >= :bytes_unsure AND i.bytes >= i.peak * 0.01 * :percent_unsure))

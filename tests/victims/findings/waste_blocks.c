@@ -32,9 +32,14 @@ static void idle_object(void)
   hold_block(0);
 }
 
+/* Nothing else wants the device while the second block waits for its use, however long that is. */
 static void idle_object_twin(void)
 {
   hold_block(1);
+  char *p = device_memory(2 * BYTES);
+  (void)usleep(500000);
+  CHECK(cudaMemset(p, 0, PIECE));
+  CHECK(cudaFree(p));
 }
 
 /* ---- redundant-object ------------------------------------------------------------------------ */
