@@ -1,6 +1,6 @@
 /* reroutes.h: what Weir can do for a program, each by itself: the words of WEIR_REROUTE and of
- * `weir run --reroute`. The first four are what the modes strict and relaxed do unless they are told
- * otherwise; the others change what a program can ask CUDA for, and are done where they are named. */
+ * `weir run --reroute`. The first four are what the modes strict and relaxed do by default; the others
+ * change what a program can ask CUDA for, and are done where they are named. */
 #ifndef WEIR_BASE_REROUTES_H
 #define WEIR_BASE_REROUTES_H
 

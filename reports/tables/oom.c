@@ -21,7 +21,7 @@ typedef struct moment {
   int64_t process, device, api, stack, thread;
   bool known; /* what is free */
   uint64_t total_bytes, free_bytes;
-  uint64_t pools; /* bytes that the driver's pools keep and nobody uses */
+  uint64_t pools; /* bytes that the driver's pools keep unused */
 } moment;
 
 /* ---- the moment ------------------------------------------------------------------------------ */

@@ -506,7 +506,7 @@ END_TEST
 
 START_TEST(a_site_in_another_checkout_is_the_same)
 {
-  expect_all_paired(&(source){"/tmp/w/home/a.py", "/tmp/w/home/b.py", 10, 2}, 100,
+  expect_all_paired(&(source){"/srv/w/home/a.py", "/srv/w/home/b.py", 10, 2}, 100,
                     "f0  home/a.py:10 → home/a.py:10\n");
   expect_all_paired(&(source){"/new/a.py", "/new/b.py", 10, 2}, 0,
                     "f1  /home/a.py:11 → /new/a.py:11\n");
@@ -552,7 +552,7 @@ START_TEST(sites_are_not_paired_by_a_name_that_several_files_have)
   ck_assert_uint_eq(pairs_of(&d, WR_OF_SITE, &both), 4);
   ck_assert_uint_eq(both, 0);
   wr_diff_free(&d);
-  a = two_mains("a.db", "/home/x/main.py", "/work/x/main.py"); /* the whole path says it */
+  a = two_mains("a.db", "/home/x/main.py", "/srv/x/main.py"); /* the whole path says it */
   d = diff_of(a, a);
   ck_assert_uint_eq(pairs_of(&d, WR_OF_SITE, &both), 2);
   ck_assert_uint_eq(both, 2);

@@ -103,7 +103,7 @@ typedef struct thread {
 #define COPIES 0
 #endif
 
-/* As its header has it, a row a structure; what nobody here reads is 0. */
+/* As its header has it, a row a structure; what is not read here is 0. */
 uint64_t _PyRuntime[128] = {0,
                             MINOR << 16 | 3 << 24 | 0xf0,
                             FREE, /* the cookie is put there at the start */

@@ -65,7 +65,7 @@ static bool take_over_all(const char *out, const char *err)
          take_over(2, err, O_WRONLY | O_CREAT | O_TRUNC);
 }
 
-/* The program itself; `hung` is told the errno that its exec failed with. */
+/* The program itself; `hung` takes the errno that its exec failed with. */
 __attribute__((noreturn)) static void become_bare(const rounds *w, const char *out, const char *err,
                                                   int hung)
 {
@@ -106,7 +106,7 @@ typedef struct end {
   uint64_t ns; /* from its start to its end */
 } end;
 
-/* Starts a run, unless we are to end: a signal comes before, or when the run can be told of it. */
+/* Starts a run, unless we are to end: a signal comes before, or when it can be passed on to the run. */
 static pid_t start_run(const rounds *w, unsigned way, const char *out, const char *err, int hung)
 {
   sigset_t ours, before;

@@ -8,7 +8,7 @@ import { change, chosen, watchChoice } from './state.js';
 
 const PEAK_HEIGHT = 320;
 const PEAK_TOP = 10;
-const MOST_BLOCKS = 4000; /* of one area within the view: beyond these none could be told from another */
+const MOST_BLOCKS = 4000; /* of one area within the view: beyond these they are too thin to tell apart */
 
 let held = null;  /* what of the index is shown: peak, or one of other_peaks */
 let areas = null; /* [{site, bytes: a value each bin, color}], the lowest first; the last is the rest, site -1 */
