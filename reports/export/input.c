@@ -9,24 +9,6 @@
 #include "reports/import/lifetime.h"
 #include "reports/model/sites.h"
 
-/* A view of an untrusted file could be anything, one without an end among it. */
-static weir_status check_plain_tables(const wr_db *db)
-{
-  int64_t others = 0;
-  weir_status s = wr_db_number(
-      db,
-      "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('meta', 'process', 'thread', 'api',"
-      " 'name', 'stack', 'stack_frame', 'frame', 'module', 'event_row', 'template', 'batch_item',"
-      " 'event_kind', 'copy_direction', 'block_row', 'memory', 'device_work', 'graph_work',"
-      " 'graph_launch', 'range_row', 'range_name', 'source_line', 'site', 'python_frame', "
-      "'mem_kind')"
-      " AND (type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
-      &others);
-  if (!s && others)
-    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: tables of it are none", db->path);
-  return s;
-}
-
 weir_status export_input_open(export_input *x, const char *trace)
 {
   int64_t finished = 0;
@@ -34,7 +16,7 @@ weir_status export_input_open(export_input *x, const char *trace)
   weir_status s = wr_input_open(&x->in, trace);
   if (s) return s;
   const wr_db *db = &x->in.db;
-  s = check_plain_tables(db);
+  s = wr_input_check_tables(&x->in);
   if (!s) s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
   if (!s && finished != 1 && wr_schema_graph_memory(db)) s = wr_graph_launches_temporary(db);
   if (!s && finished != 1) s = wr_lifetimes_temporary(db);

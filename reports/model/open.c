@@ -210,6 +210,22 @@ weir_status wr_input_open(wr_input *in, const char *path)
   return s;
 }
 
+weir_status wr_input_check_tables(const wr_input *in)
+{
+  int64_t others = 0;
+  weir_status s = wr_db_number(
+      &in->db,
+      "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('meta', 'process', 'thread', 'api',"
+      " 'name', 'stack', 'stack_frame', 'frame', 'module', 'event_row', 'template', 'batch_item',"
+      " 'event_kind', 'copy_direction', 'mem_kind', 'block_row', 'memory', 'device_work',"
+      " 'graph_work', 'graph_launch', 'range_row', 'range_name', 'source_line', 'site',"
+      " 'python_frame') AND (type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
+      &others);
+  if (!s && others)
+    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: tables of it are none", in->db.path);
+  return s;
+}
+
 void wr_input_close(wr_input *in)
 {
   sqlite3_close(in->db.handle);

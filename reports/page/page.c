@@ -28,23 +28,6 @@ static void say_step(const writer *w, const char *doing)
   if (w->settings->progress) w->settings->progress(w->settings->context, doing, 0, 0);
 }
 
-/* A view of an untrusted file could be anything, one without an end among it. */
-static weir_status check_plain_tables(const wr_db *db)
-{
-  int64_t others = 0;
-  weir_status s = wr_db_number(
-      db,
-      "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('meta', 'process', 'thread', 'api',"
-      " 'name', 'stack', 'stack_frame', 'frame', 'module', 'event_row', 'template', 'batch_item',"
-      " 'event_kind', 'copy_direction', 'mem_kind', 'block_row', 'memory', 'device_work',"
-      " 'graph_work', 'graph_launch', 'range_row', 'range_name', 'source_line', 'site',"
-      " 'python_frame') AND (type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
-      &others);
-  if (!s && others)
-    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: tables of it are none", db->path);
-  return s;
-}
-
 static weir_status load_findings(writer *w)
 {
   wr_findings_settings o = w->settings->findings;
@@ -65,7 +48,7 @@ static void say_events(void *context, uint64_t events)
 static weir_status load_parts(writer *w)
 {
   say_step(w, "summing up");
-  weir_status s = check_plain_tables(&w->in.db);
+  weir_status s = wr_input_check_tables(&w->in);
   if (!s) s = wr_model_load(&w->model, &w->in.db, 1);
   if (!s && w->in.db.schema < 2)
     s = weir_fail(WEIR_EVERSION, "%s has trace schema 1: a page needs 2", w->in.db.path);
