@@ -14,10 +14,11 @@
 
 typedef struct moment {
   const wr_scope *scope;
-  bool failed;                    /* an allocation; else a process was killed */
-  uint64_t failures, host;        /* allocations that failed; of page-locked memory */
-  int64_t event, start, duration; /* of it */
-  uint64_t asked;                 /* bytes */
+  bool found;              /* there is one */
+  bool failed;             /* an allocation; else a process was killed */
+  uint64_t failures, host; /* allocations that failed; of page-locked memory */
+  int64_t start, duration; /* of it */
+  uint64_t asked;          /* bytes */
   int64_t process, device, api, stack, thread;
   bool known; /* what is free */
   uint64_t total_bytes, free_bytes;
@@ -26,27 +27,26 @@ typedef struct moment {
 
 /* ---- the moment ------------------------------------------------------------------------------ */
 
-/* Columns: 0 id, 1 start, 2 duration, 3 bytes, 4 process, 5 device, 6 api, 7 stack, 8 thread, 9 mem. */
+/* Columns: 0 start, 1 duration, 2 bytes, 3 process, 4 device, 5 api, 6 stack, 7 thread, 8 mem. */
 static weir_status take_failure(void *context, sqlite3_stmt *q)
 {
   moment *m = context;
-  if (!wr_scope_has(m->scope, sqlite3_column_int64(q, 4), sqlite3_column_int64(q, 1), 0))
+  if (!wr_scope_has(m->scope, sqlite3_column_int64(q, 3), sqlite3_column_int64(q, 0), 0))
     return WEIR_OK;
-  if (!wr_mem_device_side(sqlite3_column_int(q, 9))) {
+  if (!wr_mem_device_side(sqlite3_column_int(q, 8))) {
     m->host++;
     return WEIR_OK;
   }
   m->failures++;
-  m->failed = true;
-  m->event = sqlite3_column_int64(q, 0);
-  m->start = sqlite3_column_int64(q, 1);
-  m->duration = sqlite3_column_int64(q, 2);
-  m->asked = sqlite3_column_int64(q, 3) > 0 ? (uint64_t)sqlite3_column_int64(q, 3) : 0;
-  m->process = sqlite3_column_int64(q, 4);
-  m->device = sqlite3_column_type(q, 5) == SQLITE_NULL ? -1 : sqlite3_column_int64(q, 5);
-  m->api = sqlite3_column_int64(q, 6);
-  m->stack = sqlite3_column_int64(q, 7);
-  m->thread = sqlite3_column_int64(q, 8);
+  m->failed = m->found = true;
+  m->start = sqlite3_column_int64(q, 0);
+  m->duration = sqlite3_column_int64(q, 1);
+  m->asked = sqlite3_column_int64(q, 2) > 0 ? (uint64_t)sqlite3_column_int64(q, 2) : 0;
+  m->process = sqlite3_column_int64(q, 3);
+  m->device = sqlite3_column_type(q, 4) == SQLITE_NULL ? -1 : sqlite3_column_int64(q, 4);
+  m->api = sqlite3_column_int64(q, 5);
+  m->stack = sqlite3_column_int64(q, 6);
+  m->thread = sqlite3_column_int64(q, 7);
   return WEIR_OK;
 }
 
@@ -56,7 +56,7 @@ static weir_status take_killed(void *context, sqlite3_stmt *q)
   if (!wr_scope_process(m->scope, sqlite3_column_int64(q, 0))) return WEIR_OK;
   m->process = sqlite3_column_int64(q, 0);
   m->start = sqlite3_column_int64(q, 1);
-  m->event = 1;
+  m->found = true;
   return WEIR_OK;
 }
 
@@ -89,8 +89,8 @@ static weir_status each(const wr_db *db, const char *format, const moment *m,
   return s;
 }
 
-/* What the driver said of the device then, and of its pools: up to the thread's next call, since it
- * is asked behind the one that failed. */
+/* What the driver said of the device then, up to 1 ms behind the call that failed, where it is asked;
+ * and of its pools. */
 static weir_status find_said(const wr_db *db, moment *m)
 {
   static const char said[] =
@@ -109,7 +109,7 @@ static weir_status find_said(const wr_db *db, moment *m)
 static weir_status find_moment(const wr_build *b, moment *m)
 {
   static const char failures[] =
-      "SELECT e.id, e.start, e.duration, e.bytes, t.process, t.device, t.api, t.stack, t.thread,"
+      "SELECT e.start, e.duration, e.bytes, t.process, t.device, t.api, t.stack, t.thread,"
       " t.mem FROM event_row e CROSS JOIN template t ON t.id = e.template"
       " WHERE t.kind = 1 AND t.status = 2 ORDER BY e.start, e.id";
   static const char killed[] = "SELECT id, \"end\" FROM process WHERE end_reason = 'signal'"
@@ -339,7 +339,7 @@ weir_status wr_build_oom(const wr_build *b)
   held h = {0};
   weir_status st = find_moment(b, &m);
   if (st) return st;
-  if (!m.event) {
+  if (!m.found) {
     wr_tables_note(b->t, "No allocation of device memory failed for want of memory, and no process "
                          "was killed.");
     return WEIR_OK;
