@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "reports/render/grid.h"
 #include "tools/weir/cmd.h"
@@ -107,32 +106,19 @@ bool compare_good(const comparison *c)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static void print_end(int status, char out[64])
-{
-  if (WIFEXITED(status))
-    (void)snprintf(out, 64, "exit status %d", WEXITSTATUS(status));
-  else
-    (void)snprintf(out, 64, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-}
-
-static const char *line_or_end(const char *line)
-{
-  return *line ? line : "(nothing)";
-}
-
 /* Where a run differs from the first; three lines at most. */
 static void print_difference(const comparison *c, const difference *d)
 {
   char expected[64], found[64];
   if (d->status) {
-    print_end(d->expected_end, expected);
-    print_end(d->found_end, found);
+    run_end_words(d->expected_end, expected);
+    run_end_words(d->found_end, found);
     printf("  bare ended with %s, %s with %s\n", expected, c->ways[d->mode].name, found);
     return;
   }
   printf("  stdout differs first at byte %llu, in line %llu:\n    bare: %s\n    %s: %s\n",
-         (unsigned long long)d->offset, (unsigned long long)d->line, line_or_end(d->expected),
-         c->ways[d->mode].name, line_or_end(d->found));
+         (unsigned long long)d->offset, (unsigned long long)d->line, run_line_words(d->expected),
+         c->ways[d->mode].name, run_line_words(d->found));
 }
 
 static bool is_quicker(const comparison *c, unsigned mode)
@@ -189,7 +175,7 @@ static bool print_conclusion(const comparison *c, char *out, size_t room)
     print_saved(c, best, saved, sizeof saved);
   else
     print_fewer(c, saved, sizeof saved);
-  print_end(c->end, end);
+  run_end_words(c->end, end);
   if (c->runs < 2)
     (void)snprintf(out, room, "one run each gives no verdict (-n 3 or more does); %s",
                    !compare_agree(c) ? "the runs do not agree" : agree);
@@ -253,7 +239,7 @@ void compare_print_text(const comparison *c)
     printf("The runs do not agree:\n");
     print_difference(c, &c->differs);
   }
-  print_end(c->end, end);
+  run_end_words(c->end, end);
   if (c->end) printf("The program ended with %s.\n", end);
   g->align = "lrrrrrrrr";
   wr_grid_row(g);
@@ -279,20 +265,7 @@ static json_t *json_number(uint64_t n)
 
 static json_t *json_difference(const comparison *c, const difference *d)
 {
-  if (!d->there) return json_null();
-  json_t *o = json_object();
-  char expected[64], found[64];
-  print_end(d->expected_end, expected);
-  print_end(d->found_end, found);
-  json_object_set_new(o, "mode", json_string(c->ways[d->mode].name));
-  json_object_set_new(o, "run", json_number(d->run));
-  json_object_set_new(o, "expected_end", json_string(expected));
-  json_object_set_new(o, "found_end", json_string(found));
-  json_object_set_new(o, "offset", json_number(d->offset));
-  json_object_set_new(o, "line", json_number(d->line));
-  json_object_set_new(o, "expected", json_string(d->expected));
-  json_object_set_new(o, "found", json_string(d->found));
-  return o;
+  return run_difference_json(d, c->ways[d->mode].name);
 }
 
 static json_t *json_mode(const comparison *c, unsigned m)
@@ -326,7 +299,7 @@ bool compare_print_json(const comparison *c)
   json_t *o = json_object(), *inner = json_object(), *modes = json_array();
   char text[320], end[64];
   bool known = print_conclusion(c, text, sizeof text);
-  print_end(c->end, end);
+  run_end_words(c->end, end);
   json_object_set_new(inner, "runs", json_number(c->runs));
   json_object_set_new(inner, "agree", json_boolean(compare_agree(c)));
   json_object_set_new(inner, "end", json_string(end));

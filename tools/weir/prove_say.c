@@ -6,7 +6,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "reports/render/page.h"
 #include "tools/weir/cmd.h"
@@ -34,32 +33,19 @@ static wr_word signed_duration(double ns)
   return out;
 }
 
-static void print_end(int status, char out[64])
-{
-  if (WIFEXITED(status))
-    (void)snprintf(out, 64, "exit status %d", WEXITSTATUS(status));
-  else
-    (void)snprintf(out, 64, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-}
-
-static const char *line_or_end(const char *line)
-{
-  return *line ? line : "(nothing)";
-}
-
 static void print_difference(wr_page *page, const char *what, const difference *d)
 {
   char expected[64], found[64];
   if (d->status) {
-    print_end(d->expected_end, expected);
-    print_end(d->found_end, found);
+    run_end_words(d->expected_end, expected);
+    run_end_words(d->found_end, found);
     LINE(page, false, "%s: it ends with %s instead of %s", what, found, expected);
     return;
   }
   LINE(page, false, "%s: stdout differs first at byte %llu, in line %llu:", what,
        (unsigned long long)d->offset, (unsigned long long)d->line);
-  LINE(page, false, "  as it was: %s", line_or_end(d->expected));
-  LINE(page, false, "  then: %s", line_or_end(d->found));
+  LINE(page, false, "  as it was: %s", run_line_words(d->expected));
+  LINE(page, false, "  then: %s", run_line_words(d->found));
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -119,7 +105,7 @@ static void print_remark(wr_page *page, const proving *p, const proof *x)
 static bool print_refusal(wr_page *page, const proving *p)
 {
   char end[64];
-  print_end(p->r.end, end);
+  run_end_words(p->r.end, end);
   if (p->r.end)
     LINE(page, false, "The program fails by itself (%s): there is nothing to prove.", end);
   else if (p->r.varies.there) {
@@ -158,23 +144,6 @@ static json_t *json_number(uint64_t n)
   return json_integer((json_int_t)n);
 }
 
-static json_t *json_difference(const difference *d)
-{
-  if (!d->there) return json_null();
-  json_t *o = json_object();
-  char expected[64], found[64];
-  print_end(d->expected_end, expected);
-  print_end(d->found_end, found);
-  json_object_set_new(o, "run", json_number(d->run));
-  json_object_set_new(o, "expected_end", json_string(expected));
-  json_object_set_new(o, "found_end", json_string(found));
-  json_object_set_new(o, "offset", json_number(d->offset));
-  json_object_set_new(o, "line", json_number(d->line));
-  json_object_set_new(o, "expected", json_string(d->expected));
-  json_object_set_new(o, "found", json_string(d->found));
-  return o;
-}
-
 static json_t *json_site(const proof *x)
 {
   if (!x->first || !x->first->sites) return json_null();
@@ -201,7 +170,8 @@ static json_t *json_proof(const proving *p, const proof *x)
   json_object_set_new(o, "gain_low_ns", interval ? json_real(x->gain.low) : json_null());
   json_object_set_new(o, "gain_high_ns", interval ? json_real(x->gain.high) : json_null());
   json_object_set_new(o, "applied", measured ? json_number(x->applied) : json_null());
-  json_object_set_new(o, "difference", measured ? json_difference(&p->r.of[x->way]) : json_null());
+  json_object_set_new(o, "difference",
+                      measured ? run_difference_json(&p->r.of[x->way], NULL) : json_null());
   json_object_set_new(
       o, "verdict",
       json_string(x->way && !p->reached ? "not run" : prove_verdict_name(x->verdict)));
@@ -212,13 +182,13 @@ bool prove_print_json(const proving *p)
 {
   json_t *o = json_object(), *list = json_array();
   char end[64];
-  print_end(p->r.end, end);
+  run_end_words(p->r.end, end);
   json_object_set_new(o, "schema", json_string("weir-prove/1"));
   json_object_set_new(o, "pairs", json_number(p->r.runs));
   json_object_set_new(o, "confidence", json_real(0.95));
   json_object_set_new(o, "end", json_string(end));
   json_object_set_new(o, "unfixed_ns", p->reached ? json_number(prove_unfixed_ns(p)) : json_null());
-  json_object_set_new(o, "varies", json_difference(&p->r.varies));
+  json_object_set_new(o, "varies", run_difference_json(&p->r.varies, NULL));
   json_object_set_new(o, "others_share",
                       p->reached && p->r.others >= 0 ? json_real(p->r.others) : json_null());
   for (unsigned i = 0; i < p->count; i++)

@@ -376,3 +376,36 @@ void rounds_end(rounds *w)
     (void)raise(stopped);
   }
 }
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+void run_end_words(int status, char out[64])
+{
+  if (WIFEXITED(status))
+    (void)snprintf(out, 64, "exit status %d", WEXITSTATUS(status));
+  else
+    (void)snprintf(out, 64, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+const char *run_line_words(const char *line)
+{
+  return *line ? line : "(nothing)";
+}
+
+json_t *run_difference_json(const difference *d, const char *mode)
+{
+  if (!d->there) return json_null();
+  json_t *o = json_object();
+  char expected[64], found[64];
+  run_end_words(d->expected_end, expected);
+  run_end_words(d->found_end, found);
+  if (mode) json_object_set_new(o, "mode", json_string(mode));
+  json_object_set_new(o, "run", json_integer(d->run));
+  json_object_set_new(o, "expected_end", json_string(expected));
+  json_object_set_new(o, "found_end", json_string(found));
+  json_object_set_new(o, "offset", json_integer((json_int_t)d->offset));
+  json_object_set_new(o, "line", json_integer((json_int_t)d->line));
+  json_object_set_new(o, "expected", json_string(d->expected));
+  json_object_set_new(o, "found", json_string(d->found));
+  return o;
+}

@@ -6,6 +6,7 @@
 #ifndef WEIR_TOOLS_ROUNDS_H
 #define WEIR_TOOLS_ROUNDS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,5 +63,14 @@ int rounds_run(rounds *w);
 
 /* Removes what was made; dies of the signal that stopped the rounds, if one did. */
 void rounds_end(rounds *w);
+
+/* "exit status 1", "signal 11 (Segmentation fault)". */
+void run_end_words(int status, char out[64]);
+
+/* A line of a difference; "(nothing)" at an output's end. */
+const char *run_line_words(const char *line);
+
+/* A difference as JSON has it, null where there is none; mode: of the run, NULL: not said. */
+json_t *run_difference_json(const difference *d, const char *mode);
 
 #endif
