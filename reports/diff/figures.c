@@ -406,7 +406,7 @@ static weir_status gather_findings(gathering *g)
 
 static weir_status load_findings(wr_figures *f, const wr_db *db, const wr_figures_settings *o)
 {
-  wr_findings_settings settings = {.rules = o->rules};
+  wr_findings_settings settings = {.rules = o->rules, .min = o->min};
   const char *why = o->findings ? NULL : "they were not looked for";
   if (o->findings) {
     weir_status s = wr_findings_load(&f->findings, db, &settings);

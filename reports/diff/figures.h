@@ -61,6 +61,7 @@ typedef struct wr_figures_settings {
   const char *symbols; /* absolute; folder in which symbols are looked for first, or NULL */
   const char *rules;   /* folder of the user's own, or NULL */
   bool findings;       /* look for them */
+  wr_min_cost min;     /* all 0: WR_MIN_COST */
 } wr_figures_settings;
 
 /* Errors: those of wr_input_open(), wr_model_load() and wr_findings_load(). */

@@ -42,6 +42,20 @@ START_TEST(the_wastes_of_a_loop_are_gone_in_the_mended_one)
 }
 END_TEST
 
+START_TEST(what_costs_less_than_is_asked_for_is_no_finding)
+{
+  sh_status(0, TWO_LOOPS);
+  sh_status(
+      0, "for cost in 1ns 0ms,0%%,0B 900GiB; do $WEIR diff -f json --min-cost $cost a.db b.db |"
+         " python3 -c 'import json, sys; print(len(json.load(sys.stdin)[\"findings\"]))'; done >n;"
+         " test $(sed -n 1p n) -gt 0 && test $(sed -n 2p n) -ge $(sed -n 1p n) &&"
+         " test $(sed -n 3p n) = 0");
+  sh_status(
+      0, "echo 'findings.count == 0' >budget; $WEIR check --budget budget --min-cost 900GiB a.db");
+  sh_status(1, "$WEIR check --budget budget --min-cost 0ms a.db");
+}
+END_TEST
+
 /* Each run has other addresses; what is compared has names. */
 START_TEST(two_runs_of_a_program_have_the_same_sites)
 {
@@ -167,6 +181,7 @@ int main(void)
   tcase_set_timeout(t, 120);
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_test(t, the_wastes_of_a_loop_are_gone_in_the_mended_one);
+  tcase_add_test(t, what_costs_less_than_is_asked_for_is_no_finding);
   tcase_add_test(t, two_runs_of_a_program_have_the_same_sites);
   tcase_add_test(t, a_program_that_was_built_anew_since_is_said);
   tcase_add_test(t, exit_statuses_say_whether_there_is_an_answer);

@@ -7,10 +7,11 @@
 #include "reports/base/util.h"
 #include "reports/render/diff_render.h"
 #include "tools/weir/commands.h"
+#include "tools/weir/min_cost.h"
 #include "tools/weir/output.h"
 #include "tools/weir/terminal.h"
 
-enum { OPT_BUDGET, OPT_JUNIT, OPT_MARKDOWN, OPT_WIDTH, OPT_SYMBOLS, OPT_RULES };
+enum { OPT_BUDGET, OPT_JUNIT, OPT_MARKDOWN, OPT_WIDTH, OPT_SYMBOLS, OPT_RULES, OPT_MIN_COST };
 
 typedef struct request {
   wr_figures_settings trace;
@@ -34,6 +35,7 @@ const cmd_option check_options[] = {
     [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "DIR",
                    "look for what the rules DIR/NAME.sql find, too",
                    CMD_SETS(request, trace.rules)},
+    [OPT_MIN_COST] = {"min-cost", 0, CMD_ARG_REQUIRED, "COST", MIN_COST_HELP, 0},
     {0},
 };
 
@@ -41,6 +43,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
   request *r = context;
   long n;
+  if (at == OPT_MIN_COST) return min_cost_take(c, &r->trace.min, value);
   if (!cmd_number(value, 0, 100000, &n)) {
     cmd_usage(c, "--%s takes a number from 0 to 100000, not '%s'", check_options[at].name, value);
     return false;

@@ -312,7 +312,8 @@ bool compare_print_json(const comparison *c)
   json_object_set_new(inner, "no_verdict", known ? json_null() : json_string(text));
   json_object_set_new(inner, "others_share", c->others < 0 ? json_null() : json_real(c->others));
   json_object_set_new(inner, "loaded", json_boolean(machine_was_loaded(c)));
-  bool good = !json_object_set_new(o, "compare", inner) && !json_dumpf(o, stdout, JSON_INDENT(2)) &&
+  bool good = !json_object_set_new(o, "compare", inner) &&
+              !json_dumpf(o, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) &&
               putchar('\n') != EOF;
   json_decref(o);
   return good;

@@ -30,7 +30,8 @@ static const struct {
     {"replay", "format", "text json"},
     {"replay", "policy", "pytorch pytorch-expandable rmm-pool malloc"},
     {"export", "format",
-     "perfetto chrome folded speedscope pprof csv nsys pytorch-snapshot pytorch-pickle rmm-csv"},
+     "perfetto chrome folded speedscope pprof firefox csv nsys pytorch-snapshot pytorch-pickle "
+     "rmm-csv"},
     {"export", "weight", "calls host-time allocated copied live-at-peak"},
     {"completion", NULL, "bash zsh fish"},
 };

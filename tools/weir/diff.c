@@ -8,9 +8,10 @@
 
 #include "reports/render/diff_render.h"
 #include "tools/weir/commands.h"
+#include "tools/weir/min_cost.h"
 #include "tools/weir/terminal.h"
 
-enum { OPT_FORMAT, OPT_FAIL_ON, OPT_TOP, OPT_WIDTH, OPT_SYMBOLS, OPT_RULES };
+enum { OPT_FORMAT, OPT_FAIL_ON, OPT_TOP, OPT_WIDTH, OPT_SYMBOLS, OPT_RULES, OPT_MIN_COST };
 
 typedef struct request {
   wr_diff_settings show;
@@ -34,6 +35,7 @@ const cmd_option diff_options[] = {
     [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "DIR",
                    "look for what the rules DIR/NAME.sql find, too",
                    CMD_SETS(request, trace.rules)},
+    [OPT_MIN_COST] = {"min-cost", 0, CMD_ARG_REQUIRED, "COST", MIN_COST_HELP, 0},
     {0},
 };
 
@@ -55,6 +57,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   request *r = context;
   long n, least = at == OPT_TOP, most = at == OPT_TOP ? 1000 : 100000;
   if (at == OPT_FORMAT) return take_format(c, value, r);
+  if (at == OPT_MIN_COST) return min_cost_take(c, &r->trace.min, value);
   if (!cmd_number(value, least, most, &n)) {
     cmd_usage(c, "--%s takes a number from %ld to %ld, not '%s'", diff_options[at].name, least,
               most, value);

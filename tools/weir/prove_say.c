@@ -193,7 +193,8 @@ bool prove_print_json(const proving *p)
                       p->reached && p->r.others >= 0 ? json_real(p->r.others) : json_null());
   for (unsigned i = 0; i < p->count; i++)
     json_array_append_new(list, json_proof(p, &p->proofs[i]));
-  bool good = !json_object_set_new(o, "findings", list) && !json_dumpf(o, stdout, JSON_INDENT(2)) &&
+  bool good = !json_object_set_new(o, "findings", list) &&
+              !json_dumpf(o, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) &&
               putchar('\n') != EOF;
   json_decref(o);
   return good;

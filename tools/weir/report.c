@@ -7,6 +7,7 @@
 #include "reports/render/report.h"
 #include "reports/tables/tables.h"
 #include "tools/weir/commands.h"
+#include "tools/weir/min_cost.h"
 #include "tools/weir/page_file.h"
 #include "tools/weir/pager.h"
 #include "tools/weir/progress.h"
@@ -61,8 +62,7 @@ const cmd_option report_options[] = {
     [OPT_SYMBOLS] = {"symbols", 0, CMD_ARG_REQUIRED, "DIR",
                      "look for programs, libraries and debug files in DIR first",
                      CMD_SETS(request, report.symbols)},
-    [OPT_MIN_COST] = {"min-cost", 0, CMD_ARG_REQUIRED, "COST",
-                      "leave out findings below 2ms, 0.1% or 10MiB (default 1ms,0.5%,1MiB)", 0},
+    [OPT_MIN_COST] = {"min-cost", 0, CMD_ARG_REQUIRED, "COST", MIN_COST_HELP, 0},
     [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "DIR",
                    "look for what the rules DIR/NAME.sql find, too",
                    CMD_SETS(request, report.findings.rules)},
@@ -74,32 +74,6 @@ const cmd_option report_options[] = {
                       CMD_SETS(request, no_pager)},
     {0},
 };
-
-/* "2ms,0.1%,10MiB": what of these is said; what is not does not count. */
-static bool take_min_cost(wr_min_cost *out, const char *value)
-{
-  static const struct {
-    const char *unit;
-    double ns, share, bytes;
-  } units[] = {{"ns", 1, 0, 0},        {"us", 1e3, 0, 0},      {"ms", 1e6, 0, 0},
-               {"s", 1e9, 0, 0},       {"%", 0, 0.01, 0},      {"B", 0, 0, 1},
-               {"KiB", 0, 0, 1 << 10}, {"MiB", 0, 0, 1 << 20}, {"GiB", 0, 0, 1 << 30}};
-  *out = (wr_min_cost){-1, -1, -1};
-  for (bool more = true; more;) {
-    char *end;
-    double n = strtod(value, &end);
-    size_t unit = strcspn(end, ","), i = 0, count = sizeof units / sizeof *units;
-    while (i < count && (strlen(units[i].unit) != unit || strncmp(units[i].unit, end, unit) != 0))
-      i++;
-    if (end == value || i == count || !(n >= 0 && n < 1e9)) return false;
-    if (units[i].ns > 0) out->ns = (int64_t)(n * units[i].ns);
-    if (units[i].share > 0) out->share = n * units[i].share;
-    if (units[i].bytes > 0) out->bytes = (int64_t)(n * units[i].bytes);
-    more = end[unit] == ',';
-    value = end + unit + 1;
-  }
-  return true;
-}
 
 static bool take_report_format(const cmd *c, report_settings *o, const char *value)
 {
@@ -154,11 +128,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   if (at == OPT_BY) return take_by(c, o, value);
   if (at == OPT_FROM) return take_time(c, "from", &o->from, value);
   if (at == OPT_TO) return take_time(c, "to", &o->to, value);
-  if (at == OPT_MIN_COST) {
-    bool good = take_min_cost(&o->findings.min, value);
-    if (!good) cmd_usage(c, "--min-cost takes a cost as 2ms, 0.1%% or 10MiB, not '%s'", value);
-    return good;
-  }
+  if (at == OPT_MIN_COST) return min_cost_take(c, &o->findings.min, value);
   static const struct {
     const char *name;
     long least, most;
@@ -249,6 +219,15 @@ static weir_status print_report(const char *what, const char *trace, const reque
   return s;
 }
 
+static int no_such_report(const cmd *c, const char *name)
+{
+  return cmd_usage(
+      c,
+      "there is no report '%s': summary, findings, transfers, waits, memory, leaks, oom, "
+      "devices, idle, coverage or cache",
+      name);
+}
+
 int report_main(const cmd *c, int argc, char **argv)
 {
   request r = {.report = {.format = WEIR_REPORT_TEXT, .width = TERMINAL_NOT_ASKED}};
@@ -258,6 +237,8 @@ int report_main(const cmd *c, int argc, char **argv)
   /* The first word is the kind of report, unless it is all there is: a file of that name. */
   if (argc - at > 1 && (kind_of(argv[at]) || report_tables_has(argv[at]))) what = argv[at++];
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
+  if (argc - at == 2 && !strpbrk(argv[at], "./") && access(argv[at], F_OK) != 0)
+    return no_such_report(c, argv[at]);
   if (argc - at > 1) return cmd_usage(c, "weir report takes one trace, not %d", argc - at);
   const char *option = r.html ? NULL : refused_option(what, &r.report);
   if (option) return cmd_usage(c, "weir report %s has no %s", what, option);
