@@ -22,3 +22,39 @@ char *wr_demangle(const wr_demangler *d, const char *name)
   if (!name || strncmp(name, "_Z", 2) != 0 || !d->demangle) return NULL;
   return d->demangle(name, NULL, NULL, &status);
 }
+
+/* Behind a bracket that `at` opens: at its end, and over all within. */
+static const char *skip_brackets(const char *at)
+{
+  for (size_t depth = 0; *at; at++) {
+    if (strchr("<([{", *at)) depth++;
+    if (strchr(">)]}", *at) && at[-1] != '-' && --depth == 0) return at + 1;
+  }
+  return at;
+}
+
+const char *wr_function_name(const char *name, size_t *length)
+{
+  static const char unnamed[] = "(anonymous namespace)", made[] = "operator";
+  const char *begin = name, *at = name;
+  if (!strncmp(at, unnamed, sizeof unnamed - 1)) at += sizeof unnamed - 1;
+  while (*at && *at != '(') {
+    if (at == begin && !strncmp(at, made, sizeof made - 1) && strchr("(<>[+-*/%&|^~!=,", at[8])) {
+      at += sizeof made - 1;
+      at += !strncmp(at, "()", 2) ? 2 : strcspn(at, "(");
+    } else if (*at == '<') {
+      const char *behind = skip_brackets(at);
+      if (strncmp(behind, "::", 2) != 0 && *behind != ' ') break;
+      at = behind;
+    } else if (*at == ' ' || !strncmp(at, "::", 2)) {
+      at += *at == ' ' ? 1 : 2;
+      begin = at;
+    } else {
+      at++;
+    }
+    if (!strncmp(at, unnamed, sizeof unnamed - 1)) at += sizeof unnamed - 1;
+  }
+  if (at == begin) begin = name, at = name + strlen(name);
+  *length = (size_t)(at - begin);
+  return begin;
+}

@@ -50,17 +50,15 @@ static void demangled(sqlite3_context *context, int count, sqlite3_value **argum
     sqlite3_result_value(context, argument[0]);
 }
 
-/* SQL: short_name(name): "void a::b<int>(float*)" is b. */
+/* SQL: short_name(name): the function alone. */
 static void short_name(sqlite3_context *context, int count, sqlite3_value **argument)
 {
   (void)count;
   const char *text = (const char *)sqlite3_value_text(argument[0]);
-  const char *begin = text, *end = text;
+  size_t length;
   if (!text) return;
-  for (; *end && *end != '<' && *end != '('; end++)
-    if (*end == ' ' || *end == ':') begin = end + 1;
-  if (begin == end) begin = text, end = text + strlen(text); /* "(anonymous namespace)::f" */
-  sqlite3_result_text(context, begin, (int)(end - begin), SQLITE_TRANSIENT);
+  const char *begin = wr_function_name(text, &length);
+  sqlite3_result_text(context, begin, (int)length, SQLITE_TRANSIENT);
 }
 
 static weir_status name_kernels(const wr_db *to)

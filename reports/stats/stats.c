@@ -42,6 +42,8 @@ typedef struct stats {
   int which;   /* measure that is gone through in order */
   int64_t all; /* of the first measure's totals */
   int64_t rows;
+  stats_names names;
+  bool names_of[MOST_LABELS]; /* labels that are kernels' */
   wr_demangler cxx;
 } stats;
 
@@ -64,10 +66,22 @@ static sheet_cell number_cell(double value, char shown)
   return (sheet_cell){.number = value, .decimals = shown == 'f' ? 3 : 1, .there = true};
 }
 
+/* As the report shows it: new; NULL: as it is, or out of memory */
+static char *kernel_name(const stats *x, const char *name)
+{
+  char *whole = x->names == STATS_MANGLED ? NULL : wr_demangle(&x->cxx, name);
+  if (!whole || x->names != STATS_BASE) return whole;
+  size_t length;
+  const char *base = wr_function_name(whole, &length);
+  char *copy = strndup(base, length);
+  free(whole);
+  return copy;
+}
+
 /* *plain: new, to be freed, or NULL */
 static sheet_cell text_cell(const stats *x, const char *text, char shown, char **plain)
 {
-  *plain = shown == 'k' ? wr_demangle(&x->cxx, text) : NULL;
+  *plain = shown == 'k' ? kernel_name(x, text) : NULL;
   return (sheet_cell){.text = *plain ? *plain : text, .there = true};
 }
 
@@ -105,22 +119,20 @@ static sheet_cell label_cell(const stats *x, const group *g, const column *c, ch
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-static bool copy_labels(group *g, sqlite3_stmt *q, int labels)
+static bool copy_labels(group *g, const char *const *labels, int count)
 {
-  for (int i = 0; i < labels; i++) {
-    const char *text = (const char *)sqlite3_column_text(q, i);
-    if (text && !(g->label[i] = strdup(text))) return false;
-  }
+  for (int i = 0; i < count; i++)
+    if (labels[i] && !(g->label[i] = strdup(labels[i]))) return false;
   return true;
 }
 
-static weir_status group_at(stats *x, sqlite3_stmt *q, group **out)
+static weir_status group_of(stats *x, const char *const *labels, group **out)
 {
   bool added;
   uint64_t key = 11;
   for (int i = 0; i < x->report->labels; i++) {
-    key = export_text_key(key, (const char *)sqlite3_column_text(q, i));
-    key = hash_mix(key, sqlite3_column_type(q, i) == SQLITE_NULL);
+    key = export_text_key(key, labels[i]);
+    key = hash_mix(key, !labels[i]);
   }
   uint64_t *at = hash_map_place(&x->index, key, &added);
   if (!at) return export_out_of_memory();
@@ -129,10 +141,26 @@ static weir_status group_at(stats *x, sqlite3_stmt *q, group **out)
       return export_out_of_memory();
     *at = x->count++;
     x->groups[*at] = (group){0};
-    if (!copy_labels(&x->groups[*at], q, x->report->labels)) return export_out_of_memory();
+    if (!copy_labels(&x->groups[*at], labels, x->report->labels)) return export_out_of_memory();
   }
   *out = &x->groups[*at];
   return WEIR_OK;
+}
+
+/* Kernels of one base name are one. */
+static weir_status group_at(stats *x, sqlite3_stmt *q, group **out)
+{
+  const char *labels[MOST_LABELS];
+  char *base[MOST_LABELS] = {0};
+  for (int i = 0; i < x->report->labels; i++) {
+    labels[i] = (const char *)sqlite3_column_text(q, i);
+    if (x->names == STATS_BASE && x->names_of[i]) base[i] = kernel_name(x, labels[i]);
+    if (base[i]) labels[i] = base[i];
+  }
+  weir_status s = group_of(x, labels, out);
+  for (int i = 0; i < x->report->labels; i++)
+    free(base[i]);
+  return s;
 }
 
 /* `total` of `n` alike. */
@@ -279,6 +307,7 @@ static weir_status read_columns(stats *x)
     next = strchr(at, '|');
     if (next) *next++ = '\0';
     x->column[i] = (column){at[0], at[1], at[2] - '0'};
+    if (at[0] == 'k' && at[1] == 'L') x->names_of[at[2] - '0'] = true;
     x->sheet.heading[i] = at + 4;
   }
   return WEIR_OK;
@@ -325,6 +354,12 @@ static weir_status write_report(stats *x)
   return s ? s : sheet_end(&x->sheet);
 }
 
+bool stats_has_kernels(const stats_report *report)
+{
+  const char *c = report->columns;
+  return c && (*c == 'k' || strstr(c, "|k"));
+}
+
 weir_status stats_write(FILE *out, const char *trace, const stats_report *report,
                         const stats_settings *settings)
 {
@@ -332,6 +367,7 @@ weir_status stats_write(FILE *out, const char *trace, const stats_report *report
     return weir_fail(WEIR_ENOTSUP, "there is no %s: Weir does not record %s", report->name,
                      report->sql);
   stats x = {.report = report, .sheet = {.out = out, .format = settings->format}};
+  x.names = settings->names;
   x.rows = settings->rows < 0 ? report->rows : settings->rows;
   weir_status s = export_input_open(&x.input, trace);
   wr_demangler_open(&x.cxx);

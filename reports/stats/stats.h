@@ -5,10 +5,17 @@
 #include "reports/stats/reports.h"
 #include "reports/stats/sheet.h"
 
+/* How a report names kernels. */
+typedef enum stats_names { STATS_WHOLE, STATS_BASE, STATS_MANGLED } stats_names;
+
 typedef struct stats_settings {
   sheet_format format;
   int64_t rows; /* at most so many; 0: all; negative: as many as the report has by itself */
+  stats_names names;
 } stats_settings;
+
+/* Whether it names kernels. */
+bool stats_has_kernels(const stats_report *report);
 
 /* Writes a report of `trace` (a trace, complete or not, or a spool) to `out`. Errors: those of
  * export_input_open(), ENOTSUP for what the trace, or every trace, has nothing for; EIO. */

@@ -117,6 +117,57 @@ START_TEST(columns_are_as_wide_as_what_is_in_them)
 }
 END_TEST
 
+/* As scripts call nsys stats. */
+START_TEST(several_reports_are_made_in_one_call)
+{
+  sh_status(0, RUN "--device-times=all -- $BUILD/tests/e2e/graph_caller random 1");
+  sh_status(0, "$WEIR stats cuda_api_sum -f csv t.db >a && $WEIR stats nvtx_sum -f csv t.db >b &&"
+               " (cat a; echo; cat b) >both");
+  sh_status(
+      0, "$WEIR stats -r cuda_api_sum,nvtx_sum --format csv --force-export=true t.db | cmp - both");
+  sh_status(0, "$WEIR stats cuda_api_sum,nvtx_sum -f csv -o - t.db | cmp - both");
+  sh_status(0, "$WEIR stats -q -r cuda_api_sum --report nvtx_sum -f csv -o base t.db &&"
+               " cmp base_cuda_api_sum.csv a && cmp base_nvtx_sum.csv b && rm base_*");
+  sh_status(0, "$WEIR stats -r cuda_api_trace:rows=2 -o base t.db && ls base_*");
+  ck_assert_str_eq(sh_status(0, "ls base_*; rm base_*")->out, "base_cuda_api_trace_rows=2.txt\n");
+  outcome *o = sh_status(1, "$WEIR stats -r osrt_sum,cuda_api_sum -f csv t.db");
+  ck_assert_ptr_nonnull(strstr(o->out, "Num Calls"));
+  ck_assert_ptr_nonnull(strstr(o->err, "does not record calls of the operating system"));
+  sh_status(
+      0,
+      "$WEIR stats t.db >all && grep -q '(nvtx_sum):' all && grep -q '(cuda_gpu_kern_sum):' all");
+  sh_status(0, RUN
+            "-- $VICTIM repeat 3; $WEIR stats t.db 2>said | grep -q '(cuda_gpu_mem_size_sum):'");
+  sh_status(0, "test $(grep -c device-times said) = 2");
+}
+END_TEST
+
+/* ":base" adds up the kernels of one name; ":mangled" is the program's. */
+START_TEST(kernels_have_the_names_that_are_asked_for)
+{
+  sh_status(0, RUN "--device-times=all -- $BUILD/tests/e2e/random_caller 5 2 300 counts");
+  sh_status(
+      0, "sqlite3 t.db \"DELETE FROM name WHERE kind = 'kernel';"
+         "INSERT INTO name(process, kind, handle, name) SELECT id, 'kernel', 1,"
+         " '_ZN12_GLOBAL__N_13addIiEEvPT_' FROM process UNION ALL SELECT id, 'kernel', 2,"
+         " '_ZN1a3addIfEEvPT_' FROM process; UPDATE event_row SET a = 1 + (id & 1) WHERE template"
+         " IN (SELECT id FROM template WHERE kind = 6)\"");
+  const char *names =
+      "$WEIR stats cuda_gpu_kern_sum%s -f csv t.db | sed 1d | grep add | cut -d, -f9- | sort";
+  ck_assert_str_eq(sh_status(0, names, ":base")->out, "add\n");
+  outcome *whole = sh_status(0, names, "");
+  ck_assert_ptr_nonnull(strstr(whole->out, "void (anonymous namespace)::add<int>(int*)"));
+  ck_assert_ptr_nonnull(strstr(whole->out, "void a::add<float>(float*)"));
+  ck_assert_ptr_nonnull(strstr(sh_status(0, names, ":mangled")->out, "_ZN1a3addIfEEvPT_\n"));
+  const char *sum =
+      "$WEIR stats cuda_gpu_kern_sum%s -f csv t.db | sed 1d | grep add | awk -F, '{ n += $3 }"
+      " END { print n }'";
+  char *of_base = strdup(sh_status(0, sum, ":base")->out);
+  ck_assert_str_eq(sh_status(0, sum, ":mangled")->out, of_base);
+  free(of_base);
+}
+END_TEST
+
 START_TEST(what_cannot_be_written_is_said)
 {
   sh_status(0, RUN "-- $VICTIM repeat 3");
@@ -142,6 +193,8 @@ int main(void)
   tcase_add_test(t, rules_find_what_they_are_for);
   tcase_add_test(t, names_of_any_bytes_stay_in_their_cells);
   tcase_add_test(t, columns_are_as_wide_as_what_is_in_them);
+  tcase_add_test(t, several_reports_are_made_in_one_call);
+  tcase_add_test(t, kernels_have_the_names_that_are_asked_for);
   tcase_add_test(t, what_cannot_be_written_is_said);
   suite_add_tcase(s, t);
   return run_suite(s);
