@@ -45,7 +45,7 @@ static const struct {
     {"run --no-wait=1 -- true", "takes no value"},
     {"run --list-unsupported", "goes with --sim"},
     {"report", "FILE is missing"},
-    {"report a b", "one trace"},
+    {"report a.db b", "one trace"},
     {"report --format xml a", "no format 'xml'"},
     {"report --top 0 a", "1 to 1000"},
     {"report --top a", "1 to 1000"},
@@ -88,6 +88,13 @@ static const struct {
     {"replay --set max_split_size a", "max_split_size takes bytes"},
     {"replay --set garbage_collection_threshold=1.5 a", "between 0 and 1"},
     {"replay --format xml a", "no format 'xml'"},
+    {"report leakes a", "no report 'leakes': summary, findings, transfers, waits, memory, leaks,"},
+    {"diff --min-cost 1parsec a b", "--min-cost takes a cost"},
+    {"check --budget x --min-cost -1ms a", "--min-cost takes a cost"},
+    {"stats -r cuda_api_sum,nothing a", "no report 'nothing'"},
+    {"stats cuda_api_sum:base a", "no argument 'base': rows=N"},
+    {"stats -r cuda_gpu_kern_sum:nvtx-name a", "base, mangled or rows=N"},
+    {"stats -r , a", "no report ''"},
     {"export -o x a", "--format FORMAT is missing"},
     {"export --format rmm-csv a", "-o FILE is missing"},
     {"export --format rmm-csv -o x", "FILE is missing"},
@@ -111,9 +118,9 @@ END_TEST
 
 START_TEST(help_lists_every_command_for_people_and_explains_each)
 {
-  static const char *const names[] = {"run",     "report",     "trace",   "resolve",
-                                      "compare", "prove",      "import",  "replay",
-                                      "export",  "completion", "version", "help"};
+  static const char *const names[] = {"run",   "report", "trace",      "resolve", "compare",
+                                      "prove", "import", "replay",     "export",  "diff",
+                                      "check", "stats",  "completion", "version", "help"};
   outcome *all = sh_status(0, "$WEIR help");
   ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
   ck_assert_str_eq(sh_status(0, "$WEIR -h")->out, all->out);
@@ -154,9 +161,9 @@ END_TEST
  */
 START_TEST(manual_and_help_have_the_same_options)
 {
-  static const char *const names[] = {"run",     "report", "trace",  "compare", "prove",
-                                      "import",  "diff",   "check",  "replay",  "export",
-                                      "version", "help",   "collect"};
+  static const char *const names[] = {"run",    "report",  "trace",   "compare", "prove",
+                                      "import", "diff",    "check",   "replay",  "export",
+                                      "stats",  "resolve", "version", "help",    "collect"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     outcome *help = sh_status(0,
                               "$WEIR help %s | sed -n 's/^  \\(-., "

@@ -57,7 +57,7 @@ START_TEST(scripts_hold_each_option_and_no_word_that_help_has_not)
       "    grep -q \"^ *$c) echo '.*--$o[ ']\" bash.out || echo \"bash lacks $c --$o\"\n"
       "    awk \"/^    $c\\)/ { in_it = 1; next } /;;/ { if (in_it) print; in_it = 0 } in_it\" "
       "zsh.out |"
-      " grep -q -- \"--$o[=[]\" || echo \"zsh lacks $c --$o\"\n"
+      " grep -q -- \"--$o[=[}]\" || echo \"zsh lacks $c --$o\"\n"
       "    [ $o = help ] || grep -q \"from $c' -l $o \" fish.out || echo \"fish lacks $c --$o\"\n"
       "  done <options\n"
       "  sed -n \"s/^ *$c\\.--[^)]*) echo '\\(.*\\)' ;;/\\1/p\" bash.out | tr ' ' '\\n' |"

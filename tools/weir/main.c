@@ -38,11 +38,14 @@ const cmd weir_commands[] = {
      "several, those that pass every one. TIME is of the trace, from its begin, in ns, or with a\n"
      "unit: 1.5s, 200ms, 30us. The page weir(1) says what the columns are.",
      trace_options, false, trace_main},
-    {"stats", "[--format column|table|csv|tsv|json] [--rows N] [-o FILE] [NAME FILE]",
+    {"stats",
+     "[--format column|table|csv|tsv|json] [--rows N] [-o FILE] [--report NAME,...] [NAME] [FILE]",
      "Print a report that nsys stats has, or a rule of nsys analyze, by the same name",
-     "FILE is a trace, complete or not, or a spool. Without a NAME the reports are listed. "
-     "Headings,\n"
-     "units and order are Nsight Systems', so that scripts that read those read these.",
+     "FILE is a trace, complete or not, or a spool. Without a FILE the reports are listed; without "
+     "a\n"
+     "NAME the usual ones are printed. Headings, units and order are Nsight Systems', so that "
+     "scripts\n"
+     "that read those read these; so are --report, --output BASE and --format.",
      stats_options, false, stats_main},
     {"resolve", "[--symbols DIR] TRACE",
      "Store in a trace which functions, files and lines its calls came from",
@@ -53,7 +56,7 @@ const cmd weir_commands[] = {
      resolve_options, false, resolve_main},
     {"diff",
      "[--format text|markdown|json] [--fail-on CONDITIONS] [--top N] [--width N]\n"
-     "[--symbols DIR] [--rules DIR] TRACE_A TRACE_B",
+     "[--symbols DIR] [--rules DIR] [--min-cost COST] TRACE_A TRACE_B",
      "Put two traces side by side: memory, transfers, waits, findings, by site",
      "A is before, B after. Sites are the same where function and file are, whatever the line.\n"
      "CONDITIONS, with commas between them, are on B: peak>12GiB, or, with a sign, on what it has\n"
@@ -63,7 +66,7 @@ const cmd weir_commands[] = {
      diff_options, false, diff_main},
     {"check",
      "--budget FILE [--junit FILE] [--markdown FILE] [--width N] [--symbols DIR] "
-     "[--rules DIR] TRACE",
+     "[--rules DIR] [--min-cost COST] TRACE",
      "Hold a trace against a budget: limits of memory, transfers, waits, findings",
      "A budget has a limit a line: peak <= 12 GiB; device 0: peak <= 8 GiB; leaks.bytes == 0;\n"
      "site \"load_weights\": transfers.h2d.bytes <= 1 GiB; range \"step\": waits.count == 0; "
@@ -134,16 +137,43 @@ static const cmd *find_command(const char *name)
   return NULL;
 }
 
+/* How a newcomer meets them; what is in no group is in the last. */
+static const struct {
+  const char *title, *names[8];
+} groups[] = {{"See what a program does, and what it wastes", {"run", "report", "diff", "prove"}},
+              {"Hold it to limits", {"check", "compare"}},
+              {"Look closer", {"trace", "stats", "resolve", "replay"}},
+              {"Traces, and other programs", {"export", "import"}},
+              {"Weir itself", {NULL}}};
+enum { GROUPS = sizeof groups / sizeof *groups };
+
+static int group_of(const char *name)
+{
+  for (int i = 0; i < GROUPS - 1; i++)
+    for (const char *const *n = groups[i].names; *n; n++)
+      if (!strcmp(*n, name)) return i;
+  return GROUPS - 1;
+}
+
 static void print_commands(void)
 {
-  printf("usage: weir COMMAND [ARG]...\n\n"
-         "Weir shows where a CUDA program's memory and transfers go.\n\n");
-  for (const cmd *c = weir_commands; c->name; c++)
-    if (!c->hidden) printf("  %-10s  %s\n", c->name, c->summary);
-  printf("\nFirst steps:\n"
-         "  weir run -- ./program          writes weir.PID.db\n"
-         "  weir report weir.PID.db        says what is in it\n"
-         "\n'weir help COMMAND' tells more; so does weir(1).\n");
+  printf(
+      "usage: weir COMMAND [ARG]...\n\n"
+      "Weir shows where a CUDA program's memory and transfers go, and what it wastes.\n\n"
+      "First steps:\n"
+      "  weir run -o a.db -- ./program         run it; a.db is the trace of what it did\n"
+      "  weir report a.db                      what is wasted, where, and what to do; totals\n"
+      "  weir report --html -o page.html a.db  the same as one page for a browser\n"
+      "  weir prove -- ./program               what each fix that Weir can make gains, measured\n"
+      "  weir diff a.db b.db                   what has changed, b.db being a later run\n");
+  for (int i = 0; i < GROUPS; i++) {
+    printf("\n%s:\n", groups[i].title);
+    for (const char *const *n = groups[i].names; *n; n++)
+      printf("  %-10s  %s\n", *n, find_command(*n)->summary);
+    for (const cmd *c = weir_commands; i == GROUPS - 1 && c->name; c++)
+      if (!c->hidden && group_of(c->name) == i) printf("  %-10s  %s\n", c->name, c->summary);
+  }
+  printf("\n'weir help COMMAND' has a command's options; weir(1) has everything.\n");
 }
 
 int help_main(const cmd *c, int argc, char **argv)
