@@ -10,11 +10,13 @@
 #include <unistd.h>
 #include "reports/diff/diff.h"
 #include "reports/export/chrome.h"
+#include "reports/export/firefox.h"
 #include "reports/export/folded.h"
 #include "reports/export/perfetto.h"
 #include "reports/export/pprof.h"
 #include "reports/export/speedscope.h"
 #include "reports/render/diff_render.h"
+#include "reports/stats/stats.h"
 #include "reports/tables/tables.h"
 #include "tests/reports/synth.h"
 
@@ -29,13 +31,14 @@ static const char *file(const char *name)
 /* Every other time one of the reports in tables, each time another. An error must be worded. */
 static void try_tables(const char *trace)
 {
-  static const char *const names[] = {"transfers", "waits",    "memory",  "leaks", "devices",
-                                      "idle",      "coverage", "summary", "cache", "findings"};
+  static const char *const names[] = {"transfers", "waits",    "memory",   "leaks",
+                                      "devices",   "idle",     "coverage", "summary",
+                                      "cache",     "findings", "oom"};
   static unsigned turn;
   char *text = NULL;
   size_t bytes = 0;
   FILE *f = open_memstream(&text, &bytes);
-  const char *name = names[turn / 2 % 10];
+  const char *name = names[turn / 2 % (sizeof names / sizeof *names)];
   report_settings o = {.format = (report_format)(turn % 4), .findings.rule_ms = 1000};
   if (report_tables_by(name)) o.by = (report_by)(turn % (WEIR_BY_FUNCTION + 1));
   if (turn % 3 == 0) o.from = (report_time){true, true, 30};
@@ -82,11 +85,29 @@ static weir_status export_folded(FILE *out, const char *trace)
   return folded_export(out, trace, PROFILE_LIVE_AT_PEAK);
 }
 
+/* The reports of nsys stats in turn, each format and way to name kernels with each. */
+static weir_status export_stats(FILE *out, const char *trace)
+{
+  static unsigned turn;
+  size_t count = 0;
+  while (stats_reports[count].name)
+    count++;
+  const stats_report *r = &stats_reports[turn % count];
+  stats_settings o = {.format = turn % SHEET_FORMATS,
+                      .rows = (int)(turn % 4) - 1,
+                      .names = turn % (STATS_MANGLED + 1)};
+  turn++;
+  weir_status s = stats_write(out, trace, r, &o);
+  ck_assert(!s || strlen(weir_error_message()) > 0);
+  return s == WEIR_ENOTSUP ? WEIR_OK : s; /* the trace has nothing for it */
+}
+
 /* All exports of a trace; an error of one must be worded. The last error. */
 static weir_status export_all(const char *trace)
 {
   static weir_status (*const exports[])(FILE *, const char *) = {
-      perfetto_export, chrome_export, export_folded, speedscope_export, pprof_export};
+      perfetto_export, chrome_export,  export_folded, speedscope_export,
+      pprof_export,    firefox_export, export_stats};
   weir_status last = WEIR_OK;
   for (size_t i = 0; i < sizeof exports / sizeof exports[0]; i++) {
     char *text = NULL;
