@@ -160,6 +160,7 @@ int main(int argc, char **argv)
   }
   bench_build = argv[1];
   if (!names_known(argc - 3, argv + 3)) return 2;
+  bench_asked = argc > 3;
   bench_scratch = mkdtemp(scratch);
   FILE *json = fopen(argv[2], "w");
   if (!bench_scratch || !json) {

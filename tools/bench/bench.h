@@ -51,6 +51,8 @@ extern const row rows_calls[], rows_trace[], rows_memory[], rows_tensor[], rows_
 
 /* build/, absolute: where weir, the preload library and the software device are. */
 extern const char *bench_build;
+/* Rows were named: those that take long are measured too. */
+extern bool bench_asked;
 /* A folder for what rows write; removed at the end. */
 extern const char *bench_scratch;
 

@@ -13,6 +13,7 @@
 #include "tools/bench/timing.h"
 
 const char *bench_build, *bench_scratch;
+bool bench_asked;
 
 double bench_median(double *values, size_t count)
 {

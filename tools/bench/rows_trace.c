@@ -1,7 +1,8 @@
 /* rows_trace.c: what becomes of events: kept through SIGKILL, imported, reported, a page.
  *
  * Spools for import and report are written here with the writer that programs use: a training-like
- * mix of copies, launches, waits, allocations and frees from 200 call sites. */
+ * mix of copies, launches, waits, allocations and frees from 200 call sites. What comes of them is
+ * measured at 1, 10 and, when asked for, 30 M events: each row's value is a million's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -184,7 +185,7 @@ static bool write_spools(const char *folder, int count)
   return true;
 }
 
-/* ---- import, report -------------------------------------------------------------------------- */
+/* ---- import ---------------------------------------------------------------------------------- */
 
 static void import(measured *m, const row *r)
 {
@@ -213,148 +214,95 @@ static void import(measured *m, const row *r)
   (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, trace, NULL});
 }
 
-/* Both report rows come from one run of the report. */
-static bool report_10m(measured *m, double *seconds, long *kib)
-{
-  static double took;
-  static long peak;
-  if (took == 0) {
-    const char *folder = bench_text("%s/ten", bench_scratch),
-               *trace = bench_text("%s/ten.db", bench_scratch);
-    const char *weir = bench_text("%s/bin/weir", bench_build);
-    if (!write_spools(folder, 10) ||
-        !bench_run(NULL, NULL, NULL,
-                   (const char *[]){weir, "import", "--force", folder, "-o", trace, NULL})) {
-      bench_give_up(m, "the trace could not be made");
-      return false;
-    }
-    (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, NULL});
-    if (!bench_run(NULL, &took, &peak, (const char *[]){weir, "report", trace, NULL})) {
-      bench_give_up(m, "weir report failed");
-      return false;
-    }
-  }
-  *seconds = took;
-  *kib = peak;
-  return true;
-}
+/* ---- by size --------------------------------------------------------------------------------- */
 
-static void report_time(measured *m, const row *r)
-{
+/* A trace of so many processes, 1 M events each. */
+typedef struct sized_trace {
+  int millions;
+  bool made;
+  double cpu_seconds, seconds; /* of its import */
   long kib;
-  (void)r;
-  (void)report_10m(m, &m->value, &kib);
-}
+} sized_trace;
 
-static void report_memory(measured *m, const row *r)
+static bool make_sized(measured *m, sized_trace *t, const char *trace)
 {
-  double seconds;
-  long kib = 0;
-  (void)r;
-  if (report_10m(m, &seconds, &kib)) m->value = (double)kib / (1 << 20);
-}
-
-/* Findings are not looked for in so long a trace: what is measured is the page. */
-static void page_time(measured *m, const row *r)
-{
-  const char *folder = bench_text("%s/page", bench_scratch),
-             *trace = bench_text("%s/page.db", bench_scratch),
-             *page = bench_text("%s/page.html", bench_scratch),
-             *weir = bench_text("%s/bin/weir", bench_build);
-  struct stat file;
-  long kib = 0;
-  (void)r;
-  bool made = write_spools(folder, 3) &&
-              bench_run(NULL, NULL, NULL,
-                        (const char *[]){weir, "import", "--force", folder, "-o", trace, NULL});
-  if (!made ||
-      !bench_run(NULL, &m->value, &kib,
-                 (const char *[]){weir, "report", "--html", "-o", page, trace, NULL}) ||
-      stat(page, &file) < 0)
-    bench_give_up(m, "the page could not be made");
-  else
-    (void)snprintf(m->note, sizeof m->note, "a file of %.1f MiB; %.0f MiB of memory",
-                   (double)file.st_size / (1 << 20), (double)kib / 1024);
-  (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, trace, page, NULL});
-}
-
-/* ---- exports --------------------------------------------------------------------------------- */
-
-/* A trace of one process, made once. */
-static const char *trace_1m(measured *m)
-{
-  static bool made;
-  const char *folder = bench_text("%s/one", bench_scratch),
-             *trace = bench_text("%s/one.db", bench_scratch);
-  const char *const import[] = {
-      bench_text("%s/bin/weir", bench_build), "import", "--force", folder, "-o", trace, NULL};
-  if (made) return trace;
-  if (!write_spools(folder, 1) || !bench_run(NULL, NULL, NULL, import)) {
-    bench_give_up(m, "the trace could not be made");
-    return NULL;
-  }
-  (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, NULL});
-  made = true;
-  return trace;
-}
-
-static void export_1m(measured *m, const row *r, const char *format)
-{
-  long kib = 0;
-  const char *trace = trace_1m(m), *out = bench_text("%s/export", bench_scratch);
-  (void)r;
-  if (!trace) return;
+  const char *folder = bench_text("%s/spools-%d", bench_scratch, t->millions);
   const char *const argv[] = {
-      bench_text("%s/bin/weir", bench_build), "export", "--format", format, "-o", out, trace, NULL};
-  if (!bench_run(NULL, &m->value, &kib, argv)) bench_give_up(m, "weir export failed");
-  (void)snprintf(m->note, sizeof m->note, "200 places; %ld MiB resident, %.2f s of a processor",
-                 kib / 1024, bench_cpu_seconds);
-  (void)unlink(out);
+      bench_text("%s/bin/weir", bench_build), "import", "--force", folder, "-o", trace, NULL};
+  if (t->made) return true;
+  t->made = write_spools(folder, t->millions) && bench_run(NULL, &t->seconds, &t->kib, argv);
+  t->cpu_seconds = bench_cpu_seconds;
+  (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, NULL});
+  if (!t->made) bench_give_up(m, "the trace could not be made");
+  return t->made;
 }
 
-static void export_perfetto(measured *m, const row *r)
+/* What the row does with the trace; false: it failed. *written: its file. */
+static bool run_sized(const row *r, const char *trace, sized_trace *t, const char **written)
 {
-  export_1m(m, r, "perfetto");
+  const char *weir = bench_text("%s/bin/weir", bench_build), *what = r->args[0],
+             *out = bench_text("%s/out", bench_scratch);
+  const char *const report[] = {weir, "report", trace, NULL},
+                    *const findings[] = {weir, "report", "findings", trace, NULL},
+                    *const page[] = {weir, "report", "--html", "-o", out, trace, NULL},
+                    *const export[] = {weir, "export", "--format", what, "-o", out, trace, NULL};
+  const char *const *argv = !strcmp(what, "report")     ? report
+                            : !strcmp(what, "findings") ? findings
+                            : !strcmp(what, "page")     ? page
+                                                        : export;
+  *written = argv == page || argv == export ? out : NULL;
+  bool good = bench_run(NULL, &t->seconds, &t->kib, argv);
+  t->cpu_seconds = bench_cpu_seconds;
+  return good;
 }
 
-static void export_pprof(measured *m, const row *r)
+/* Processor seconds for each 1 M events, whoever else has the machine. */
+static void measure_sized(measured *m, const row *r)
 {
-  export_1m(m, r, "pprof");
-}
-
-/* What the report takes of a processor, whoever else has the machine. */
-static void findings(measured *m, const row *r)
-{
-  double seconds[3];
-  long kib = 0;
-  const char *trace = trace_1m(m);
-  (void)r;
-  for (int i = 0; trace && i < 3; i++) {
-    const char *const argv[] = {bench_text("%s/bin/weir", bench_build), "report", "findings", trace,
-                                NULL};
-    if (!bench_run(NULL, NULL, &kib, argv)) {
-      bench_give_up(m, "weir report findings failed");
-      return;
-    }
-    seconds[i] = bench_cpu_seconds;
+  static sized_trace traces[] = {{.millions = 1}, {.millions = 10}, {.millions = 30}};
+  int at = 0;
+  while (traces[at].millions != atoi(r->args[1]))
+    at++;
+  if (traces[at].millions == 30 && !bench_asked) {
+    m->absent = true;
+    (void)snprintf(m->note, sizeof m->note, "ROWS=%s measures it, with 4 GiB of disk", r->name);
+    return;
   }
-  if (!trace) return;
-  m->value = bench_median(seconds, 3);
-  (void)snprintf(m->note, sizeof m->note, "processor seconds, all rules; %ld MiB resident",
-                 kib / 1024);
+  char trace[256];
+  struct stat file = {0};
+  (void)snprintf(trace, sizeof trace, "%s/%d.db", bench_scratch, traces[at].millions);
+  if (!make_sized(m, &traces[at], trace)) return;
+  sized_trace t = traces[at];
+  const char *written = trace;
+  if (strcmp(r->args[0], "import") != 0 && !run_sized(r, trace, &t, &written)) {
+    bench_give_up(m, "weir failed");
+    return;
+  }
+  m->value = t.cpu_seconds / t.millions;
+  int n = snprintf(m->note, sizeof m->note, "%.1f s of a processor, %.1f s wall; %ld MiB resident",
+                   t.cpu_seconds, t.seconds, t.kib / 1024);
+  if (written && !stat(written, &file))
+    (void)snprintf(m->note + n, sizeof m->note - (size_t)n, "; a file of %.1f MiB, %.2f a million",
+                   (double)file.st_size / (1 << 20), (double)file.st_size / (1 << 20) / t.millions);
+  if (written && written != trace) (void)unlink(written);
 }
+
+#define SIZED(name, args, title, target)                                                           \
+  AT_MOST(name "-1m", title " of 1 M events", "s/M", target, measure_sized, NULL, args, "1"),      \
+      AT_MOST(name "-10m", title " of 10 M events", "s/M", target, measure_sized, NULL, args,      \
+              "10"),                                                                               \
+      AT_MOST(name "-30m", title " of 30 M events", "s/M", target, measure_sized, NULL, args,      \
+              "30")
 
 const row rows_trace[] = {
     AT_MOST("sigkill", "committed events lost by SIGKILL", "events", 0, sigkill,
             "20 programs killed in full flight, each counting its own calls", NULL),
     AT_LEAST("import", "import, one core", "events/s", 700e3, import, NULL, NULL),
-    AT_MOST("report", "report on 10 M events", "s", 30, report_time,
-            "weir report of a trace of 10 processes, 1 M events each", NULL),
-    AT_MOST("report-rss", "report on 10 M events", "GiB", 2, report_memory,
-            "weir report of a trace of 10 processes, 1 M events each", NULL),
-    AT_MOST("page", "page of 3 M events", "s", 15, page_time, NULL, NULL),
-    AT_MOST("export-perfetto", "a timeline of 1 M events", "s", 30, export_perfetto, NULL, NULL),
-    AT_MOST("export-pprof", "a profile of 1 M events", "s", 10, export_pprof, NULL, NULL),
-    AT_MOST("findings", "findings of 1 M events", "s", 3, findings, NULL, NULL),
+    SIZED("import", "import", "import", 1.5),
+    SIZED("report", "report", "report", 3),
+    SIZED("findings", "findings", "findings", 3),
+    SIZED("page", "page", "page", 5),
+    SIZED("export-perfetto", "perfetto", "timeline", 30),
+    SIZED("export-pprof", "pprof", "profile", 10),
     {0},
 };
