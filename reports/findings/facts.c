@@ -97,6 +97,7 @@ enum table {
   PAIR_GROUP,
   REPEATED_COPY,
   COPY_FAMILY,
+  SENT_BACK,
   WAIT_AHEAD,
   USE,
   TABLES
@@ -116,6 +117,7 @@ static const char *const tables[TABLES] = {
     [PAIR_GROUP] = "pair_group(id INTEGER PRIMARY KEY, process, stack, pairs, brief, first_brief)",
     [REPEATED_COPY] = "repeated_copy(event, family)",
     [COPY_FAMILY] = "copy_family(id INTEGER PRIMARY KEY, times, first)",
+    [SENT_BACK] = "sent_back(event, earlier)",
     [WAIT_AHEAD] = "wait_ahead(event, gap, next_wait)",
     [USE] = "template_use(template INTEGER PRIMARY KEY, calls, small, ns, bytes, most, first, longest)"};
 /* clang-format on */
@@ -140,6 +142,7 @@ typedef struct pass {
   size_t group_count, group_capacity;
   places written, copied, read; /* for overwritten, unread, reread */
   places alike;                 /* for repeated_copy: count: times, event: the first */
+  places sent;                  /* for sent_back, of the host: count: direction, stream: bytes */
   int64_t families;             /* before those */
 } pass;
 
@@ -297,6 +300,20 @@ static weir_status see_again(pass *p, const wr_common *t, const call *c)
   *at = l->count;
   l->place[l->count++] = (place){.count = 1, .event = c->id};
   return WEIR_OK;
+}
+
+/* A copy from a device to the host, or of what lies there to a device. */
+static weir_status see_host_copy(pass *p, const wr_common *t, const call *c)
+{
+  place before, now = {.count = (uint64_t)t->copy, .event = c->id, .stream = c->bytes};
+  uint64_t key = address_key(t, t->copy == 2 ? c->a : c->b, 0);
+  if (t->copy == 2) return swap_place(p, &p->sent, key, &now, &before);
+  const uint64_t *at = hash_map_get(&p->sent.at, key);
+  if (!at) return WEIR_OK;
+  before = p->sent.place[*at];
+  p->sent.place[*at] = now;
+  return before.count == 2 && before.stream == c->bytes ? INSERT(p, SENT_BACK, c->id, before.event)
+                                                        : WEIR_OK;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -510,6 +527,8 @@ static weir_status see_memory(pass *p, process *x, const wr_common *t, const cal
     s = see_again(p, t, c);
   if (!s && t->kind == WEIR_EV_COPY && t->copy == 2 && t->src_mem == WEIR_MEM_DEVICE && !captured)
     s = see_read_back(p, x, t, c);
+  if (!s && t->kind == WEIR_EV_COPY && (t->copy == 1 || t->copy == 2) && !captured)
+    s = see_host_copy(p, t, c);
   return s;
 }
 
@@ -615,6 +634,7 @@ static void forget(pass *p)
   forget_places(&p->copied);
   forget_places(&p->read);
   forget_places(&p->alike);
+  forget_places(&p->sent);
   p->families = 0;
   for (size_t i = 0; i < p->f->count; i++) {
     wr_common *t = &p->f->common[i];
@@ -705,7 +725,7 @@ static const char walk_sql[] =
 
 static weir_status walk_in_order(pass *p)
 {
-  char *beside = wr_facts_beside();
+  char *beside = wr_run_beside();
   if (!beside) return no_memory(p);
   p->log = (wr_run_log){.beside = beside, .size = sizeof(call), .most = IN_MEMORY};
   p->ordering = true;
@@ -734,12 +754,6 @@ static weir_status walk(pass *p)
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
-
-char *wr_facts_beside(void)
-{
-  const char *folder = getenv("TMPDIR");
-  return wr_format("%s/weir-report", folder && *folder ? folder : "/tmp");
-}
 
 static weir_status make_table(pass *p, enum table table)
 {
@@ -808,6 +822,7 @@ weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings 
   free(p.copied.place);
   free(p.read.place);
   free(p.alike.place);
+  free(p.sent.place);
   return s;
 }
 

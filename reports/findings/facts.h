@@ -42,7 +42,4 @@ void wr_facts_free(wr_facts *f);
 /* NULL: the trace has no such template. */
 const wr_common *wr_facts_common(const wr_facts *f, int64_t id);
 
-/* The begin of the path of a temporary file (new); NULL: out of memory. */
-char *wr_facts_beside(void);
-
 #endif

@@ -17,18 +17,31 @@
 
 enum {
   RULE_MS = 10000,
-  RULE_EVENTS = 1000000,   /* for as many, and for each as many more */
-  JUDGED_EVENTS = 1000000, /* of a trace that is not resolved, waits are judged up to here */
-  JUDGED_WORK = 400000,    /* operations of devices, and divided */
-  ROWS = 1 << 26,          /* of one rule, at most */
+  RULE_EVENTS = 1000000, /* for as many, and for each as many more */
+  JUDGED_WORK =
+      400000,     /* operations of devices: waits of a trace that is not resolved are divided */
+  ROWS = 1 << 26, /* of one rule, at most */
   NO_DEVICE = -1,
   SEVERAL_DEVICES = -2
 };
 
 /* What a row may have; README.md says what they mean. */
-enum column { EVENT, COST, SAVING, BYTES, COUNT, CERTAINTY, DEVICE, REMOVED, RELATED, COLUMNS };
-static const char *const column_names[COLUMNS] = {
-    "event", "cost_ns", "saving_ns", "bytes", "count", "certainty", "device", "removed", "related"};
+enum column {
+  EVENT,
+  COST,
+  SAVING,
+  BYTES,
+  COUNT,
+  CERTAINTY,
+  DEVICE,
+  REMOVED,
+  RELATED,
+  TEMPLATE,
+  COLUMNS
+};
+static const char *const column_names[COLUMNS] = {"event",   "cost_ns",   "saving_ns", "bytes",
+                                                  "count",   "certainty", "device",    "removed",
+                                                  "related", "template"};
 
 typedef struct place {
   wr_frame_name name; /* owned */
@@ -76,10 +89,10 @@ typedef struct search {
   place *places;
   size_t place_count, place_capacity;
   uint64_t peak_bytes;
-  bool hashed;      /* copy_hash has rows */
-  bool timed;       /* device_work has rows */
-  bool waits_known; /* wait_detail, wait_time, device_gap and device_idle are filled */
-  int64_t began;    /* CLOCK_REALTIME, ns */
+  bool hashed;   /* copy_hash has rows */
+  bool timed;    /* device_work has rows */
+  bool ranges;   /* event_range has rows */
+  int64_t began; /* CLOCK_REALTIME, ns */
   /* of the rule that runs */
   hash_map by_group, by_tally;
   group *groups;
@@ -153,9 +166,15 @@ static uint64_t positive(sqlite3_stmt *q, int column, uint64_t otherwise)
   return n > 0 ? (uint64_t)n : 0;
 }
 
-static weir_status look_up(search *x, int64_t event, size_t *at, int *device, int64_t *range)
+/* `common`: of the event, where that is known; else NULL. */
+static weir_status look_up(search *x, int64_t event, const wr_common *common, size_t *at,
+                           int *device, int64_t *range)
 {
   int64_t stack = 0;
+  if (common && !x->ranges) { /* most rows: each event that is looked for costs a microsecond */
+    if (common->device >= 0) *device = common->device;
+    return place_of(x, common->stack, at);
+  }
   sqlite3_bind_int64(x->about, 1, event);
   int code = sqlite3_step(x->about);
   if (code == SQLITE_ROW) {
@@ -186,7 +205,10 @@ static weir_status read_row(search *x, const wr_rule *rule, sqlite3_stmt *q,
   if (columns[CERTAINTY] >= 0 && sqlite3_column_type(q, columns[CERTAINTY]) != SQLITE_NULL &&
       !wr_certainty_read((const char *)sqlite3_column_text(q, columns[CERTAINTY]), &r->certainty))
     r->certainty = WR_POSSIBLE;
-  weir_status s = look_up(x, r->event, &r->place, &r->device, &r->range_name);
+  const wr_common *common = NULL;
+  if (columns[TEMPLATE] >= 0)
+    common = wr_facts_common(&x->facts, sqlite3_column_int64(q, columns[TEMPLATE]));
+  weir_status s = look_up(x, r->event, common, &r->place, &r->device, &r->range_name);
   if (columns[DEVICE] >= 0)
     r->device = sqlite3_column_type(q, columns[DEVICE]) == SQLITE_NULL
                     ? NO_DEVICE
@@ -245,7 +267,7 @@ static weir_status add_row(search *x, const wr_rule *rule, const row *r)
   g->bytes = capped_sum(g->bytes, r->bytes), g->count = capped_sum(g->count, r->count);
   if (g->device != r->device) g->device = SEVERAL_DEVICES;
   if (r->related && g->related == SIZE_MAX)
-    s = look_up(x, r->related, &g->related, &ignored_device, &ignored_range);
+    s = look_up(x, r->related, NULL, &g->related, &ignored_device, &ignored_range);
   if (!s) s = tally_range(x, at, r);
   said one = {rule - x->f->rules.rule, r->event, r->saving, rule->holds ? 0 : r->bytes};
   if (one.saving || one.bytes) wr_run_keep(&x->said, (const wr_logged *)(const void *)&one);
@@ -513,7 +535,7 @@ static const char *lacking(search *x, const wr_rule *rule, char name[64])
     if (!has && !sqlite3_table_column_metadata(x->db->handle, "temp", name, NULL, NULL, NULL, NULL,
                                                NULL, NULL))
       has = true;
-    if (!has || (!x->waits_known && !strcmp(name, "wait_detail"))) return name;
+    if (!has) return name;
   }
   return NULL;
 }
@@ -547,10 +569,7 @@ static weir_status run_rule(search *x, const wr_rule *rule)
   if (!table && !x->timed && rule->needs && strstr(rule->needs, "device_"))
     return not_judged(x, rule, "no device times (weir run --device-times=all)");
   if (table) {
-    bool waits = !x->waits_known && !wr_db_has_table(x->db, table);
-    x->f->unresolved += waits;
-    (void)snprintf(why, sizeof(why), "the trace has no %s%s", table,
-                   waits ? ", which 'weir resolve' makes" : "");
+    (void)snprintf(why, sizeof(why), "the trace has no %s", table);
     return not_judged(x, rule, why);
   }
   weir_status s = wr_guard_raise(&x->guard, x->db);
@@ -567,8 +586,7 @@ static weir_status run_rule(search *x, const wr_rule *rule)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* `wait_detail` and what goes with it. Of a trace that is not resolved and too long for it the tables
- * are there and empty. */
+/* `wait_detail` and what goes with it; of a trace that is not resolved they are made here. */
 static weir_status find_waits(search *x)
 {
   int64_t work = 0, made = 0;
@@ -577,15 +595,12 @@ static weir_status find_waits(search *x)
   x->rule_ms = x->settings->rule_ms ? x->settings->rule_ms : RULE_MS;
   x->rule_ms *= times < 1000 ? times : 1000;
   if (!s) s = wr_db_number(x->db, "SELECT max(rowid) FROM device_work", &work);
-  x->waits_known = wr_db_has_table(x->db, "wait_detail") && wr_db_has_table(x->db, "wait_time") &&
-                   wr_db_has_table(x->db, "device_gap") && wr_db_has_table(x->db, "device_idle");
-  if (s || x->waits_known) return s;
+  bool known = wr_db_has_table(x->db, "wait_detail") && wr_db_has_table(x->db, "wait_time") &&
+               wr_db_has_table(x->db, "device_gap") && wr_db_has_table(x->db, "device_idle");
+  if (s || known) return s;
   s = wr_db_number(x->db, "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'wait_detail'",
                    &made);
-  x->waits_known = made || x->events <= JUDGED_EVENTS;
-  if (s || made) return s;
-  return x->waits_known ? wr_wait_write(x->db, true, work <= JUDGED_WORK)
-                        : wr_schema_waits(x->db, true);
+  return s || made ? s : wr_wait_write(x->db, true, work <= JUDGED_WORK);
 }
 
 static weir_status has_rows(search *x, const char *table, const char *query, bool *out)
@@ -602,8 +617,10 @@ static weir_status find_options(search *x)
 {
   weir_status s = has_rows(x, "copy_hash", "SELECT EXISTS(SELECT 1 FROM copy_hash)", &x->hashed);
   if (s) return s;
-  return has_rows(x, "device_work", "SELECT EXISTS(SELECT 1 FROM device_work WHERE kind <> 5)",
-                  &x->timed);
+  s = has_rows(x, "device_work", "SELECT EXISTS(SELECT 1 FROM device_work WHERE kind <> 5)",
+               &x->timed);
+  if (s || !wr_db_has_table(x->db, "range_row")) return s;
+  return has_rows(x, "event_range", "SELECT EXISTS(SELECT 1 FROM event_range)", &x->ranges);
 }
 
 static weir_status find_limits(search *x)
@@ -629,7 +646,7 @@ static weir_status find_facts(search *x)
                                 .progress = o->progress,
                                 .context = o->progress_context,
                                 .events = x->events > 0 ? (uint64_t)x->events : 0};
-  x->beside = wr_facts_beside();
+  x->beside = wr_run_beside();
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
   if (!x->beside || !x->failed) return no_memory(x);
   x->said = (wr_run_log){.beside = x->beside, .size = sizeof(said), .most = (size_t)SAID_IN_MEMORY};
@@ -638,7 +655,6 @@ static weir_status find_facts(search *x)
 
 static weir_status prepare_search(search *x)
 {
-  bool ranges = wr_db_has_table(x->db, "event_range") && wr_db_has_table(x->db, "range_row");
   weir_status s = wr_schema_kind_views(x->db);
   if (!s) s = find_waits(x);
   if (!s) s = find_options(x);
@@ -647,11 +663,11 @@ static weir_status prepare_search(search *x)
   if (!s) s = wr_symbols_open(&x->symbols, x->db);
   return s ? s
            : wr_db_prepare(x->db,
-                           ranges ? "SELECT e.template,"
-                                    " (SELECT r.name FROM event_range n CROSS JOIN range_row r"
-                                    " ON r.id = n.range WHERE n.event = e.id)"
-                                    " FROM event_row e WHERE e.id = ?"
-                                  : "SELECT template, NULL FROM event_row WHERE id = ?",
+                           x->ranges ? "SELECT e.template,"
+                                       " (SELECT r.name FROM event_range n CROSS JOIN range_row r"
+                                       " ON r.id = n.range WHERE n.event = e.id)"
+                                       " FROM event_row e WHERE e.id = ?"
+                                     : "SELECT template, NULL FROM event_row WHERE id = ?",
                            &x->about);
 }
 
@@ -748,7 +764,7 @@ static weir_status judge_trace(search *x)
 
 weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_settings *settings)
 {
-  int64_t finished = 0, events = 0;
+  int64_t finished = 0;
   bool least = settings->min.ns || settings->min.bytes || settings->min.share != 0;
   *f = (wr_findings){.min = least ? settings->min : WR_MIN_COST};
   weir_status s = wr_rules_load(&f->rules, settings->rules);
@@ -757,10 +773,6 @@ weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_
     f->unavailable = "the trace is of an older Weir";
   else if (!s && finished != 1)
     f->unavailable = "the trace is not complete";
-  else if (!s && settings->most_events)
-    s = wr_db_number(db, "SELECT max(id) FROM event_row", &events);
-  if (events > settings->most_events)
-    f->unavailable = "the trace is long, and 'weir report findings' takes its time";
   search x = {.f = f, .db = db, .settings = settings, .guard = {.stop = settings->stop}};
   if (!s && !f->unavailable) s = judge_trace(&x);
   if (s) wr_findings_free(f);

@@ -25,7 +25,6 @@ typedef struct wr_findings_settings {
   const char *rules; /* folder of the user's own, or NULL */
   wr_min_cost min;
   int64_t rule_ms;          /* of a processor, that a rule may take for each 1 M events; 0: 10 s */
-  int64_t most_events;      /* a longer trace is not judged; 0: any is */
   const volatile int *stop; /* nonzero: end now; or NULL */
   /* How far it is, now and then; `what` NULL: no further. Or NULL. */
   void (*progress)(void *context, const char *what, uint64_t done, uint64_t all);
@@ -70,7 +69,6 @@ typedef struct wr_findings {
   wr_unjudged_rule *unjudged; /* owned */
   size_t unjudged_count, unjudged_capacity;
   size_t late;                     /* of them, those that took too long */
-  size_t unresolved;               /* of them, those for which the trace had to be resolved */
   uint64_t saving_ns, moved_bytes; /* of all findings together */
   uint64_t duration_ns;            /* of the run */
   const char *unavailable;         /* why nothing was judged, or NULL */

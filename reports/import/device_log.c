@@ -89,14 +89,14 @@ static weir_status find_timed(wr_device_log *l)
   return s;
 }
 
-weir_status wr_device_log_open(wr_device_log *l, const wr_db *db, bool in_memory)
+weir_status wr_device_log_open(wr_device_log *l, const wr_db *db, const char *beside)
 {
   int64_t rows = 0;
-  *l = (wr_device_log){.moments = {.beside = db->path, .size = sizeof(wr_sweep_moment)},
-                       .labels = {.beside = db->path, .size = sizeof(label)},
+  *l = (wr_device_log){.moments = {.beside = beside, .size = sizeof(wr_sweep_moment)},
+                       .labels = {.beside = beside, .size = sizeof(label)},
                        .db = db};
-  l->moments.most = in_memory ? SIZE_MAX : LOG_BYTES / sizeof(wr_sweep_moment);
-  l->labels.most = in_memory ? SIZE_MAX : LOG_BYTES / sizeof(label);
+  l->moments.most = LOG_BYTES / sizeof(wr_sweep_moment);
+  l->labels.most = LOG_BYTES / sizeof(label);
   if (!wr_db_has_table(db, "device_work") || !wr_db_has_table(db, "device_fact")) return WEIR_OK;
   weir_status s =
       wr_db_number(db, "SELECT EXISTS(SELECT 1 FROM main.device_work WHERE " TIMED ")", &rows);
@@ -270,7 +270,8 @@ weir_status wr_device_log_sweep(wr_device_log *l, const wr_sweep_taker *taker)
   if (!s) s = join_work(&j);
   sqlite3_finalize(j.work);
   wr_run_drop(&l->labels);
-  if (!s && l->moments.incomplete) s = weir_fail(WEIR_EIO, "%s: no room beside it", l->db->path);
+  if (!s && l->moments.incomplete)
+    s = weir_fail(WEIR_EIO, "%s: no room for temporary files", l->db->path);
   wr_sweep *sweep = s ? NULL : wr_sweep_open(taker, api_total, QUEUE_ROOM);
   if (!s && !sweep) s = out_of_memory(l->db);
   if (!s) s = wr_run_each(&l->moments, take_moment, sweep);

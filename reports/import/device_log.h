@@ -21,7 +21,7 @@ typedef struct wr_device_log {
 } wr_device_log;
 
 /* Looks for device times. Errors: ENOMEM, ECORRUPT. */
-weir_status wr_device_log_open(wr_device_log *l, const wr_db *db, bool in_memory);
+weir_status wr_device_log_open(wr_device_log *l, const wr_db *db, const char *beside);
 void wr_device_log_close(wr_device_log *l);
 
 /* Of a call that is work: WR_HOW_TIMED, WR_HOW_HOST_ONLY or 0; `host`: a function of the host's. */

@@ -81,6 +81,12 @@ void wr_run_keep(wr_run_log *log, const wr_logged *record)
   log->last_time = record->time;
 }
 
+char *wr_run_beside(void)
+{
+  const char *folder = getenv("TMPDIR");
+  return wr_format("%s/weir-report", folder && *folder ? folder : "/tmp");
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* A run that is being read. */

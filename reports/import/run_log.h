@@ -38,6 +38,10 @@ void wr_run_keep(wr_run_log *log, const wr_logged *record);
 weir_status wr_run_each(wr_run_log *log, weir_status (*take)(void *context, const void *record),
                         void *context);
 
+/* `beside` of a log for a report, which writes nothing next to the trace: in TMPDIR. The caller frees
+ * it; NULL: out of memory. */
+char *wr_run_beside(void);
+
 /* Forgets all, for good. */
 void wr_run_drop(wr_run_log *log);
 

@@ -400,7 +400,8 @@ static weir_status walk_trace(wait_walk *w, const wr_db *db)
   if (!s)
     s = wr_db_each(db, "SELECT template, id, start, duration, a, b, bytes FROM main.event_row",
                    take_event_row, w);
-  if (!s && w->calls.incomplete) s = weir_fail(WEIR_EIO, "%s: no room beside it", db->path);
+  if (!s && w->calls.incomplete)
+    s = weir_fail(WEIR_EIO, "%s: no room for temporary files", db->path);
   return s ? s : wr_run_each(&w->calls, judge_call, w);
 }
 
@@ -414,18 +415,16 @@ static weir_status walk_all(wait_walk *w, const wr_db *db, const wr_sweep_taker 
   return s || !w->device.any ? s : wr_device_log_sweep(&w->device, taker);
 }
 
-weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict, void *context,
+weir_status wr_wait_each(const wr_db *db, const char *beside, wr_verdict_fn verdict, void *context,
                          const wr_sweep_taker *taker)
 {
-  wait_walk w = {.calls = {.beside = db->path,
-                           .size = sizeof(wr_queue_call),
-                           .most = in_memory ? SIZE_MAX : IN_MEMORY},
+  wait_walk w = {.calls = {.beside = beside, .size = sizeof(wr_queue_call), .most = IN_MEMORY},
                  .roles = new_roles(),
                  .queues = wr_queues_open(take_verdict, &w),
                  .verdict = verdict,
                  .context = context};
   weir_status s = w.roles && w.queues ? WEIR_OK : out_of_memory(db);
-  if (!s && taker) s = wr_device_log_open(&w.device, db, in_memory);
+  if (!s && taker) s = wr_device_log_open(&w.device, db, beside);
   if (!s) s = walk_all(&w, db, taker);
   wr_run_drop(&w.calls);
   wr_device_log_close(&w.device);
@@ -531,10 +530,14 @@ weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide)
 {
   wr_batch batch = {0};
   const wr_sweep_taker taker = {write_wait_time, write_gap, write_idle, write_full, &batch};
+  char *folder = temporary ? wr_run_beside() : NULL;
+  if (temporary && !folder) return out_of_memory(db);
+  const char *beside = folder ? folder : db->path;
   weir_status s = wr_schema_waits(db, temporary);
   if (!s) s = wr_batch_open(&batch, db);
-  if (!s) s = wr_wait_each(db, temporary, write_verdict, &batch, divide ? &taker : NULL);
+  if (!s) s = wr_wait_each(db, beside, write_verdict, &batch, divide ? &taker : NULL);
   if (!s) s = wr_batch_flush(&batch, true);
   wr_batch_close(&batch);
+  free(folder);
   return s;
 }

@@ -9,14 +9,14 @@
 #include "reports/queues/sweep.h"
 
 /* Calls `verdict` for each call of a complete trace of version 2 in which the host waits or may
- * wait; and the taker, where that is not NULL and there are device times. `in_memory`: no file is made
- * for the pass, however long. Errors: ENOMEM, EIO, those of `verdict` and the taker. */
-weir_status wr_wait_each(const wr_db *db, bool in_memory, wr_verdict_fn verdict, void *context,
+ * wait; and the taker, where that is not NULL and there are device times. `beside`: begin of the paths
+ * of the files of a long pass (run_log.h). Errors: ENOMEM, EIO, those of `verdict` and the taker. */
+weir_status wr_wait_each(const wr_db *db, const char *beside, wr_verdict_fn verdict, void *context,
                          const wr_sweep_taker *taker);
 
 /* Makes `wait_detail`, `wait_time`, `device_gap`, `device_idle` and `queue_full` of such a trace, in
  * the caller's transaction, in place of those that are there. `temporary`: tables of this connection's, and nothing is
- * written beside the trace. Not `divide`: `wait_detail` alone, whatever device times there are. */
+ * written beside the trace, but in TMPDIR. Not `divide`: `wait_detail` alone, whatever device times there are. */
 weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide);
 
 #endif

@@ -7,8 +7,7 @@
 #include "reports/page/shell.h"
 
 enum {
-  MOST_EVENTS_JUDGED = 1000000, /* as a summary has it */
-  MOST_RULE_MS = 2000
+  MOST_RULE_MS = 2000 /* of each 1 M events, as a summary has it */
 };
 
 typedef struct writer {
@@ -31,7 +30,6 @@ static void say_step(const writer *w, const char *doing)
 static weir_status load_findings(writer *w)
 {
   wr_findings_settings o = w->settings->findings;
-  o.most_events = MOST_EVENTS_JUDGED;
   o.rule_ms = MOST_RULE_MS;
   if (!w->model.total.events) return WEIR_OK;
   say_step(w, "looking for waste");

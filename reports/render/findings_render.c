@@ -176,8 +176,6 @@ void wr_findings_section(wr_page *p, const wr_findings *f, bool whole)
   if (f->late)
     LINE(p, false, "%s took too long for a summary: weir report findings",
          COUNTED(f->late, "rule"));
-  if (!whole && f->unresolved)
-    LINE(p, false, "What waits cost was not looked for: weir resolve, and report again");
 }
 
 weir_status wr_findings_render_text(FILE *out, const wr_findings *f, const char *path,

@@ -44,7 +44,7 @@ static void copy_call(int thread, uint64_t at, bool in, uint64_t device, uint64_
 static void copy_calls(int thread, uint64_t at, unsigned place)
 {
   bool in = random_below(2);
-  uint64_t host = UINT64_C(0x7f0000000000) + at * 64,
+  uint64_t host = UINT64_C(0x7f0000000000) + (random_below(3) ? at * 64 : place * 64),
            device = address(place) + random_below(2) * 512;
   for (unsigned i = 0, rows = random_below(4) ? 1 : 2 + random_below(8); i < rows; i++)
     copy_call(thread, at + i * 10, in, device + (uint64_t)i * 256, host + (uint64_t)i * 128);
@@ -140,7 +140,12 @@ static const struct {
      " WHERE kind IN (3, 4, 6, 12) WINDOW o AS (PARTITION BY thread ORDER BY id))"
      " WHERE bytes > 0 WINDOW p AS (PARTITION BY thread ORDER BY id))"
      " WHERE alike AND copy IN (1, 2) AND abs(da) >= bytes AND abs(db) >= bytes))"
-     " WHERE rows >= 4"}};
+     " WHERE rows >= 4"},
+    {"SELECT event, earlier FROM sent_back",
+     "SELECT id, earlier FROM (SELECT id, copy, bytes, lag(id) OVER h AS earlier, lag(copy) OVER h"
+     " AS copy1, lag(bytes) OVER h AS bytes1 FROM step WHERE kind = 3 AND copy IN (1, 2)"
+     " WINDOW h AS (PARTITION BY CASE copy WHEN 2 THEN a ELSE b END ORDER BY start))"
+     " WHERE copy = 1 AND copy1 = 2 AND bytes1 = bytes"}};
 
 enum { FACTS = sizeof facts / sizeof *facts };
 

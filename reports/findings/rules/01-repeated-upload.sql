@@ -11,13 +11,13 @@ WITH many AS MATERIALIZED (
   SELECT f.id, t.process, e.b, e.bytes FROM copy_family f CROSS JOIN event_row e ON e.id = f.first
   CROSS JOIN template t ON t.id = e.template WHERE f.times >= :min_times),
 filled AS MATERIALIZED (
-  SELECT t.process, e.a, max(e.bytes) AS bytes FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE EXISTS (SELECT 1 FROM many) AND t.kind = 3 AND t.copy IN (2, 9) AND t.status = 0 AND NOT t.flags & 16
+  SELECT t.process, e.a, max(e.bytes) AS bytes FROM (SELECT 1 FROM many LIMIT 1) CROSS JOIN event_row e
+  CROSS JOIN template t ON t.id = e.template WHERE t.kind = 3 AND t.copy IN (2, 9) AND t.status = 0 AND NOT t.flags & 16
   GROUP BY t.process, e.a),
 constant AS MATERIALIZED (
   SELECT id FROM many m WHERE NOT EXISTS (
     SELECT 1 FROM filled f WHERE f.process = m.process AND f.a < m.b + m.bytes AND f.a + f.bytes > m.b))
-SELECT r.event AS event, e.duration AS cost_ns, e.bytes AS bytes
+SELECT r.event AS event, e.template AS template, e.duration AS cost_ns, e.bytes AS bytes
 FROM repeated_copy r CROSS JOIN event_row e ON e.id = r.event
 LEFT JOIN copy_hash h ON h.event = e.id AND h.event IS NOT NULL AND h.outcome = 1
 WHERE r.family IN constant AND h.id IS NULL

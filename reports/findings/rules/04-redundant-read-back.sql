@@ -5,7 +5,7 @@
 -- certainty: likely
 -- threshold: min_bytes 1024 bytes
 -- fix: Keep what the first copy brought: no kernel, graph, copy or memset came between.
-SELECT r.event AS event, e.duration AS cost_ns, e.bytes AS bytes, r.earlier AS related,
+SELECT r.event AS event, e.template AS template, e.duration AS cost_ns, e.bytes AS bytes, r.earlier AS related,
        CASE WHEN h.hash_low = g.hash_low THEN 'certain' ELSE 'likely' END AS certainty
 FROM reread r CROSS JOIN event_row e ON e.id = r.event
 LEFT JOIN copy_hash h ON h.event = r.event AND h.event IS NOT NULL AND h.outcome = 1

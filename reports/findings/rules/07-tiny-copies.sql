@@ -12,12 +12,12 @@ WITH busy AS (
   SELECT t.thread FROM template_use u CROSS JOIN template t ON t.id = u.template
   WHERE t.kind = 3 AND t.status = 0 GROUP BY t.thread HAVING sum(u.small) >= :min_copies),
 step AS (
-  SELECT e.id, t.thread, e.start, e.duration, e.bytes, t.copy,
+  SELECT e.id, e.template, t.thread, e.start, e.duration, e.bytes, t.copy,
          t.kind = 3 AND e.bytes BETWEEN 1 AND :max_bytes AS small,
          lag(e.start + e.duration) OVER own AS before, lag(t.kind) OVER own AS before_kind,
          lag(t.copy) OVER own AS before_copy, lag(e.bytes) OVER own AS before_bytes
-  FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE EXISTS (SELECT 1 FROM busy) AND t.thread IN busy AND t.kind IN (3, 4, 5, 6, 12)
+  FROM (SELECT 1 FROM busy LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.thread IN busy AND t.kind IN (3, 4, 5, 6, 12)
     AND t.status = 0 AND NOT t.flags & 48
   WINDOW own AS (PARTITION BY t.thread ORDER BY e.id)),
 marked AS (
@@ -28,6 +28,6 @@ numbered AS (
   SELECT *, sum(begins) OVER (PARTITION BY thread ORDER BY id) AS storm FROM marked),
 counted AS (
   SELECT *, count(*) OVER (PARTITION BY thread, storm) AS copies FROM numbered)
-SELECT id AS event, duration AS cost_ns, max(duration - bytes / :link, 0) AS saving_ns,
+SELECT id AS event, template, duration AS cost_ns, max(duration - bytes / :link, 0) AS saving_ns,
        bytes AS bytes
 FROM counted WHERE copies >= :min_copies AND NOT begins

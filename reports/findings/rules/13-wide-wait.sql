@@ -10,7 +10,7 @@ WITH several AS (
   SELECT t.process FROM template_use u CROSS JOIN template t ON t.id = u.template
   WHERE t.kind IN (3, 4, 6) AND t.status = 0 AND NOT t.flags & 16
   GROUP BY t.process HAVING count(DISTINCT t.stream) > 1)
-SELECT d.id AS event, e.duration AS cost_ns,
+SELECT d.id AS event, e.template AS template, e.duration AS cost_ns,
        CASE WHEN w.unknown_ns = 0 THEN w.other_ns ELSE 0 END AS saving_ns
 FROM wait_detail d CROSS JOIN event_row e ON e.id = d.id CROSS JOIN template t ON t.id = e.template
 LEFT JOIN wait_time w ON w.id = d.id

@@ -9,7 +9,7 @@
 --      host can queue ahead meanwhile.
 WITH shared AS (
   SELECT DISTINCT t.process FROM template t WHERE t.kind = 1 AND t.mem = 4)
-SELECT w.event AS event, e.duration AS cost_ns,
+SELECT w.event AS event, e.template AS template, e.duration AS cost_ns,
        min(e.duration, ifnull(w.next_wait, e.duration)) AS saving_ns,
        CASE WHEN t.process IN shared THEN 'possible' ELSE 'likely' END AS certainty
 FROM wait_ahead w CROSS JOIN wait_detail d ON d.id = w.event

@@ -7,7 +7,7 @@
 -- prove: strict device
 -- fix: Allocate it once before the loop, or take it from a pool with cudaMallocAsync(); 'weir run'
 --      keeps such blocks in its cache.
-SELECT p.alloc AS event, a.duration + f.duration AS cost_ns,
+SELECT p.alloc AS event, a.template AS template, a.duration + f.duration AS cost_ns,
        a.duration + CASE WHEN d.pending IS NOT 1 THEN f.duration
                          WHEN w.unknown_ns = 0 THEN f.duration - w.working_ns
                          ELSE min(a.duration, f.duration) END AS saving_ns,

@@ -4,6 +4,7 @@
 -- severity: high
 -- certainty: likely
 -- threshold: min_pairs 8 times
+-- calls: t.kind = 1 AND t.mem = 8
 -- fix: Call cudaIpcOpenMemHandle() once for each block of the other process, and keep what it gives
 --      until that process frees the block.
 WITH pair AS (

@@ -10,7 +10,7 @@
 WITH place AS MATERIALIZED (
   SELECT process, stack, sum(brief) AS pairs, min(first_brief) AS first FROM pair_group
   WHERE brief GROUP BY process, stack)
-SELECT p.alloc AS event, a.duration + min(a.duration, f.duration) AS cost_ns, p.free AS related,
+SELECT p.alloc AS event, a.template AS template, a.duration + min(a.duration, f.duration) AS cost_ns, p.free AS related,
        t.flags & 64 <> 0 AS removed
 FROM pair p CROSS JOIN pair_group g ON g.id = p.family
 JOIN place w ON w.process = g.process AND w.stack = g.stack

@@ -24,8 +24,8 @@ WITH big AS MATERIALIZED (
   ORDER BY b.bytes DESC, b.alloc LIMIT :most),
 used AS MATERIALIZED (
   SELECT b.alloc, e.start, e.start + e.duration AS until, t.kind = 3 AND t.copy = 1 AS upload
-  FROM event_row e CROSS JOIN template t ON t.id = e.template CROSS JOIN big b
-  WHERE EXISTS (SELECT 1 FROM big) AND t.kind IN (3, 4, 12) AND b.process = t.process AND e.start BETWEEN b.start AND b.until
+  FROM (SELECT 1 FROM big LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
+  CROSS JOIN big b WHERE t.kind IN (3, 4, 12) AND b.process = t.process AND e.start BETWEEN b.start AND b.until
     AND (e.a BETWEEN b.pointer AND b.pointer + b.bytes - 1
          OR b.pointer BETWEEN e.a AND e.a + e.bytes - 1
          OR (t.kind = 3 AND (e.b BETWEEN b.pointer AND b.pointer + b.bytes - 1
@@ -48,8 +48,8 @@ worked AS MATERIALIZED (
            t.device IS NULL OR t.device = i.device
            OR EXISTS (SELECT 1 FROM template n CROSS JOIN api x ON x.id = n.api
                       WHERE n.process = i.process AND n.kind = 9 AND x.name GLOB '*EnablePeerAccess*'))) AS launches
-  FROM event_row e CROSS JOIN template t ON t.id = e.template CROSS JOIN idle i
-  WHERE EXISTS (SELECT 1 FROM idle) AND t.kind IN (3, 4, 6, 12) AND t.process = i.process AND t.status = 0
+  FROM (SELECT 1 FROM idle LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
+  CROSS JOIN idle i WHERE t.kind IN (3, 4, 6, 12) AND t.process = i.process AND t.status = 0
     AND e.start BETWEEN i.since AND i.next
   GROUP BY i.alloc)
 SELECT i.alloc AS event, i.bytes AS bytes,

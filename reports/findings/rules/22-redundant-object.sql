@@ -24,7 +24,7 @@ mate AS MATERIALIZED (
   SELECT * FROM big WHERE alloc IN (SELECT one FROM pair UNION SELECT two FROM pair)),
 work AS (
   SELECT t.process, e.start AS time, e.start + e.duration AS until, NULL AS alloc
-  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  FROM (SELECT 1 FROM mate LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
   WHERE (t.kind IN (6, 12) OR t.flags & 16) AND t.process IN (SELECT process FROM mate)),
 next AS MATERIALIZED (
   SELECT alloc, next FROM (
@@ -38,7 +38,8 @@ before AS MATERIALIZED (
   WHERE alloc IS NOT NULL),
 named AS (
   SELECT b.alloc, e.start, e.start + e.duration AS until
-  FROM event_row e CROSS JOIN template t ON t.id = e.template CROSS JOIN mate b
+  FROM (SELECT 1 FROM mate LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
+  CROSS JOIN mate b
   WHERE t.kind IN (3, 4) AND b.process = t.process AND e.start BETWEEN b.start AND b.until
     AND (e.a BETWEEN b.pointer AND b.pointer + b.bytes - 1
          OR b.pointer BETWEEN e.a AND e.a + e.bytes - 1

@@ -13,7 +13,7 @@ WITH pair AS (
          count(*) OVER (PARTITION BY b.process, b.stack) AS pairs,
          row_number() OVER (PARTITION BY b.process, b.stack ORDER BY b.alloc) AS nth
   FROM block b WHERE b.how = 1 AND (b.mem = 2 OR b.registered) AND b.alloc IS NOT NULL)
-SELECT p.alloc AS event, a.duration + f.duration AS cost_ns, p.free AS related,
+SELECT p.alloc AS event, a.template AS template, a.duration + f.duration AS cost_ns, p.free AS related,
        t.flags & 64 <> 0 AS removed
 FROM pair p CROSS JOIN event_row a ON a.id = p.alloc CROSS JOIN template t ON t.id = a.template
 CROSS JOIN event_row f ON f.id = p.free

@@ -12,10 +12,10 @@
 WITH sized AS (
   SELECT e.id, t.process, t.stack, t.copy, t.mem, t.src_mem, t.device, t.src_device, e.bytes, t.flags,
          e.duration, (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = e.id) AS ns
-  FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE EXISTS (SELECT 1 FROM template_use u CROSS JOIN template c ON c.id = u.template
-                WHERE c.kind = 3 AND u.most >= :min_bytes)
-    AND t.kind = 3 AND t.status = 0 AND t.copy IN (1, 2, 10) AND NOT t.flags & 176
+  FROM (SELECT 1 FROM template_use u CROSS JOIN template c ON c.id = u.template
+        WHERE c.kind = 3 AND u.most >= :min_bytes LIMIT 1)
+  CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 3 AND t.status = 0 AND t.copy IN (1, 2, 10) AND NOT t.flags & 176
     AND e.bytes >= :min_bytes),
 timed AS MATERIALIZED (
   SELECT s.*, s.ns IS NOT NULL AS by_device, 1.0 * s.bytes / max(ifnull(s.ns, s.duration), 1) AS rate,

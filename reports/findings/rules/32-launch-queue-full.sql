@@ -10,14 +10,15 @@
 -- fix: Make the kernels larger, or launch many of them as one graph; the device is busy meanwhile, so
 --      that only a host with other work gains.
 WITH slow AS MATERIALIZED (
-  SELECT t.process, t.context, t.stream FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE EXISTS (SELECT 1 FROM template_use u CROSS JOIN template l ON l.id = u.template
-                WHERE l.kind = 6 AND u.longest >= :min_ns)
-    AND t.kind = 6 AND t.status = 0 AND NOT t.flags & 16 AND e.duration >= :min_ns
+  SELECT t.process, t.context, t.stream
+  FROM (SELECT 1 FROM template_use u CROSS JOIN template l ON l.id = u.template
+        WHERE l.kind = 6 AND u.longest >= :min_ns LIMIT 1)
+  CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 6 AND t.status = 0 AND NOT t.flags & 16 AND e.duration >= :min_ns
   GROUP BY 1, 2, 3 HAVING sum(e.duration) >= :min_sum),
 queued AS (
   SELECT e.id, t.kind, e.duration, lag(e.id, :depth) OVER own AS ahead
-  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  FROM (SELECT 1 FROM slow LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
   WHERE (t.kind IN (3, 4, 6) OR (t.kind = 12 AND t.stream <> 0)) AND t.status = 0 AND NOT t.flags & 16
     AND (t.process, t.context, t.stream) IN slow
   WINDOW own AS (PARTITION BY t.process, t.context, t.stream ORDER BY e.id)),
@@ -27,8 +28,8 @@ deep AS MATERIALIZED (
   FROM queued q CROSS JOIN event_row e ON e.id = q.id CROSS JOIN template t ON t.id = e.template
   WHERE q.kind = 6 AND q.duration >= :min_ns AND q.ahead IS NOT NULL),
 point AS (
-  SELECT e.id, t.process, 1 AS wait FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind = 5 AND t.copy <> 2 AND t.status = 0 AND EXISTS (SELECT 1 FROM deep)
+  SELECT e.id, t.process, 1 AS wait FROM (SELECT 1 FROM deep LIMIT 1) CROSS JOIN event_row e
+  CROSS JOIN template t ON t.id = e.template WHERE t.kind = 5 AND t.copy <> 2 AND t.status = 0
   UNION ALL SELECT id, process, 0 FROM deep UNION ALL SELECT ahead, process, 0 FROM deep),
 counted AS MATERIALIZED (
   SELECT id, wait, sum(wait) OVER (PARTITION BY process ORDER BY id) AS waits FROM point),
