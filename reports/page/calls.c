@@ -87,9 +87,11 @@ static weir_status add_copies(page_calls *c, uint32_t route, uint32_t stack, uin
 {
   page_flame *f = page_flame_of(c, stack);
   if (!f) return wr_db_out_of_memory(c->db);
+  page_route *r = &c->route[route - 1];
   f->transfer_bytes += bytes;
-  c->route[route - 1].count += count;
-  c->route[route - 1].bytes += bytes;
+  if (!r->number) r->number = ++c->numbered;
+  r->count += count;
+  r->bytes += bytes;
   return WEIR_OK;
 }
 
@@ -194,8 +196,12 @@ static weir_status take_kind(void *context, sqlite3_stmt *q)
 static weir_status add_cell(page_calls *c, const page_kind *k, page_class of, int64_t start,
                             page_cell by)
 {
-  uint32_t direction = of == (page_class)k->of ? k->direction : PAGE_NO_DIRECTION;
-  page_cell *cell = page_cell_of(&c->cube, start, k->site, of, direction);
+  bool own = of == (page_class)k->of;
+  const page_key key = {.site = k->site,
+                        .of = (uint8_t)of,
+                        .direction = own ? k->direction : PAGE_NO_DIRECTION,
+                        .route = own && k->route ? c->route[k->route - 1].number : 0};
+  page_cell *cell = page_cell_of(&c->cube, start, key);
   if (!cell) return wr_db_out_of_memory(c->db);
   cell->count += by.count, cell->bytes += by.bytes;
   cell->host_ns += by.host_ns, cell->device_ns += by.device_ns;
@@ -336,11 +342,42 @@ static weir_status take_graph(void *context, sqlite3_stmt *q)
   return s ? s : add_cell(c, &k, (page_class)k.of, sqlite3_column_int64(q, 1), did);
 }
 
-static weir_status load_graphs(page_calls *c)
+static uint64_t node_key(int64_t content, int64_t copy)
+{
+  return hash_mix(hash_mix(13, (uint64_t)content), (uint64_t)copy);
+}
+
+/* content, copy, mem, src_mem, device, src_device */
+static weir_status take_copy_node(void *context, sqlite3_stmt *q)
+{
+  page_calls *c = context;
+  uint32_t route;
+  const page_route r = {.direction = direction_of(sqlite3_column_int(q, 1)),
+                        .mem = sqlite3_column_int(q, 2) & 15,
+                        .src_mem = sqlite3_column_int(q, 3) & 15,
+                        .dst = ordinal_of(q, 4),
+                        .src = ordinal_of(q, 5)};
+  bool added;
+  weir_status s = route_of(c, r, &route);
+  if (s) return s;
+  uint64_t key = node_key(sqlite3_column_int64(q, 0), sqlite3_column_int64(q, 1));
+  uint64_t *known = hash_map_place(&c->by_node, key, &added);
+  if (!known) return wr_db_out_of_memory(c->db);
+  *known = added || *known == route ? route : 0;
+  return WEIR_OK;
+}
+
+static bool has_graphs(const page_calls *c)
 {
   static const char *const tables[] = {"graph_change", "graph_node", "graph_work", "graph_launch"};
   for (int i = 0; i < 4; i++) /* else of an older Weir */
-    if (!wr_db_has_table(c->db, tables[i])) return WEIR_OK;
+    if (!wr_db_has_table(c->db, tables[i])) return false;
+  return true;
+}
+
+static weir_status load_graphs(page_calls *c)
+{
+  if (!has_graphs(c)) return WEIR_OK;
   char *sql =
       wr_format("SELECT g.template, g.bin * %lld, g.launches, w.type, w.bytes, w.copy, w.mem,"
                 " w.src_mem, w.device, w.src_device, w.count FROM (SELECT e.template,"
@@ -352,15 +389,24 @@ static weir_status load_graphs(page_calls *c)
                 (long long)c->cube.bins.width_ns, (long long)c->cube.bins.width_ns);
   weir_status s = sql ? wr_db_each(c->db, sql, take_graph, c) : wr_db_out_of_memory(c->db);
   free(sql);
-  return s;
+  if (s) return s;
+  return wr_db_each(c->db,
+                    "SELECT content, copy, mem, src_mem, device, src_device FROM graph_work"
+                    " WHERE type = 1",
+                    take_copy_node, c);
 }
 
 /* ---- what devices did ------------------------------------------------------------------------ */
 
-static const char device_sql[] =
-    "SELECT d.id, d.process, d.kind, d.copy, d.device, d.context, d.stream, d.start, d.\"end\","
-    " d.bytes, d.event, e.template, e.start, e.a FROM (SELECT * FROM main.device_work WHERE kind"
-    " BETWEEN 1 AND 4 AND " WR_DEVICE_TIME ") d LEFT JOIN main.event_row e ON e.id = d.event";
+#define GRAPH_CONTENT                                                                              \
+  "CASE WHEN d.graph_node IS NOT NULL THEN (SELECT l.content FROM graph_launch l"                  \
+  " WHERE l.event = d.event) END"
+
+#define DEVICE_SQL(content)                                                                        \
+  "SELECT d.id, d.process, d.kind, d.copy, d.device, d.context, d.stream, d.start, d.\"end\","     \
+  " d.bytes, d.event, e.template, e.start, e.a, " content                                          \
+  " FROM (SELECT * FROM main.device_work WHERE kind"                                               \
+  " BETWEEN 1 AND 4 AND " WR_DEVICE_TIME ") d LEFT JOIN main.event_row e ON e.id = d.event"
 
 /* The kind of an operation of a device's whose call is `of`, or not known. */
 static page_kind kind_of_work(const page_kind *of, int work, int64_t copy)
@@ -392,6 +438,11 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
   const uint64_t *at =
       of_call ? hash_map_get(&c->by_kind, (uint64_t)sqlite3_column_int64(q, 11)) : NULL;
   page_kind k = kind_of_work(at ? &c->kind[*at] : NULL, work, sqlite3_column_int64(q, 3));
+  if (work == 1 && !k.route && sqlite3_column_type(q, 14) != SQLITE_NULL) {
+    uint64_t key = node_key(sqlite3_column_int64(q, 14), sqlite3_column_int64(q, 3));
+    const uint64_t *route = hash_map_get(&c->by_node, key);
+    k.route = route ? (uint32_t)*route : 0;
+  }
   int64_t start = sqlite3_column_int64(q, 7), ns = sqlite3_column_int64(q, 8) - start;
   const page_lane lane = {.device = true,
                           .process = sqlite3_column_int64(q, 1),
@@ -473,7 +524,8 @@ weir_status page_calls_load(page_calls *c, const wr_db *db, page_places *places,
   if (!s) s = load_graphs(c);
   if (!s) s = decide(c);
   if (!s && wr_db_has_table(db, "device_work") && wr_db_has_column(db, "device_work", "graph_node"))
-    s = wr_db_each(db, device_sql, take_work, c);
+    s = wr_db_each(db, has_graphs(c) ? DEVICE_SQL(GRAPH_CONTENT) : DEVICE_SQL("NULL"), take_work,
+                   c);
   if (!s) s = load_kernels(c);
   page_lanes_fold(&c->lanes, &c->cube.bins);
   return s;
@@ -486,6 +538,7 @@ void page_calls_free(page_calls *c)
   wr_firsts_close(&c->firsts);
   hash_map_free(&c->by_route);
   hash_map_free(&c->by_kind);
+  hash_map_free(&c->by_node);
   hash_map_free(&c->by_kernel);
   free(c->flame);
   free(c->route);

@@ -18,6 +18,7 @@ typedef struct page_route { /* copies of one direction, between two places and k
   uint32_t direction;
   int src, dst, src_mem, mem; /* WR_HOST: the host */
   uint64_t count, bytes, host_ns, device_ns;
+  uint32_t number; /* in the page, from 1; 0: nothing was copied on it */
 } page_route;
 
 struct page_kind;
@@ -32,7 +33,9 @@ typedef struct page_calls {
   size_t flames, flame_capacity;
   page_route *route; /* owned */
   size_t routes, route_capacity;
+  uint32_t numbered; /* routes */
   hash_map by_route, by_kind;
+  hash_map by_node; /* content of a graph and direction -> route of its copies; 0: of several */
   struct page_kind *kind; /* owned; what events have in common */
   size_t kinds, kind_capacity;
   struct page_undecided *undecided; /* owned; calls that may have made a context */

@@ -3,23 +3,33 @@
 #include <stdlib.h>
 #include "reports/base/util.h"
 
-enum { MOST_CELLS = 400000, FEWEST_BINS = 16, BIN_SHIFT = 48, SITE_SHIFT = 8 };
+enum { MOST_CELLS = 400000, FEWEST_BINS = 16 };
 
-static uint64_t key_of(uint32_t bin, uint32_t site, uint32_t of, uint32_t direction)
+static int compare_keys(const page_key *a, const page_key *b)
 {
-  return (uint64_t)bin << BIN_SHIFT | (uint64_t)site << SITE_SHIFT | of << 4 | direction;
+  if (a->bin != b->bin) return a->bin < b->bin ? -1 : 1;
+  if (a->site != b->site) return a->site < b->site ? -1 : 1;
+  if (a->of != b->of) return a->of < b->of ? -1 : 1;
+  if (a->direction != b->direction) return a->direction < b->direction ? -1 : 1;
+  return a->route < b->route ? -1 : a->route > b->route;
 }
 
-static page_cell *place_cell(page_cube *c, uint64_t key)
+/* Where a hash is another key's already, that of the next number is tried. */
+static page_cell *place_cell(page_cube *c, page_key key)
 {
-  bool added;
-  uint64_t *at = hash_map_place(&c->index, key, &added);
-  if (!at || !wr_grow(&c->cell, &c->capacity, c->count + 1, sizeof(*c->cell))) return NULL;
-  if (added) {
-    *at = c->count;
-    c->cell[c->count++] = (page_cell){.key = key};
+  uint64_t hash = hash_mix(hash_mix(7, (uint64_t)key.bin << 32 | key.site),
+                           (uint64_t)key.route << 16 | (uint64_t)key.of << 8 | key.direction);
+  if (!wr_grow(&c->cell, &c->capacity, c->count + 1, sizeof(*c->cell))) return NULL;
+  for (;; hash = hash_mix(hash, 1)) {
+    bool added;
+    uint64_t *at = hash_map_place(&c->index, hash, &added);
+    if (!at) return NULL;
+    if (added) {
+      *at = c->count;
+      c->cell[c->count++] = (page_cell){.key = key};
+    }
+    if (added || !compare_keys(&c->cell[*at].key, &key)) return &c->cell[*at];
   }
-  return &c->cell[*at];
 }
 
 /* Cells are moved to the front of their own array: there are never more than were read. */
@@ -30,8 +40,8 @@ static bool fold_bins(page_cube *c)
   c->count = 0;
   for (size_t i = 0; i < all; i++) {
     page_cell was = c->cell[i];
-    uint64_t bin = was.key >> BIN_SHIFT, rest = was.key & ((UINT64_C(1) << BIN_SHIFT) - 1);
-    page_cell *to = place_cell(c, (bin / 2) << BIN_SHIFT | rest);
+    was.key.bin /= 2;
+    page_cell *to = place_cell(c, was.key);
     if (!to) return false;
     to->count += was.count, to->bytes += was.bytes;
     to->host_ns += was.host_ns, to->device_ns += was.device_ns;
@@ -42,37 +52,34 @@ static bool fold_bins(page_cube *c)
   return true;
 }
 
-page_cell *page_cell_of(page_cube *c, int64_t ns, uint32_t site, page_class of, uint32_t direction)
+page_cell *page_cell_of(page_cube *c, int64_t ns, page_key key)
 {
   while (c->count >= MOST_CELLS && c->bins.count > FEWEST_BINS) {
     if (!fold_bins(c)) return NULL;
   }
-  return place_cell(c, key_of(page_bin_of(&c->bins, ns), site, of, direction));
+  key.bin = page_bin_of(&c->bins, ns);
+  return place_cell(c, key);
 }
 
 static int by_key(const void *left, const void *right)
 {
-  const page_cell *a = left, *b = right;
-  return a->key < b->key ? -1 : a->key > b->key;
+  return compare_keys(&((const page_cell *)left)->key, &((const page_cell *)right)->key);
 }
 
-void page_cube_columns(page_cube *c, page_columns *to, int column[8])
+void page_cube_columns(page_cube *c, page_columns *to, const page_cube_field fields[], int column[],
+                       int count)
 {
   if (c->count) qsort(c->cell, c->count, sizeof(*c->cell), by_key);
-  for (int i = 0; i < 8; i++)
-    column[i] = page_column_new(to, i == 0 || i == 1 ? PAGE_DV : PAGE_V);
+  for (int k = 0; k < count; k++)
+    column[k] = page_column_new(
+        to, fields[k] == PAGE_CELL_BIN || fields[k] == PAGE_CELL_SITE ? PAGE_DV : PAGE_V);
   for (size_t i = 0; i < c->count; i++) {
     const page_cell *x = &c->cell[i];
-    const uint64_t values[8] = {x->key >> BIN_SHIFT,
-                                x->key >> SITE_SHIFT & UINT32_MAX,
-                                x->key >> 4 & 15,
-                                x->key & 15,
-                                x->count,
-                                x->bytes,
-                                x->host_ns,
-                                x->device_ns};
-    for (int k = 0; k < 8; k++)
-      page_put(to, column[k], (int64_t)values[k]);
+    const uint64_t values[PAGE_CELL_FIELDS] = {x->key.bin,       x->key.site,  x->key.of,
+                                               x->key.direction, x->key.route, x->count,
+                                               x->bytes,         x->host_ns,   x->device_ns};
+    for (int k = 0; k < count; k++)
+      page_put(to, column[k], (int64_t)values[fields[k]]);
   }
 }
 

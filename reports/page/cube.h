@@ -1,5 +1,5 @@
-/* cube.h: sums by bin, site, class and direction: what a page's tables are made of, whatever part of the
- * run a brush chooses.
+/* cube.h: sums by bin, site, class, direction and route: what a page's tables are made of, whatever part of
+ * the run a brush chooses.
  *
  * Where there are too many, two bins become one, until they fit. */
 #ifndef WEIR_REPORTS_PAGE_CUBE_H
@@ -43,10 +43,30 @@ enum {
   PAGE_REGISTERED
 };
 
+typedef struct page_key {
+  uint32_t bin, site;
+  uint32_t route; /* of copies: which of the matrix, from 1; 0: none */
+  uint8_t of, direction;
+} page_key;
+
 typedef struct page_cell {
-  uint64_t key;
+  page_key key;
   uint64_t count, bytes, host_ns, device_ns;
 } page_cell;
+
+/* What of its cells a cube writes, in this order. */
+typedef enum page_cube_field {
+  PAGE_CELL_BIN,
+  PAGE_CELL_SITE,
+  PAGE_CELL_CLASS,
+  PAGE_CELL_DIRECTION,
+  PAGE_CELL_ROUTE,
+  PAGE_CELL_COUNT,
+  PAGE_CELL_BYTES,
+  PAGE_CELL_HOST_NS,
+  PAGE_CELL_DEVICE_NS,
+  PAGE_CELL_FIELDS
+} page_cube_field;
 
 typedef struct page_cube {
   page_bins bins;
@@ -56,11 +76,13 @@ typedef struct page_cube {
   unsigned folded; /* times that two bins became one */
 } page_cube;
 
-/* A cell, made when new; valid until the next call. NULL: out of memory. */
-page_cell *page_cell_of(page_cube *c, int64_t ns, uint32_t site, page_class of, uint32_t direction);
+/* A cell, made when new; valid until the next call. `key` without its bin, which is that of `ns`. NULL: out of
+ * memory. */
+page_cell *page_cell_of(page_cube *c, int64_t ns, page_key key);
 
-/* bin, site, class, direction, count, bytes, host_ns, device_ns; by bin. */
-void page_cube_columns(page_cube *c, page_columns *to, int column[8]);
+/* The columns of `count` fields; rows by bin. */
+void page_cube_columns(page_cube *c, page_columns *to, const page_cube_field fields[], int column[],
+                       int count);
 
 void page_cube_free(page_cube *c);
 

@@ -372,16 +372,33 @@ static void put_columns(index_writer *w, const char *what, const char *const nam
 
 static void put_cube(index_writer *w)
 {
-  static const char *const names[] = {"bin",   "site",  "class",   "direction",
+  static const char *const names[] = {"bin",   "site",  "class",   "direction", "route",
                                       "count", "bytes", "host_ns", "device_ns"};
+  static const page_cube_field fields[] = {
+      PAGE_CELL_BIN,   PAGE_CELL_SITE,  PAGE_CELL_CLASS,   PAGE_CELL_DIRECTION, PAGE_CELL_ROUTE,
+      PAGE_CELL_COUNT, PAGE_CELL_BYTES, PAGE_CELL_HOST_NS, PAGE_CELL_DEVICE_NS};
 #define CLASS_NAME(id, name) "\"" name "\","
   static const char classes[] = PAGE_CLASS_MAP(CLASS_NAME);
 #undef CLASS_NAME
-  int column[8];
+  int column[PAGE_CELL_FIELDS];
   (void)fprintf(w->to, ",\n\"classes\":[%.*s]", (int)sizeof(classes) - 2, classes);
-  page_cube_columns(&w->p->calls->cube, w->p->columns, column);
-  put_columns(w, "cube", names, column, 8);
+  page_cube_columns(&w->p->calls->cube, w->p->columns, fields, column, PAGE_CELL_FIELDS);
+  put_columns(w, "cube", names, column, PAGE_CELL_FIELDS);
   (void)fputc('}', w->to);
+}
+
+static void put_changes(index_writer *w)
+{
+  static const char *const names[] = {"bin", "site", "class", "count", "bytes"};
+  static const page_cube_field fields[] = {PAGE_CELL_BIN, PAGE_CELL_SITE, PAGE_CELL_CLASS,
+                                           PAGE_CELL_COUNT, PAGE_CELL_BYTES};
+  page_cube *c = &w->p->memory->changes;
+  int column[5];
+  page_cube_columns(c, w->p->columns, fields, column, 5);
+  put_columns(w, "changes", names, column, 5);
+  put_number(w, ",\"bins\":{\"count\":", c->bins.count);
+  put_number(w, ",\"width_ns\":", c->bins.width_ns);
+  (void)fputs("}}", w->to);
 }
 
 typedef struct lane_names {
@@ -518,14 +535,22 @@ static void put_place(index_writer *w, const char *before, int device)
     put_number(w, before, device);
 }
 
+static int by_number(const void *left, const void *right)
+{
+  const page_route *a = left, *b = right;
+  return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* In the order of their numbers, which the cube has. */
 static void put_matrix(index_writer *w)
 {
   const page_calls *c = w->p->calls;
   const char *comma = "";
+  if (c->routes) qsort(c->route, c->routes, sizeof(*c->route), by_number);
   (void)fputs(",\n\"matrix\":[", w->to);
   for (size_t i = 0; i < c->routes; i++) {
     const page_route *r = &c->route[i];
-    if (!r->count) continue;
+    if (!r->number) continue;
     (void)fputs(comma, w->to);
     put_number(w, "{\"direction\":", r->direction);
     (void)fprintf(w->to, ",\"src_memory\":\"%s\",\"dst_memory\":\"%s\"", kind_name(r->src_mem),
@@ -575,6 +600,7 @@ static weir_status put_index(index_writer *w)
   put_peaks(w);
   put_leaks(w);
   put_cube(w);
+  put_changes(w);
   weir_status s = put_lanes(w);
   put_ops(w);
   put_flames(w);

@@ -15,7 +15,7 @@ typedef struct page_live { /* a block that was live at the moment the walk has c
 
 typedef struct block_row { /* as blocks_sql has it */
   int how, mem, device;
-  bool registered;
+  bool registered, freed; /* freed: while its process went on */
   int64_t born, died, start, end;
   uint64_t bytes;
   int64_t stack;
@@ -23,7 +23,7 @@ typedef struct block_row { /* as blocks_sql has it */
 
 #define BLOCKS_SQL                                                                                 \
   "SELECT how, mem, device, registered, born, died, start, ifnull(\"end\", (SELECT p.\"end\" FROM" \
-  " main.process p WHERE p.id = process)), bytes, stack FROM block"
+  " main.process p WHERE p.id = process)), bytes, stack, \"end\" FROM block"
 
 static block_row read_block(const page_memory *m, sqlite3_stmt *q)
 {
@@ -39,6 +39,7 @@ static block_row read_block(const page_memory *m, sqlite3_stmt *q)
                      .mem = registered ? WEIR_MEM_PINNED : mem,
                      .device = on_host ? WR_HOST : (int)device,
                      .registered = registered,
+                     .freed = sqlite3_column_type(q, 10) != SQLITE_NULL,
                      .born = sqlite3_column_int64(q, 4),
                      .died = died ? sqlite3_column_int64(q, 5) : INT64_MAX,
                      .start = sqlite3_column_int64(q, 6),
@@ -159,6 +160,24 @@ static weir_status add_at_peak(page_memory *m, const page_peak *p, const block_r
   return hash_map_get(&m->site_of, key) ? WEIR_OK : hash_map_put(&m->site_of, key, site + 1U);
 }
 
+/* Sites of one place are one here: cells are then no more than places by bins. */
+static weir_status add_changes(page_memory *m, const block_row *b, uint32_t site)
+{
+  page_places *places = m->calls->places;
+  uint32_t place = page_place_of(places, places->site[site].stack);
+  uint64_t *known = hash_map_place(&m->site_of_place, place, NULL);
+  if (!known) return wr_db_out_of_memory(m->db);
+  if (!*known) *known = site + UINT64_C(1);
+  page_key key = {.site = (uint32_t)(*known - 1)};
+  for (int i = 0; i < 1 + b->freed; i++) {
+    key.of = i ? PAGE_FREE : PAGE_ALLOCATION;
+    page_cell *cell = page_cell_of(&m->changes, i ? b->end : b->start, key);
+    if (!cell) return wr_db_out_of_memory(m->db);
+    cell->count++, cell->bytes += b->bytes;
+  }
+  return WEIR_OK;
+}
+
 static weir_status sum_block(void *context, sqlite3_stmt *q)
 {
   page_memory *m = context;
@@ -169,6 +188,7 @@ static weir_status sum_block(void *context, sqlite3_stmt *q)
   if (b.how == WR_BLOCK_UNKNOWN || !is_device_side(&b)) return WEIR_OK;
   weir_status s = page_site_of(m->calls->places, b.stack, 0, &site);
   if (!s && b.how == WR_BLOCK_LIVE) s = add_leak(m, site, b.bytes);
+  if (!s) s = add_changes(m, &b, site);
   for (size_t i = 0; !s && i < m->peaks; i++) {
     const page_peak *p = &m->peak[i];
     bool of = p->device == WR_HOST || p->device == b.device;
@@ -369,6 +389,7 @@ weir_status page_memory_load(page_memory *m, const wr_db *db, page_calls *calls,
                      .calls = calls,
                      .model = model,
                      .bins = calls->cube.bins,
+                     .changes = {.bins = calls->cube.bins},
                      .last_died = INT64_MIN,
                      .last_ns = INT64_MAX};
   weir_status s = wr_db_each(
@@ -420,5 +441,7 @@ void page_memory_free(page_memory *m)
   hash_map_free(&m->at_peak);
   hash_map_free(&m->site_of);
   hash_map_free(&m->by_leak);
+  hash_map_free(&m->site_of_place);
+  page_cube_free(&m->changes);
   *m = (page_memory){0};
 }

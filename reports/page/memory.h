@@ -1,5 +1,6 @@
 /* memory.h: memory over time as a page has it: what was live by device and kind, by place in the program
- * around each device's peak, the largest blocks, and what was never freed.
+ * around each device's peak, the largest blocks, what was never freed, and what became live and ceased to be,
+ * by place.
  *
  * Blocks are walked in the order of their ends, from the last one back, so that what is kept in memory
  * is what was live at one moment. */
@@ -68,7 +69,10 @@ typedef struct page_memory {
   hash_map by_leak;
   page_leak *leak; /* owned */
   size_t leaks, leak_capacity;
-  page_block *block; /* owned: a heap, the smallest first */
+  page_cube
+      changes; /* of the device side: allocations, and frees where what they free was allocated */
+  hash_map site_of_place; /* a site, plus 1 */
+  page_block *block;      /* owned: a heap, the smallest first */
   size_t blocks, block_capacity;
   uint64_t all_blocks, all_bytes;
   struct page_live *live; /* owned: a heap, the last born first */

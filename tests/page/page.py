@@ -2,7 +2,7 @@
 """page.py FOLDER: the page in Chromium; a line "ok NAME" or "FAILED NAME: why" for each thing that must hold.
 
 FOLDER has made.html and hostile.html (sample.py), and real.html with real.json: what weir report --html and
---format json made of one trace. "skipped: no Chromium" where there is none (WEIR_CHROMIUM names one). What tables
+--format json made of one trace, real.db; and random.html of random.db. WEIR names the program. "skipped: no Chromium" where there is none (WEIR_CHROMIUM names one). What tables
 show is held against sums that are made here, from the page's own columns, by a decoder and formats of this file's own.
 """
 import base64
@@ -11,6 +11,7 @@ import json
 import os
 import re
 import struct
+import subprocess
 import sys
 
 import browser
@@ -221,6 +222,101 @@ def a_brush_filters_every_table(b, folder):
     page.settle()
     assert page.chosen() is None
     page.check_tables(None)
+
+
+def report_tables(folder, what, trace, span):
+    """Tables of weir report WHAT of a span, as {name: [{column: value}]}."""
+    times = ['--from', f'{span[0]}ns', '--to', f'{span[1]}ns'] if span else []
+    text = subprocess.run([os.environ['WEIR'], 'report', what, '--format', 'json', '--top', '1000', *times, os.path.join(folder, trace)],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
+    return {t['name']: t['rows'] for t in json.loads(text)['tables']}
+
+
+def matrix_of(rows):
+    cells = {}
+    for r in rows:
+        cell = cells.setdefault((r['source'], r['destination']), [0, 0])
+        cell[0] += r['calls']
+        cell[1] += r['bytes']
+    return {k: f'{bytes_text(size)}{calls:,} ×' for k, (calls, size) in cells.items()}
+
+
+def check_copies(page, report):
+    """The square and the table of copies; how many there are."""
+    square = page.b.js('''(() => {
+      const [head, ...rows] = [...document.getElementById('matrix').rows].map((r) => [...r.cells].map((c) => c.textContent));
+      return rows.flatMap((r) => r.slice(1).map((text, i) => [r[0], head[i + 1], text])).filter((c) => c[2] !== '–');
+    })()''')
+    assert {(a, z): text for a, z, text in square} == matrix_of(report['matrix']), (square, report['matrix'])
+    kinds, rows = {}, page.table('matrix')
+    for r in rows[:-1]:
+        key = r['From'].split(', ')[1], r['To'].split(', ')[1]
+        kinds[key] = kinds.get(key, 0) + int(r['Calls'].replace(',', ''))
+    wanted = {}
+    for r in report['transfers']:
+        key = r['source_memory'], r['destination_memory']
+        wanted[key] = wanted.get(key, 0) + r['calls']
+    assert kinds == wanted, (kinds, wanted)
+    if rows:
+        assert rows[-1]['Bytes'] == bytes_text(sum(r['bytes'] for r in report['transfers'])), rows[-1]
+        assert rows[-1]['Host time'] == time_text(sum(r['host_ns'] for r in report['transfers'])), rows[-1]
+        assert rows[-1]['Device time'] == time_text(sum(r['device_ns'] or 0 for r in report['transfers'])), rows[-1]
+    return sum(wanted.values())
+
+
+def check_leaks(page, report):
+    size, blocks = (sum(r[k] for r in report['leaks_by_site']) for k in ('end_bytes', 'end_blocks'))
+    rows = page.table('leaks')
+    assert bool(rows) == (blocks > 0), (rows, blocks)
+    if rows:
+        assert (rows[-1]['Blocks'], rows[-1]['Bytes']) == (f'{blocks:,}', bytes_text(size)), (rows[-1], blocks, size)
+        texts = sorted((r['Blocks'], r['Bytes']) for r in rows[:-1])
+        assert texts == sorted((f"{r['end_blocks']:,}", bytes_text(r['end_bytes'])) for r in report['leaks_by_site']), texts
+    return blocks
+
+
+def copies_and_leaks_are_the_report_s_of_a_span(b, folder):
+    for name in ('real', 'random'):
+        page = Page(b, os.path.join(folder, f'{name}.html'))
+        width, count = (page.data.index['bins'][k] for k in ('width_ns', 'count'))
+        at = [row[0] for row, route in zip(page.data.cube, page.data.column(page.data.index['cube']['route'])) if route]
+        third, half, last = at[len(at) // 3], at[len(at) // 2], at[-1]
+        seen = []
+        for part in (None, (0, third), (third, half + 1), (half, half + 1), (half + 1, last + 1), (last, count)):
+            span = part and (part[0] * width, max(part[1], part[0] + 1) * width)
+            b.js('weirPage.change({span: %s})' % (json.dumps({'from': span[0], 'to': span[1]}) if span else 'null'))
+            page.settle()
+            seen.append((check_copies(page, report_tables(folder, 'transfers', f'{name}.db', span)), check_leaks(page, report_tables(folder, 'leaks', f'{name}.db', span))))
+            assert page.text('#leaks-title') == ('Not freed by the end of the span' if span else 'Never freed')
+        assert min(seen[0]) > 0 and seen[3][0] > 0, seen
+
+
+def copies_and_leaks_follow_a_drag_and_a_place(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+    index = page.data.index
+    routes = page.data.column(index['cube']['route'])
+    changes = {k: page.data.column(n) for k, n in index['changes'].items() if k != 'bins'}
+
+    def look(span, frames=None):
+        bins = page.data.bins(span)
+        of = lambda site: frames is None or index['sites']['frame'][site] in frames
+        copied = [r for r, route in zip(page.data.cube, routes) if route and r[0] in bins and of(r[1])]
+        assert (page.table('matrix') or [{'Calls': '0'}])[-1]['Calls'] == f'{sum(r[4] for r in copied):,}', span
+        live = sum((-n if index['classes'][k] == 'free' else n) for at, site, k, n in zip(*(changes[c] for c in ('bin', 'site', 'class', 'bytes'))) if at < bins[-1] + 1 and of(site))
+        assert (page.table('leaks') or [{'Bytes': '0 B'}])[-1]['Bytes'] == bytes_text(live), (span, live)
+        return len(copied), live
+
+    left, top, width, height = page.box('#memory .u-over')
+    b.drag([(left + width * 0.3, top + 40), (left + width * 0.4, top + 60), (left + width * 0.45, top + 60)])
+    page.settle()
+    seen = [look(page.chosen())]
+    page.click('#table-leaks .place')
+    seen.append(look(page.chosen(), set(b.js('[...weirPage.chosen.place.frames]'))))
+    b.key('Escape')
+    page.settle()
+    seen.append(look(None))
+    assert seen[0] != seen[2] and 0 < seen[1][1] < seen[0][1], seen
+    assert 0 < seen[0][0] < seen[2][0], seen
 
 
 def the_brush_follows_the_keyboard(b, folder):
@@ -495,7 +591,7 @@ def every_width_fits(b, folder):
 
 
 CASES = [the_page_opens_without_an_error_or_a_request, every_picture_has_marks, tables_are_sums_of_the_cube, tables_agree_with_the_report,
-         a_brush_filters_every_table, the_brush_follows_the_keyboard, the_timeline_zooms_to_one_operation_with_its_stack, a_finding_leads_to_its_stacks,
+         a_brush_filters_every_table, copies_and_leaks_are_the_report_s_of_a_span, copies_and_leaks_follow_a_drag_and_a_place, the_brush_follows_the_keyboard, the_timeline_zooms_to_one_operation_with_its_stack, a_finding_leads_to_its_stacks,
          headings_sort, the_peak_tells_its_places, flame_graphs_search_and_zoom, colours_follow_the_theme, text_has_contrast,
          the_accessibility_tree_names_everything, all_is_reached_by_the_keyboard, links_lead_to_their_sections, names_of_any_kind_are_shown_as_text, a_damaged_page_says_so,
          without_decompression_the_page_says_so, every_width_fits]

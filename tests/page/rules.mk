@@ -3,7 +3,7 @@
 
 PAGE_TEST := $(O)/tests/page/test_browser
 
-$(PAGE_TEST): $(OBJ)/tests/page/test_browser.o $(OBJ)/tests/tools/command.o | $(O)/tests/e2e/graph_caller
+$(PAGE_TEST): $(OBJ)/tests/page/test_browser.o $(OBJ)/tests/tools/command.o | $(O)/tests/e2e/graph_caller $(O)/tests/e2e/random_caller
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)

@@ -17,6 +17,7 @@ HOSTILE = ['<img src=x onerror=alert(1)>', '</script><script>alert(2)</script>',
            '{{7*7}}${7*7}', 'javascript:alert(3)', 'x' * 200000, '', '\ud7ff\ufffe', '<!--', ']]>']
 CLASSES = ['allocation', 'free', 'transfer', 'memset', 'launch', 'wait', 'graph']
 BINS = 2048
+ROUTES = [(1, 'pageable', 'device', 'host', 0), (1, 'pinned', 'device', 'host', 1), (2, 'device', 'pageable', 0, 'host'), (4, 'device', 'device', 0, 1)]
 
 
 def leb(n):
@@ -102,15 +103,17 @@ def make(scale=1, hostile=False):
         for _ in range(rng.randint(4, 10) * scale):
             k = rng.choices([0, 1, 2, 3, 4, 5], [2, 2, 4, 1, 8, 3])[0]
             site = rng.choice(by_class[k])
-            direction = 1 + site % 3 if k == 2 else 0
-            row = rows.setdefault((site, k, direction), [0, 0, 0, 0])
+            route = 1 + site % len(ROUTES) if k == 2 else 0
+            direction = ROUTES[route - 1][0] if route else 0
+            row = rows.setdefault((site, k, direction, route), [0, 0, 0, 0])
             count = rng.randint(1, 6)
             size = count * rng.choice([4096, 65536, 1 << 20, 3 << 20]) if k in (0, 2, 3) else 0
             for i, v in enumerate((count, size, count * rng.randint(900, 90000), size // 20 if k == 2 else 0)):
                 row[i] += v
         cube += [(b, *key, *row) for key, row in sorted(rows.items())]
     cube_columns = {name: columns.add([r[i] for r in cube], 'dv' if name == 'bin' else 'v')
-                    for i, name in enumerate(('bin', 'site', 'class', 'direction', 'count', 'bytes', 'host_ns', 'device_ns'))}
+                    for i, name in enumerate(('bin', 'site', 'class', 'direction', 'route', 'count', 'bytes', 'host_ns', 'device_ns'))}
+    copied = [[sum(r[i] for r in cube if r[4] == n + 1) for i in range(5, 9)] for n in range(len(ROUTES))]
 
     # Memory: steps of a training loop, by site of allocation.
     holders = by_class[0][:9] or [0]
@@ -129,6 +132,18 @@ def make(scale=1, hostile=False):
     order = sorted(range(len(holders)), key=lambda n: -live[n][peak_bin])
     rest = [rng.randint(0, 9) << 22 for _ in range(BINS)]
     blocks.sort()
+    changes = {}
+    for start, finish, size, site in blocks:
+        for at, kind in ((start, 0), (finish, 1)):
+            if at < end:
+                row = changes.setdefault((at // width, site, kind), [0, 0])
+                row[0] += 1
+                row[1] += size
+    changes = [(*key, *row) for key, row in sorted(changes.items())]
+    leaked = {}
+    for _, finish, size, site in blocks:
+        if finish == end:
+            leaked.setdefault(site, []).append(size)
     total = [t + r for t, r in zip(total, rest)]
     memory = []
     for device, kind, share in ((0, 0, 1.0), (0, 1, 0.1), (0, 3, 1.1), (1, 0, 0.6), (-1, 2, 0.2), (-1, 3, 1.7)):
@@ -193,11 +208,12 @@ def make(scale=1, hostile=False):
         'ops': {**{name: column(ops, i, 'v') for i, name in enumerate(('lane', 'start', 'duration', 'class', 'bytes', 'site', 'event', 'name'))}, 'count': len(ops), 'all': len(ops) * 3, 'shortest_kept_ns': 1500},
         'lane_bins': {name: column(lane_bins, i) for i, name in enumerate(('lane', 'bin', 'busy_ns', 'count'))},
         'flames': {name: column(flames, i) for i, name in enumerate(('stack', 'peak_bytes', 'alloc_count', 'alloc_bytes', 'wait_ns', 'transfer_bytes', 'transfer_ns'))},
-        'matrix': [{'direction': d, 'src_memory': sm, 'dst_memory': dm, 'src': a, 'dst': b, 'count': c, 'bytes': n, 'host_ns': n // 20, 'device_ns': n // 25}
-                   for d, sm, dm, a, b, c, n in ((1, 'pageable', 'device', 'host', 0, 4000, 10 << 30), (1, 'pinned', 'device', 'host', 1, 100, 1 << 30),
-                                                 (2, 'device', 'pageable', 0, 'host', 990, 3 << 28), (4, 'device', 'device', 0, 1, 44, 1 << 30))],
+        'matrix': [{'direction': d, 'src_memory': sm, 'dst_memory': dm, 'src': a, 'dst': b, 'count': c, 'bytes': n, 'host_ns': host, 'device_ns': device}
+                   for (d, sm, dm, a, b), (c, n, host, device) in zip(ROUTES, copied)],
+        'changes': {**{name: column(changes, i, 'dv' if name == 'bin' else 'v') for i, name in enumerate(('bin', 'site', 'class', 'count', 'bytes'))},
+                    'bins': {'count': BINS, 'width_ns': width}},
         'findings': {'schema': 'weir-findings/1', 'findings': findings},
-        'leaks': [{'site': s, 'blocks': 1 + i, 'bytes': (1 + i) << 20} for i, s in enumerate(holders[:3])],
+        'leaks': [{'site': s, 'blocks': len(sizes), 'bytes': sum(sizes)} for s, sizes in leaked.items()],
         'strings': strings, 'columns': columns.list,
     }
     return index, bytes(columns.data)

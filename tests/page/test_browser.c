@@ -12,10 +12,12 @@ static void look_at_pages(void)
 {
   enter_scratch();
   set_names();
-  sh_status(0, "$WEIR run --force --sim=2 --device-times=all -o t.db -- "
+  sh_status(0, "$WEIR run --force --sim=2 --device-times=all -o real.db -- "
                "$BUILD/tests/e2e/graph_caller random 1");
-  sh_status(0,
-            "$WEIR report --html -o real.html t.db && $WEIR report --format json t.db >real.json");
+  sh_status(0, "$WEIR run --force --sim=2 --device-times=all -o random.db -- "
+               "$BUILD/tests/e2e/random_caller 1 2 400 tally.json");
+  sh_status(0, "for t in real random; do $WEIR report --html -o $t.html $t.db || exit; done");
+  sh_status(0, "$WEIR report --format json real.db >real.json");
   sh_status(0, "for k in made hostile; do python3 -B $WEIR_SOURCE/tests/page/sample.py real.html "
                "$k.html 1 $k || exit; done");
   sh_status(0, "python3 -B $WEIR_SOURCE/tests/page/page.py . >results");
@@ -42,6 +44,8 @@ HOLDS(every_picture_has_marks)
 HOLDS(tables_are_sums_of_the_cube)
 HOLDS(tables_agree_with_the_report)
 HOLDS(a_brush_filters_every_table)
+HOLDS(copies_and_leaks_are_the_report_s_of_a_span)
+HOLDS(copies_and_leaks_follow_a_drag_and_a_place)
 HOLDS(the_brush_follows_the_keyboard)
 HOLDS(the_timeline_zooms_to_one_operation_with_its_stack)
 HOLDS(a_finding_leads_to_its_stacks)
@@ -69,6 +73,8 @@ int main(void)
   tcase_add_test(t, tables_are_sums_of_the_cube);
   tcase_add_test(t, tables_agree_with_the_report);
   tcase_add_test(t, a_brush_filters_every_table);
+  tcase_add_test(t, copies_and_leaks_are_the_report_s_of_a_span);
+  tcase_add_test(t, copies_and_leaks_follow_a_drag_and_a_place);
   tcase_add_test(t, the_brush_follows_the_keyboard);
   tcase_add_test(t, the_timeline_zooms_to_one_operation_with_its_stack);
   tcase_add_test(t, a_finding_leads_to_its_stacks);

@@ -86,12 +86,13 @@ def main():
     cube = table(index['cube'])
     check('rows of the cube', len({len(c) for c in cube.values()}), 1)
     sums = {}
-    for b, site, of, direction, *numbers in zip(*(cube[k] for k in ('bin', 'site', 'class', 'direction', 'count', 'bytes', 'host_ns', 'device_ns'))):
+    routes = {}
+    for b, site, of, direction, route, *numbers in zip(*(cube[k] for k in ('bin', 'site', 'class', 'direction', 'route', 'count', 'bytes', 'host_ns', 'device_ns'))):
         if b >= bins['count'] or site >= len(index['sites']['stack']):
             bad.append(f'cube: bin {b}, site {site}')
-        to = sums.setdefault((index['classes'][of], direction), [0, 0, 0, 0])
-        for i, n in enumerate(numbers):
-            to[i] += n
+        for to in (sums.setdefault((index['classes'][of], direction), [0, 0, 0, 0]), routes.setdefault(route, [0, 0, 0, 0])):
+            for i, n in enumerate(numbers):
+                to[i] += n
     of = lambda name, direction=0: sums.get((name, direction), [0, 0, 0, 0])
     for name, direction in PLACES.items():
         check(name + '_calls', of('transfer', direction)[0], total[name + '_calls'])
@@ -126,6 +127,15 @@ def main():
         check('blocks kept', len(columns[blocks['start']]), blocks['count'])
         check('blocks left out', blocks['count'] < blocks['all'], blocks['bytes_left_out'] > 0)
     check('leaked bytes', sum(x['bytes'] for x in index['leaks']), total['live_at_exit_bytes'])
+    changes = table(index['changes'], ['bins'])
+    live = {}
+    for site, of, *numbers in zip(*(changes[k] for k in ('site', 'class', 'count', 'bytes'))):
+        to = live.setdefault(site, [0, 0])
+        for i, n in enumerate(numbers):
+            to[i] += n if index['classes'][of] == 'allocation' else -n
+    check('bytes live at the end', sum(v[1] for v in live.values()), total['live_at_exit_bytes'])
+    check('blocks live at the end', sum(v[0] for v in live.values()), total['live_at_exit_blocks'])
+    check('bins of changes', (changes['bin'] == sorted(changes['bin']), max(changes['bin'], default=0) < index['changes']['bins']['count']), (True, True))
     check('leaked blocks', sum(x['blocks'] for x in index['leaks']), total['live_at_exit_blocks'])
 
     # stacks
@@ -148,6 +158,9 @@ def main():
     for r in report['matrix']:
         want[place(r['src']), place(r['dst'])] = [r['calls'], r['bytes']]
     check('matrix', got, want)
+    for n, r in enumerate(index['matrix'], 1):
+        check(f'route {n} of the cube', routes.get(n), [r['count'], r['bytes'], r['host_ns'], r['device_ns'] or 0])
+    check('routes of the cube', set(routes) - {0}, set(range(1, len(index['matrix']) + 1)))
     check('bytes of the matrix', sum(r['bytes'] for r in index['matrix']), copied)
 
     # lanes

@@ -1,8 +1,15 @@
 /* format.js: numbers as the text reports write them: three significant digits, powers of 1024 for bytes,
  * of 1000 for speeds. */
 
+/* What lies right between two is the even one, as printf() has it: toFixed() takes the larger. */
+export function fixed(value, digits) {
+  const scaled = value * 10 ** digits;
+  const between = scaled % 1 === 0.5 && Number.isInteger(value * 2 ** (digits + 1));
+  return (between ? (2 * Math.round(scaled / 2)) / 10 ** digits : value).toFixed(digits);
+}
+
 function significant(value, unit) {
-  return `${value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${unit}`;
+  return `${fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${unit}`;
 }
 
 export function formatBytes(bytes) {
@@ -44,7 +51,7 @@ export function formatSpeed(bytes, ns) {
 export function formatPercent(part, whole) {
   if (!whole) return '–';
   const value = (100 * part) / whole;
-  return `${value.toFixed(value < 9.95 ? 1 : 0)} %`;
+  return `${fixed(value, value < 9.95 ? 1 : 0)} %`;
 }
 
 /* A moment on an axis whose ticks lie `step` apart: no more digits than tell two ticks apart. */

@@ -20,7 +20,7 @@ export const run = {
 /* What a page has none of, as of a run without memory or copies. */
 const ABSENT = {
   strings: [], frames: { function: [], file: [], line: [] }, stacks: [], sites: { stack: [], frame: [], api: [] }, sources: [], classes: [],
-  memory: [], peak: null, other_peaks: [], cube: null, lanes: [], ops: null, lane_bins: null, flames: null, matrix: [], findings: null, leaks: [], columns: [],
+  memory: [], peak: null, other_peaks: [], cube: null, changes: null, lanes: [], ops: null, lane_bins: null, flames: null, matrix: [], findings: null, leaks: [], columns: [],
 };
 
 export function readIndex(text) {
@@ -134,34 +134,35 @@ export function lowerBound(sorted, value, low = 0, high = sorted.length) {
 
 /* ---- the cube ---------------------------------------------------------------------------------- */
 
-let groups = null;
+const groups = new Map();
 
-/* Which rows of the cube add up to one row of a table: those of a site, class and direction. */
-function cubeGroups() {
-  if (groups) return groups;
+/* Which rows of the cube add up to one: those of a site, class and direction; `routes`: and route, of copies. */
+function cubeGroups(routes) {
+  if (groups.has(routes)) return groups.get(routes);
   const { cube } = run.index;
   if (!cube) return { list: [], of: [] };
-  const [site, kind, direction] = [cube.site, cube.class, cube.direction].map(run.column);
+  const [site, kind, direction, route] = [cube.site, cube.class, cube.direction, cube.route].map(run.column);
   const numbers = new Map();
   const list = [];
   const of = new Uint32Array(site.length);
   for (let i = 0; i < site.length; i++) {
-    const key = (site[i] * 64 + kind[i]) * 16 + direction[i];
+    const from = routes ? route[i] : 0;
+    const key = ((from * run.index.sites.stack.length + site[i]) * 64 + kind[i]) * 16 + direction[i];
     let n = numbers.get(key);
     if (n === undefined) {
       n = list.length;
       numbers.set(key, n);
-      list.push({ site: site[i], class: run.index.classes[kind[i]], direction: direction[i] });
+      list.push({ site: site[i], class: run.index.classes[kind[i]], direction: direction[i], route: from });
     }
     of[i] = n;
   }
-  groups = { list, of };
-  return groups;
+  groups.set(routes, { list, of });
+  return groups.get(routes);
 }
 
-/* Rows {site, class, direction, count, bytes, host, device} over bins [first, last), all sites. */
-export function sumCube(first, last) {
-  const { list, of } = cubeGroups();
+/* Rows {site, class, direction, route, count, bytes, host, device} over bins [first, last), all sites. */
+export function sumCube(first, last, routes = false) {
+  const { list, of } = cubeGroups(routes);
   const { cube } = run.index;
   if (!cube) return [];
   const bin = run.column(cube.bin);
@@ -177,6 +178,43 @@ export function sumCube(first, last) {
   }
   return list.map((group, n) => ({ ...group, count: sums[n][0], bytes: sums[n][1], host: sums[n][2], device: sums[n][3] }))
     .filter((row) => row.count > 0);
+}
+
+/* Copies by both ends and kinds of memory: rows of the matrix, with sums of the chosen bins and place. */
+export function chosenRoutes() {
+  const sums = new Map();
+  for (const row of sumCube(...chosenBins(), true)) {
+    if (!row.route || !isChosenSite(row.site)) continue;
+    const sum = sums.get(row.route);
+    if (!sum) sums.set(row.route, { ...run.index.matrix[row.route - 1], count: row.count, bytes: row.bytes, host: row.host, device: row.device });
+    else for (const number of ['count', 'bytes', 'host', 'device']) sum[number] += row[number];
+  }
+  return [...sums.values()];
+}
+
+/* When the chosen bins end, as far as bins of what was allocated and freed tell moments apart. */
+export function chosenEnd() {
+  const width = run.index.changes?.bins.width_ns ?? 1;
+  return Math.min(runEnd(), Math.ceil((chosenBins()[1] * run.index.bins.width_ns) / width) * width);
+}
+
+/* Device memory that was live then: [{site, blocks, bytes}], a row a place. */
+export function liveAtChosenEnd() {
+  const { changes, classes } = run.index;
+  if (!changes) return [];
+  const [bin, site, kind, count, bytes] = [changes.bin, changes.site, changes.class, changes.count, changes.bytes].map(run.column);
+  const last = chosen.span ? Math.ceil((chosenBins()[1] * run.index.bins.width_ns) / changes.bins.width_ns) : changes.bins.count;
+  const freed = classes.indexOf('free');
+  const rows = new Map();
+  const end = lowerBound(bin, last);
+  for (let i = 0; i < end; i++) {
+    const row = rows.get(site[i]) ?? { site: site[i], blocks: 0, bytes: 0 };
+    const sign = kind[i] === freed ? -1 : 1;
+    row.blocks += sign * count[i];
+    row.bytes += sign * bytes[i];
+    rows.set(site[i], row);
+  }
+  return [...rows.values()].filter((row) => row.blocks > 0);
 }
 
 /* The same rows, those of one place, function called, class and direction as one. */

@@ -1,10 +1,10 @@
 /* tables.js: transfers, allocations, waits, launches and all other calls, by place: the sums of the cube over
- * the chosen bins, for the chosen place. Host time is how long calls took, device time how long devices
- * worked on them. */
+ * the chosen bins, for the chosen place; copies by both ends; and what was live when these bins end. Host time
+ * is how long calls took, device time how long devices worked on them. */
 import { cleanName, make, makeSection } from './dom.js';
 import { formatBytes, formatCount, formatSpeed, formatTime } from './format.js';
-import { DIRECTIONS, MEMORIES, byPlace, chosenBins, frameFile, frameFunction, isChosenSite, run, siteApi, siteFrame, sitePlace, siteTitle, sumCube } from './model.js';
-import { change, watchChoice } from './state.js';
+import { DIRECTIONS, MEMORIES, byPlace, chosenBins, chosenEnd, chosenRoutes, frameFile, frameFunction, isChosenSite, liveAtChosenEnd, run, siteApi, siteFrame, sitePlace, siteTitle, sumCube } from './model.js';
+import { change, chosen, watchChoice } from './state.js';
 import { Table } from './table.js';
 
 /* A place that chooses itself. */
@@ -64,15 +64,19 @@ export function drawTables() {
   watchChoice(fill);
 }
 
-/* ---- what is never freed, what goes from where to where: the whole run --------------------------- */
+/* ---- what was not freed, what goes from where to where ------------------------------------------ */
 
 export function drawLeaks() {
-  const { leaks } = run.index;
-  const section = makeSection('leaks', 'Never freed', 'What was live at the end of the run.');
-  const table = new Table({ id: 'table-leaks', caption: 'Blocks that were never freed, by place', sortBy: 'bytes', nothing: 'Nothing of the chosen place was live at the end.',
-    columns: [COLUMNS.place, COLUMNS.api, { ...COLUMNS.count, key: 'blocks', title: 'Blocks', value: (row) => row.blocks }, COLUMNS.bytes] });
+  const section = makeSection('leaks', 'Never freed', 'Device memory');
+  const [heading, note] = [section.querySelector('h2'), section.querySelector('.note')];
+  const table = new Table({ id: 'table-leaks', caption: 'Blocks that were not freed, by place', sortBy: 'bytes', nothing: 'Nothing of the chosen place was live then.',
+    columns: [COLUMNS.place, { ...COLUMNS.count, key: 'blocks', title: 'Blocks', value: (row) => row.blocks }, COLUMNS.bytes] });
   section.append(table.box);
-  const fill = () => table.setRows((leaks ?? []).filter((leak) => isChosenSite(leak.site)));
+  const fill = () => {
+    heading.textContent = chosen.span ? 'Not freed by the end of the span' : 'Never freed';
+    note.textContent = chosen.span ? `Device memory that was live ${formatTime(chosenEnd())} into the run.` : 'Device memory that was live at the end of the run.';
+    table.setRows(liveAtChosenEnd().filter((row) => isChosenSite(row.site)));
+  };
   fill();
   watchChoice(fill);
 }
@@ -81,9 +85,9 @@ function placeTitle(place) {
   return place === 'host' || place === null ? 'host' : `device ${place}`;
 }
 
-/* Sums by (from, to), as a square of cells, darker the more bytes they have. */
-function makeMatrix(rows) {
-  const ends = [...new Set(rows.flatMap((r) => [placeTitle(r.src), placeTitle(r.dst)]))].sort((a, b) => (a === 'host' ? -1 : b === 'host' ? 1 : a.localeCompare(b, 'en', { numeric: true })));
+/* Sums by (from, to), as a square of cells, darker the more bytes they have; `ends`: of the whole run, so that
+ * cells stay where they are. */
+function fillMatrix(table, ends, rows) {
   const sums = new Map();
   for (const r of rows) {
     const key = `${placeTitle(r.src)}>${placeTitle(r.dst)}`;
@@ -97,22 +101,29 @@ function makeMatrix(rows) {
     if (sum) td.style.setProperty('--heat', `${Math.round(4 + 32 * (sum.bytes / most))}%`);
     return td;
   };
-  return make('div', { class: 'wide' }, make('table', { class: 'matrix', id: 'matrix' }, make('caption', {}, 'Bytes and copies, from row to column, the whole run'),
-    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, 'From \\ to'), ends.map((to) => make('th', { scope: 'col', class: 'number' }, to)))),
-    make('tbody', {}, ends.map((from) => make('tr', {}, make('th', { scope: 'row' }, from), ends.map((to) => cell(from, to)))))));
+  table.tBodies[0].replaceChildren(...ends.map((from) => make('tr', {}, make('th', { scope: 'row' }, from), ends.map((to) => cell(from, to)))));
 }
 
 export function drawMatrix() {
-  const rows = run.index.matrix ?? [];
-  const section = makeSection('matrix-section', 'From where to where', 'All copies of the run, by both ends and the kind of memory.');
-  if (!rows.length) {
+  const all = run.index.matrix ?? [];
+  const section = makeSection('matrix-section', 'From where to where', 'Copies of the chosen span, by both ends and the kind of memory.');
+  if (!all.length) {
     section.append(make('p', { class: 'empty' }, 'The run copied nothing.'));
     return;
   }
   const text = (key, title, value) => ({ key, title, value, show: (v) => v });
-  const table = new Table({ id: 'table-matrix', caption: 'Copies by direction and memory kind, the whole run', sortBy: 'bytes', nothing: '',
+  const table = new Table({ id: 'table-matrix', caption: 'Copies by direction and memory kind', sortBy: 'bytes', nothing: 'No copies here.',
     columns: [text('from', 'From', (r) => `${placeTitle(r.src)}, ${cleanName(r.src_memory)}`), text('to', 'To', (r) => `${placeTitle(r.dst)}, ${cleanName(r.dst_memory)}`),
       COLUMNS.count, COLUMNS.bytes, COLUMNS.host, ...(run.index.run.device_times ? [COLUMNS.device, COLUMNS.speed] : [])] });
-  section.append(make('div', { class: 'grid' }, make('div', { class: 'half' }, makeMatrix(rows)), make('div', { class: 'half' }, table.box)));
-  table.setRows(rows.map((r) => ({ ...r, host: r.host_ns ?? 0, device: r.device_ns ?? 0 })));
+  const ends = [...new Set(all.flatMap((r) => [placeTitle(r.src), placeTitle(r.dst)]))].sort((a, b) => (a === 'host' ? -1 : b === 'host' ? 1 : a.localeCompare(b, 'en', { numeric: true })));
+  const square = make('table', { class: 'matrix', id: 'matrix' }, make('caption', {}, 'Bytes and copies, from row to column'),
+    make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, 'From \\ to'), ends.map((to) => make('th', { scope: 'col', class: 'number' }, to)))), make('tbody'));
+  section.append(make('div', { class: 'grid' }, make('div', { class: 'half' }, make('div', { class: 'wide' }, square)), make('div', { class: 'half' }, table.box)));
+  const fill = () => {
+    const rows = chosenRoutes();
+    fillMatrix(square, ends, rows);
+    table.setRows(rows);
+  };
+  fill();
+  watchChoice(fill);
 }
