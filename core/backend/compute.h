@@ -104,6 +104,7 @@ enum {
   WEIR_DTYPES_FLOATING = WEIR_DTYPE_BIT(FLOAT16) | WEIR_DTYPE_BIT(BFLOAT16) |
                          WEIR_DTYPE_BIT(FLOAT32) | WEIR_DTYPE_BIT(FLOAT64) |
                          WEIR_DTYPE_BIT(COMPLEX64),
+  WEIR_DTYPES_FLOATS = WEIR_DTYPES_FLOATING & ~WEIR_DTYPE_BIT(COMPLEX64),
   WEIR_DTYPES_NUMBERS = WEIR_DTYPES_REAL | WEIR_DTYPE_BIT(COMPLEX64),
   WEIR_DTYPES_ORDERED = WEIR_DTYPES_REAL | WEIR_DTYPE_BIT(BOOL),
   WEIR_DTYPES_EVERY = WEIR_DTYPES_ORDERED | WEIR_DTYPE_BIT(COMPLEX64),
@@ -111,7 +112,14 @@ enum {
 };
 
 /* How the dtype of a result follows from the operands'. */
-enum { WEIR_GIVES_SAME, WEIR_GIVES_BOOL, WEIR_GIVES_FLOATING, WEIR_GIVES_WIDE, WEIR_GIVES_PLACE };
+enum {
+  WEIR_GIVES_SAME,
+  WEIR_GIVES_BOOL,
+  WEIR_GIVES_FLOATING,
+  WEIR_GIVES_WIDE,
+  WEIR_GIVES_PLACE,
+  WEIR_GIVES_COUNT
+};
 
 typedef enum weir_op {
 #define WEIR_OP_ENUM(name, ...) WEIR_OP_##name,
@@ -141,7 +149,7 @@ typedef struct weir_loop {
  * X(identifier, torch's name, gives, computes, order, empty, host, device, function, absent)
  *
  * gives     dtype of the result: SAME as the operand's; WIDE: of bool and integers int64, in which
- *           they are summed; BOOL, of uint8 uint8; PLACE: int64
+ *           they are summed; BOOL, of uint8 uint8; PLACE, COUNT: int64
  * computes  the set of compute dtypes that devices have kernels for; TRUTH: every one, as bool
  * order     the order of the reduced dimensions counts
  * empty     nothing has a result, the identity
@@ -153,7 +161,10 @@ typedef struct weir_loop {
  * ARGMAX and ARGMIN give the place in the reduced dimensions, counted row by row, of the first of
  * equals; NaN is larger and smaller than all, as in torch. MAX_INDEX and MIN_INDEX store the value
  * in out and the place in index. Floating point is summed so that the error grows at most with the
- * logarithm of the count (pairwise or in blocks), float16 and bfloat16 in float32. */
+ * logarithm of the count (pairwise or in blocks), float16 and bfloat16 in float32. NONZERO: how many
+ * are not 0. VAR: the sum of squares of what an element is off the mean, through max(0, each - p),
+ * calculated in double; STD its root; both store the mean, too, where it is asked for. NORM: the
+ * p-th root of the sum of |x|^p, in double; p is finite, 0: NONZERO. */
 /* clang-format off */
 #define WEIR_REDUCE_OPS(X)                                                                \
   X(SUM,       "sum",    WIDE,  EVERY,    0, 1, sum,  sum,     "sum",    NULL)            \
@@ -166,7 +177,12 @@ typedef struct weir_loop {
   X(MAX_INDEX, "max",    SAME,  ORDERED,  1, 0, max,  max,     "max",    "max_%s")        \
   X(MIN_INDEX, "min",    SAME,  ORDERED,  1, 0, min,  min,     "min",    "min_%s")        \
   X(ALL,       "all",    BOOL,  TRUTH,    0, 1, all,  truth,   "all",    NULL)            \
-  X(ANY,       "any",    BOOL,  TRUTH,    0, 1, any,  truth,   "any",    NULL)
+  X(ANY,       "any",    BOOL,  TRUTH,    0, 1, any,  truth,   "any",    NULL)            \
+  X(NANSUM,    "nansum", WIDE,  ORDERED,  0, 1, nansum, sum,   "nansum", NULL)            \
+  X(NONZERO,   "count_nonzero", COUNT, TRUTH, 0, 1, sum, truth, "count_nonzero", NULL)    \
+  X(VAR,       "var",    SAME,  FLOATS,   0, 1, var,  var,     "var",    NULL)            \
+  X(STD,       "std",    SAME,  FLOATS,   0, 1, var,  var,     "std",    NULL)            \
+  X(NORM,      "norm",   SAME,  FLOATS,   0, 1, norm, norm,    "norm",   NULL)
 /* clang-format on */
 
 typedef enum weir_reduce_op {
@@ -178,7 +194,8 @@ typedef enum weir_reduce_op {
 
 /* The loop's first `kept` dimensions are the result's, the others are reduced; out's and index's
  * strides count for the kept ones only. Any size may be 0: an empty reduction stores the identity
- * (SUM 0, PROD 1, MEAN NaN, ALL true, ANY false; the others are never asked). */
+ * (SUM, NANSUM, NONZERO, NORM 0, PROD 1, MEAN, VAR, STD NaN, ALL true, ANY false; the others are never
+ * asked). */
 typedef struct weir_reduce {
   weir_reduce_op op;
   weir_dtype compute;
@@ -187,6 +204,8 @@ typedef struct weir_reduce {
   int64_t outputs, each; /* products of the kept and of the reduced sizes */
   weir_operand out, in;
   weir_operand index; /* int64; MAX_INDEX and MIN_INDEX */
+  weir_operand mean;  /* VAR and STD; of out's dtype; data NULL: is not asked for */
+  double p;           /* VAR, STD, NORM */
 } weir_reduce;
 
 /* ---- random numbers ---------------------------------------------------------------------------

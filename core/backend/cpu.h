@@ -36,6 +36,7 @@ typedef struct cpu_sum {
   double c[2]; /* what f lost by rounding */
   int64_t i;
   int64_t at; /* place of the extreme; -1: none yet */
+  double p;   /* NORM: the exponent; VAR: what is taken from each element first */
 } cpu_sum;
 
 /* Takes n elements more, the first of which has the place `first`. */

@@ -412,6 +412,68 @@ static void real_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
   }
 }
 
+/* The sum of a row's expression in x[i], as real_sum. */
+#define REAL_SUM_OF(name, ...)                                                                     \
+  static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
+  {                                                                                                \
+    const double *x = in;                                                                          \
+    double sum[LANES] = {0}, lost[LANES] = {0};                                                    \
+    int64_t i = 0;                                                                                 \
+    (void)first;                                                                                   \
+    for (; i + LANES <= n; i += LANES)                                                             \
+      for (int k = 0; k < LANES; k++) {                                                            \
+        double v = x[i + k];                                                                       \
+        add_exactly(&sum[k], &lost[k], (__VA_ARGS__));                                             \
+      }                                                                                            \
+    for (; i < n; i++) {                                                                           \
+      double v = x[i];                                                                             \
+      add_exactly(&s->f[0], &s->c[0], (__VA_ARGS__));                                              \
+    }                                                                                              \
+    for (int k = 0; k < LANES && n >= LANES; k++) {                                                \
+      add_exactly(&s->f[0], &s->c[0], sum[k]);                                                     \
+      s->c[0] += lost[k];                                                                          \
+    }                                                                                              \
+  }
+
+REAL_SUM_OF(real_nansum, v == v ? v : 0)
+REAL_SUM_OF(real_norm_0, v != 0 ? 1 : 0)
+REAL_SUM_OF(real_norm_1, fabs(v))
+REAL_SUM_OF(real_norm_2, v *v)
+REAL_SUM_OF(real_norm_p, pow(fabs(v), s->p))
+
+static void real_norm(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  cpu_fold fold = s->p == 2   ? real_norm_2
+                  : s->p == 1 ? real_norm_1
+                  : s->p == 0 ? real_norm_0
+                              : real_norm_p;
+  fold(s, in, n, first);
+}
+
+/* f[0], f[1]: the sums of v and v v, where v is an element less p. */
+static void real_var(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  const double *x = in;
+  double sum[2][LANES] = {{0}}, lost[2][LANES] = {{0}};
+  (void)first;
+  for (int64_t i = 0; i + LANES <= n; i += LANES)
+    for (int k = 0; k < LANES; k++) {
+      double v = x[i + k] - s->p;
+      add_exactly(&sum[0][k], &lost[0][k], v);
+      add_exactly(&sum[1][k], &lost[1][k], v * v);
+    }
+  for (int64_t i = n / LANES * LANES; i < n; i++) {
+    double v = x[i] - s->p;
+    add_exactly(&s->f[0], &s->c[0], v);
+    add_exactly(&s->f[1], &s->c[1], v * v);
+  }
+  for (int k = 0; k < LANES && n >= LANES; k++)
+    for (int j = 0; j < 2; j++) {
+      add_exactly(&s->f[j], &s->c[j], sum[j][k]);
+      s->c[j] += lost[j][k];
+    }
+}
+
 static void add_row(double *sum, double *lost, const double *x, int64_t n)
 {
   LOOP add_exactly(&sum[i], &lost[i], x[i]);
@@ -435,6 +497,8 @@ static void int_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
     sum += x[i];
   s->i = (int64_t)((uint64_t)s->i + sum);
 }
+
+#define int_nansum int_sum /* no integer is NaN */
 
 static void real_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
 {
@@ -605,6 +669,7 @@ static void random_block(double *out, const weir_random *r, int64_t from, int64_
 #define FOLDS_FLOATING(fold) NULL, real_##fold, complex_##fold
 #define FOLDS_ORDERED(fold)  int_##fold, real_##fold, NULL
 #define FOLDS_TRUTH(fold)    int_##fold, NULL, NULL
+#define FOLDS_FLOATS(fold)   NULL, real_##fold, NULL
 #define FOLD_ENTRY(name, text, gives, computes, order, empty, host, ...)                           \
   [WEIR_REDUCE_##name] = {FOLDS_##computes(host)},
 

@@ -17,7 +17,17 @@
 enum { PIECE = 1 << 16, PIECES = 256, TILE = 256, FEW = 64 };
 
 /* What is known of a reduction from its row. */
-enum fold { FOLD_sum, FOLD_prod, FOLD_max, FOLD_min, FOLD_all, FOLD_any };
+enum fold {
+  FOLD_sum,
+  FOLD_prod,
+  FOLD_max,
+  FOLD_min,
+  FOLD_all,
+  FOLD_any,
+  FOLD_nansum,
+  FOLD_var,
+  FOLD_norm
+};
 static const struct row {
   const char *name;
   enum fold fold;
@@ -59,6 +69,15 @@ static weir_operand operand_at(const weir_operand *o, const weir_reduce *r, int6
   return m;
 }
 
+/* What is taken from all elements of a variance first, so that their squares are small: one of them.
+ */
+static double first_of(const weir_operand *in)
+{
+  double first;
+  cpu_level_in_use()->cast[WEIR_FLOAT64][in->dtype](&first, in->data, 1);
+  return isfinite(first) ? first : 0;
+}
+
 static cpu_sum fold_range(const work *w, int64_t output, int64_t from, int64_t to)
 {
   const weir_reduce *r = w->r;
@@ -68,6 +87,7 @@ static cpu_sum fold_range(const work *w, int64_t output, int64_t from, int64_t t
   cpu_sum s = empty_sum(rows[r->op].fold);
   cpu_walk walk;
   if (from == to) return s;
+  s.p = rows[r->op].fold == FOLD_var ? first_of(&in) : r->p;
   memmove(in.stride, in.stride + r->kept, (size_t)(r->dims - r->kept) * sizeof *in.stride);
   cpu_walk_start(&walk, &in, r->dims - r->kept, r->size + r->kept, from);
   for (int64_t n; from < to; from += n) {
@@ -103,12 +123,39 @@ static void store_value(const weir_operand *out, const work *w, const void *valu
   level->cast[out->dtype][w->r->compute](out->data, rounded, 1);
 }
 
+/* The variance (STD: its root), and what elements are more than s->p on average. */
+static double variance(const weir_reduce *r, const cpu_sum *s, double *more)
+{
+  double n = (double)r->each, left = n - r->p > 0 ? n - r->p : 0;
+  *more = total(s, 0) / n;
+  double squares = total(s, 1) - total(s, 0) * *more;
+  double v = r->each ? (squares < 0 ? 0 : squares) / left : NAN;
+  return r->op == WEIR_REDUCE_STD ? sqrt(v) : v;
+}
+
+/* The result of a floating-point fold. */
+static double real_result(const work *w, int64_t output, const cpu_sum *s)
+{
+  const weir_reduce *r = w->r;
+  enum fold fold = rows[r->op].fold;
+  double more, sum = total(s, 0);
+  if (fold == FOLD_norm)
+    return r->p == 0 || r->p == 1 ? sum : r->p == 2 ? sqrt(sum) : pow(sum, 1 / r->p);
+  if (fold != FOLD_var) return sum / (r->op == WEIR_REDUCE_MEAN ? (double)r->each : 1);
+  double v = variance(r, s, &more), mean = s->p + more;
+  if (r->mean.data) {
+    weir_operand out = operand_at(&r->mean, r, output);
+    store_value(&out, w, &mean, WEIR_FLOAT64);
+  }
+  return v;
+}
+
 static void finish(const work *w, int64_t output, const cpu_sum *s)
 {
   const weir_reduce *r = w->r;
   weir_operand out = operand_at(&r->out, r, output);
   double scale = r->op == WEIR_REDUCE_MEAN ? (double)r->each : 1;
-  double real = total(s, 0) / scale;
+  double real = real_result(w, output, s);
   float complex[2] = {(float)real, (float)(total(s, 1) / scale)};
   int gives = rows[r->op].gives;
   if (r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX) {
@@ -117,7 +164,7 @@ static void finish(const work *w, int64_t output, const cpu_sum *s)
   }
   if (gives == WEIR_GIVES_PLACE)
     cpu_level_in_use()->cast[out.dtype][WEIR_INT64](out.data, &s->at, 1);
-  else if (gives == WEIR_GIVES_BOOL)
+  else if (gives == WEIR_GIVES_BOOL || gives == WEIR_GIVES_COUNT)
     cpu_level_in_use()->cast[out.dtype][WEIR_INT64](out.data, &s->i, 1);
   else if (w->wide == WEIR_INT64)
     store_value(&out, w, &s->i, WEIR_INT64);
@@ -159,6 +206,9 @@ static void combine_sums(const work *w, cpu_sum *s, const cpu_sum *next)
 {
   switch (rows[w->r->op].fold) {
   case FOLD_sum:
+  case FOLD_nansum:
+  case FOLD_var:
+  case FOLD_norm:
     add_sums(s, next);
     break;
   case FOLD_prod:
@@ -286,7 +336,9 @@ static void share_tiles(work *w)
 weir_status cpu_reduce(void *self, void *stream, const weir_reduce *r)
 {
   (void)self, (void)stream;
-  weir_dtype compute = rows[r->op].gives == WEIR_GIVES_BOOL ? WEIR_BOOL : r->compute;
+  int gives = rows[r->op].gives;
+  bool truth = gives == WEIR_GIVES_BOOL || gives == WEIR_GIVES_COUNT;
+  weir_dtype compute = truth ? WEIR_BOOL : r->compute;
   bool real = cpu_kernel_dtype(compute) == WEIR_FLOAT32 || compute == WEIR_FLOAT64;
   int kind = compute == WEIR_COMPLEX64 ? CPU_WIDE_COMPLEX : real ? CPU_WIDE_REAL : CPU_WIDE_INT;
   work w = {.r = r, .in = compute, .wide = WEIR_INT64};

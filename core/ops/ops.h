@@ -20,6 +20,25 @@ typedef struct elementwise_call {
 /* out is not touched in place. */
 weir_status elementwise_run(weir_tensor **out, const elementwise_call *e);
 
+/* ---- reduce.c -------------------------------------------------------------------------------- */
+
+/* One reduction: op over the dimensions of `mask`. */
+typedef struct reduction {
+  weir_reduce_op op;
+  const char *name;     /* torch's, for messages */
+  const weir_tensor *a; /* borrowed */
+  uint32_t mask;
+  bool keepdim, whole; /* whole: no dimensions were named */
+  const int *dims;     /* borrowed; as they were named */
+  int count;
+  double p; /* VAR, STD, NORM */
+} reduction;
+
+/* Bit d: dimension d is reduced; count 0: all. Errors: EINVAL. */
+weir_status reduction_mask(uint32_t *out, const weir_tensor *a, const int *dims, int count);
+/* other NULL: only one result is asked for; places (int64), or the mean of VAR and STD. */
+weir_status reduction_run(weir_tensor **out, weir_tensor **other, const reduction *r);
+
 /* ---- matmul.c -------------------------------------------------------------------------------- */
 
 /* Sets tf32, reduced_precision and deterministic as they are set for the process, and runs it. */

@@ -24,21 +24,9 @@ static const struct rule {
 #undef ROW
 };
 
-/* One reduction: op over the dimensions of `mask`. */
-typedef struct reduction {
-  weir_reduce_op op;
-  const char *name;     /* torch's, for messages */
-  const weir_tensor *a; /* borrowed */
-  uint32_t mask;
-  bool keepdim, whole; /* whole: no dimensions were named */
-  const int *dims;     /* borrowed; as they were named */
-  int count;
-} reduction;
-
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* count 0: all dimensions. */
-static weir_status mask_of(uint32_t *out, const weir_tensor *a, const int *dims, int count)
+weir_status reduction_mask(uint32_t *out, const weir_tensor *a, const int *dims, int count)
 {
   uint32_t mask = 0;
   for (int i = 0; i < count; i++) {
@@ -95,12 +83,15 @@ static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *r
   if (st) return st;
   if (index && d == WEIR_COMPLEX64)
     return weir_fail(WEIR_ENOTSUP, "%s(): does not support complex input", r->name);
+  if (r->op == WEIR_REDUCE_NANSUM && d == WEIR_COMPLEX64)
+    return weir_fail(WEIR_ENOTSUP, "nansum on %s does not support complex inputs",
+                     device_of_tensor(r->a).type == WEIR_DEVICE_CPU ? "CPU" : "CUDA");
   if (rule->kernel && d == WEIR_COMPLEX64 && r->a->numel)
     return not_implemented(rule->kernel, device_of_tensor(r->a), d);
   *compute = rule->gives == WEIR_GIVES_WIDE && dtype_is_integral_or_bool(d) ? WEIR_INT64 : d;
   *result = *compute;
   if (rule->gives == WEIR_GIVES_BOOL) *result = d == WEIR_UINT8 ? WEIR_UINT8 : WEIR_BOOL;
-  if (rule->gives == WEIR_GIVES_PLACE) *result = WEIR_INT64;
+  if (rule->gives == WEIR_GIVES_PLACE || rule->gives == WEIR_GIVES_COUNT) *result = WEIR_INT64;
   return WEIR_OK;
 }
 
@@ -170,21 +161,33 @@ static void fill_reduce(weir_reduce *q, const reduction *r, const weir_tensor *o
     q->dims = append(q, q->kept, q->dims, r, list[i], 0);
 }
 
-static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out, weir_tensor *index)
+/* The other result: places, or the mean. */
+static bool gives_mean(weir_reduce_op op)
+{
+  return op == WEIR_REDUCE_VAR || op == WEIR_REDUCE_STD;
+}
+
+static void fill_other(weir_reduce *q, const weir_tensor *other)
+{
+  weir_operand *o = gives_mean(q->op) ? &q->mean : &q->index;
+  q->index.data = q->mean.data = NULL;
+  if (!other) return;
+  o->data = other->data;
+  o->dtype = (weir_dtype)other->dtype;
+  memcpy(o->stride, q->out.stride, sizeof o->stride);
+}
+
+static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out, weir_tensor *other)
 {
   compute_target t;
   q->op = r->op;
+  q->p = r->p;
   q->in.data = r->a->data;
   q->in.dtype = (weir_dtype)r->a->dtype;
   q->out.data = out->data;
   q->out.dtype = (weir_dtype)out->dtype;
   fill_reduce(q, r, out);
-  q->index.data = NULL;
-  q->index.dtype = WEIR_INT64;
-  if (index) {
-    q->index.data = index->data;
-    memcpy(q->index.stride, q->out.stride, sizeof q->index.stride);
-  }
+  fill_other(q, other);
   if (!q->outputs) return WEIR_OK;
   weir_status st = compute_target_of(&t, device_of_tensor(out));
   if (st) return st;
@@ -192,7 +195,7 @@ static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out,
   return compute_target_done(&t, t.compute->reduce(t.self, t.stream, q), r->name);
 }
 
-static weir_status run_reduction(weir_tensor **out, weir_tensor **index, const reduction *r)
+weir_status reduction_run(weir_tensor **out, weir_tensor **other, const reduction *r)
 {
   weir_reduce q;
   weir_dtype result = WEIR_DTYPE_NONE;
@@ -200,11 +203,12 @@ static weir_status run_reduction(weir_tensor **out, weir_tensor **index, const r
   weir_shape shape = result_shape(r);
   weir_status st = dtypes(r, &q.compute, &result);
   if (!st) st = tensor_new(out, result, device, false, shape);
-  if (!st && index) st = tensor_new(index, WEIR_INT64, device, false, shape);
-  if (!st) st = enqueue(r, &q, *out, index ? *index : NULL);
+  if (!st && other)
+    st = tensor_new(other, gives_mean(r->op) ? result : WEIR_INT64, device, false, shape);
+  if (!st) st = enqueue(r, &q, *out, other ? *other : NULL);
   if (!st) return st;
   weir_tensor_drop(out);
-  if (index) weir_tensor_drop(index);
+  if (other) weir_tensor_drop(other);
   return st;
 }
 
@@ -213,11 +217,11 @@ static weir_status run_reduction(weir_tensor **out, weir_tensor **index, const r
 static weir_status reduce_over(weir_reduce_op op, weir_tensor **out, const weir_tensor *a,
                                const int *dims, int count, bool keepdim)
 {
-  reduction r = {op, rules[op].name, a, 0, keepdim, !count, dims, count};
+  reduction r = {op, rules[op].name, a, 0, keepdim, !count, dims, count, 0};
   if (count < 0) return weir_fail(WEIR_EINVAL, "%s: %d dimensions are asked for", r.name, count);
   weir_status st = check_dtype(&r);
-  if (!st) st = mask_of(&r.mask, a, dims, count);
-  return st ? st : run_reduction(out, NULL, &r);
+  if (!st) st = reduction_mask(&r.mask, a, dims, count);
+  return st ? st : reduction_run(out, NULL, &r);
 }
 
 #define REDUCE(name, op)                                                                           \
@@ -244,20 +248,20 @@ WEIR_REDUCE_MAP(REDUCE)
 static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_op op,
                            const char *name)
 {
-  reduction r = {op, name, a, 0, false, true, NULL, 0};
+  reduction r = {op, name, a, 0, false, true, NULL, 0, 0};
   r.mask = (1u << a->dims) - 1;
   if (a->dtype == WEIR_COMPLEX64 && a->numel)
     return not_implemented(op == WEIR_REDUCE_MAX ? "max_all" : "min_all", device_of_tensor(a),
                            WEIR_COMPLEX64);
-  return run_reduction(out, NULL, &r);
+  return reduction_run(out, NULL, &r);
 }
 
 static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tensor **indices,
                               const weir_tensor *a, int dim, bool keepdim)
 {
-  reduction r = {op, rules[op].name, a, 0, keepdim, false, &dim, 1};
-  weir_status st = mask_of(&r.mask, a, &dim, 1);
-  return st ? st : run_reduction(values, indices, &r);
+  reduction r = {op, rules[op].name, a, 0, keepdim, false, &dim, 1, 0};
+  weir_status st = reduction_mask(&r.mask, a, &dim, 1);
+  return st ? st : reduction_run(values, indices, &r);
 }
 
 #define EXTREME(name, op)                                                                          \

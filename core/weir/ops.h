@@ -126,7 +126,7 @@ WEIR_PUBLIC weir_status weir_equal(bool *out, const weir_tensor *a, const weir_t
 /* ---- reductions -------------------------------------------------------------------------------
  * Of all elements, to a tensor without dimensions; or over `count` dimensions `dims` (negative ones
  * count from the end, none: all), which disappear or, keepdim, have size 1 in the result. sum and
- * prod of integers and bool are int64. argmax and argmin give places (int64), the first of equals;
+ * prod of integers and bool are int64; nansum counts NaN as 0. argmax and argmin give places (int64), the first of equals;
  * max_dim and min_dim values and places; amax and amin values only. Errors: "Dimension out of range
  * (expected to be in range of [-2, 1], but got 2)", "dim 0 appears multiple times in the list of
  * dims", mean of integers, an empty max. */
@@ -137,7 +137,8 @@ WEIR_PUBLIC weir_status weir_equal(bool *out, const weir_tensor *a, const weir_t
   X(amax, MAX)                                                                                     \
   X(amin, MIN)                                                                                     \
   X(all, ALL)                                                                                      \
-  X(any, ANY)
+  X(any, ANY)                                                                                      \
+  X(nansum, NANSUM)
 
 #define WEIR_REDUCE_DECLARE(name, op)                                                              \
   WEIR_PUBLIC weir_status weir_##name(weir_tensor **out, const weir_tensor *a);                    \

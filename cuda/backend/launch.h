@@ -35,6 +35,10 @@
   X(product_float64, reduce)                                                                       \
   X(product_complex64, reduce)                                                                     \
   X(truth, reduce)                                                                                 \
+  X(norm_float32, reduce)                                                                          \
+  X(norm_float64, reduce)                                                                          \
+  X(var_float32, reduce)                                                                           \
+  X(var_float64, reduce)                                                                           \
   X(max_integer, reduce)                                                                           \
   X(max_float32, reduce)                                                                           \
   X(max_float64, reduce)                                                                           \

@@ -13,7 +13,10 @@
 #define KERNELS_product KERNELS_OF(product), WEIR_KERNEL_product_complex64
 #define KERNELS_max     KERNELS_OF(max)
 #define KERNELS_min     KERNELS_OF(min)
-#define KERNELS_truth   WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth
+/* There are none for integers: computes says so. */
+#define KERNELS_var   WEIR_KERNEL_var_float32, WEIR_KERNEL_var_float32, WEIR_KERNEL_var_float64
+#define KERNELS_norm  WEIR_KERNEL_norm_float32, WEIR_KERNEL_norm_float32, WEIR_KERNEL_norm_float64
+#define KERNELS_truth WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth
 
 static const struct row {
   const char *name;
@@ -36,15 +39,22 @@ static int kernel_of(const weir_reduce *r)
 
 /* ---- dimensions ------------------------------------------------------------------------------ */
 
+/* The other result: places, or the mean. */
+static const weir_operand *second_of(const weir_reduce *r)
+{
+  return r->op == WEIR_REDUCE_VAR || r->op == WEIR_REDUCE_STD ? &r->mean : &r->index;
+}
+
 /* Takes dimension d: as a part of the last one taken (from `begin` on) where all strides allow. */
 static void take_dim(k_reduce *a, const weir_reduce *r, int d, int begin, bool kept)
 {
-  int64_t n = r->size[d], in = r->in.stride[d], out = r->out.stride[d], index = r->index.stride[d];
+  const weir_operand *second = second_of(r);
+  int64_t n = r->size[d], in = r->in.stride[d], out = r->out.stride[d], index = second->stride[d];
   if (n == 1) return;
   int last = a->dims - 1;
   if (last >= begin && a->in_stride[last] == in * n &&
       (!kept ||
-       (a->out_stride[last] == out * n && (!r->index.data || a->index_stride[last] == index * n))))
+       (a->out_stride[last] == out * n && (!second->data || a->index_stride[last] == index * n))))
     a->length[last] *= n;
   else
     a->length[last = a->dims++] = n;
@@ -143,8 +153,10 @@ weir_status cuda_reduce(void *self, void *stream, const weir_reduce *r)
   if (kernel < 0) return cuda_no_kernel(rows[r->op].name, r->compute);
   if (!r->outputs) return WEIR_OK;
   k_reduce a = {.out = r->out.data,
-                .index = r->index.data,
+                .index = second_of(r)->data,
                 .in = r->in.data,
+                .elements = r->in.data,
+                .p = r->p,
                 .op = (int32_t)r->op,
                 .compute = (int32_t)r->compute,
                 .in_dtype = (int32_t)r->in.dtype,

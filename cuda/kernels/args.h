@@ -76,9 +76,11 @@ typedef struct k_turn {
  */
 
 typedef struct k_reduce {
-  void *out, *index; /* index: int64 */
-  const void *in;    /* parts_in: accumulators, [part][output] */
-  void *parts;       /* stage one of two writes accumulators here; NULL: out */
+  void *out, *index;    /* index: int64; VAR, STD: the mean, out's dtype; NULL: none */
+  const void *in;       /* parts_in: accumulators, [part][output] */
+  const void *elements; /* always */
+  void *parts;          /* stage one of two writes accumulators here; NULL: out */
+  double p;             /* of weir_reduce */
   int32_t op, compute, in_dtype, out_dtype;
   int32_t parts_in; /* stage two: how many; 0: in is elements */
   int32_t lanes;    /* threads an output has; a power of two */
@@ -91,7 +93,7 @@ typedef struct k_reduce {
   int64_t in_stride[WEIR_DIMS], out_stride[WEIR_DIMS], index_stride[WEIR_DIMS];
 } k_reduce;
 
-enum { WEIR_PART_BYTES = 16 }; /* the most an accumulator takes: see reduce.cu */
+enum { WEIR_PART_BYTES = 32 }; /* the most an accumulator takes: see reduce.cu */
 
 /* ---- the others -------------------------------------------------------------------------------
  */

@@ -119,6 +119,51 @@ template <typename M, bool LEAST> struct extreme_of {
   WEIR_IN M result(const k_reduce &) const { return value; }
 };
 
+/* |x|^p: NORM. In double, so that nothing overflows on the way that has a result. */
+struct norm_of {
+  sum_of<double> sum;
+  WEIR_IN void nothing() { sum.nothing(); }
+  WEIR_IN void add_power(double x, double p)
+  {
+    x = fabs(x);
+    sum.add(p == 2 ? x * x : p == 1 ? x : p == 0 ? (double)(x != 0) : pow(x, p), 0);
+  }
+  WEIR_IN void fold(const norm_of &o) { sum.fold(o.sum); }
+  WEIR_IN double result(const k_reduce &a) const
+  {
+    double all = sum.result(a);
+    return a.p == 2 ? sqrt(all) : a.p == 0 || a.p == 1 ? all : pow(all, 1 / a.p);
+  }
+};
+
+/* VAR, STD: what elements are more than one of them, which is near them all, and their squares. */
+struct variance_of {
+  sum_of<double> more, squares;
+  WEIR_IN void nothing()
+  {
+    more.nothing();
+    squares.nothing();
+  }
+  WEIR_IN void add_difference(double x)
+  {
+    more.add(x, 0);
+    squares.add(x * x, 0);
+  }
+  WEIR_IN void fold(const variance_of &o)
+  {
+    more.fold(o.more);
+    squares.fold(o.squares);
+  }
+  WEIR_IN double mean(const k_reduce &a) const { return more.result(a) / (double)a.each; }
+  WEIR_IN double result(const k_reduce &a) const
+  {
+    double left = (double)a.each - a.p, v = squares.result(a) - more.result(a) * mean(a);
+    v = (v < 0 ? 0 : v) / (left > 0 ? left : 0);
+    if (!a.each) v = NAN;
+    return a.op == WEIR_REDUCE_STD ? sqrt(v) : v;
+  }
+};
+
 /* ---- places -----------------------------------------------------------------------------------
  */
 
@@ -188,12 +233,41 @@ WEIR_FN void take_any(M *x, const void *data, int dtype, const int64_t *at, int 
     if (j < count) x[j] = element_of<M>(data, dtype, at[j]);
 }
 
+/* What is taken from all elements of a variance first: the output's first one. */
+template <typename M> WEIR_FN double origin_of(const k_reduce &a, int64_t base)
+{
+  if (!a.each) return 0;
+  double first = (double)element_of<M>(a.elements, a.in_dtype, base);
+  return is_finite(first) ? first : 0;
+}
+
+template <typename M, typename A>
+WEIR_FN void add_element(const k_reduce &a, A *sum, M x, int64_t place, double origin)
+{
+  if constexpr (std::is_same<A, norm_of>::value)
+    sum->add_power((double)x, a.p);
+  else if constexpr (std::is_same<A, variance_of>::value)
+    sum->add_difference((double)x - origin);
+  else
+    sum->add(x, place);
+  (void)origin;
+}
+
+template <typename M> WEIR_FN M without_nan(const k_reduce &a, M x)
+{
+  if constexpr (std::is_floating_point<M>::value)
+    if (a.op == WEIR_REDUCE_NANSUM && x != x) return 0;
+  return x;
+}
+
 /* Elements begin, begin + step, ... below end. */
 template <typename M, typename A>
 WEIR_FN void add_elements(const k_reduce &a, A *sum, int64_t base, int64_t begin, int64_t end,
                           int64_t step)
 {
   bool narrow = a.in_dtype != a.compute;
+  double origin = 0;
+  if constexpr (std::is_same<A, variance_of>::value) origin = origin_of<M>(a, base);
   for (int64_t r = begin; r < end; r += step * HAND) {
     M x[HAND];
     int64_t at[HAND];
@@ -202,8 +276,8 @@ WEIR_FN void add_elements(const k_reduce &a, A *sum, int64_t base, int64_t begin
     WEIR_UNROLL for (int j = 0; j < HAND; j++) at[j] =
         j < count ? base + offset_of(a, r + j * step, a.kept, a.dims, a.in_stride) : base;
     take_any<M>(x, a.in, a.in_dtype, at, count);
-    WEIR_UNROLL for (int j = 0; j < HAND; j++) if (j < count)
-        sum->add(narrow ? narrowed(x[j], a.compute) : x[j], r + j * step);
+    WEIR_UNROLL for (int j = 0; j < HAND; j++) if (j < count) add_element(
+        a, sum, narrow ? narrowed(x[j], a.compute) : without_nan(a, x[j]), r + j * step, origin);
   }
 }
 
@@ -239,9 +313,19 @@ WEIR_FN void finish(const k_reduce &a, const A &sum, int64_t output, int64_t par
     scatter<int64_t, 1>(a.out, a.out_dtype, &at, 1, &place);
     return;
   }
+  if constexpr (std::is_same<A, truth_of>::value)
+    if (a.op == WEIR_REDUCE_NONZERO)
+      return scatter<int64_t, 1>(a.out, a.out_dtype, &at, 1, &sum.yes);
   auto value = sum.result(a);
   scatter<decltype(value), 1>(a.out, a.out_dtype, &at, 1, &value);
-  if (a.index) ((int64_t *)a.index)[offset_of(a, output, 0, a.kept, a.index_stride)] = place;
+  if (!a.index) return;
+  at = offset_of(a, output, 0, a.kept, a.index_stride);
+  if constexpr (std::is_same<A, variance_of>::value) {
+    double mean = sum.mean(a) + origin_of<M>(a, offset_of(a, output, 0, a.kept, a.in_stride));
+    scatter<double, 1>(a.index, a.out_dtype, &at, 1, &mean);
+  } else {
+    ((int64_t *)a.index)[at] = place;
+  }
 }
 
 template <typename M, typename A> WEIR_FN void reduce(WEIR_PLACE_COMMA const k_reduce &a)
@@ -297,6 +381,10 @@ WEIR_K_REDUCE(product_float32, float, product_of<float>)
 WEIR_K_REDUCE(product_float64, double, product_of<double>)
 WEIR_K_REDUCE(product_complex64, c64, product_of<c64>)
 WEIR_K_REDUCE(truth, b8, truth_of)
+WEIR_K_REDUCE(norm_float32, float, norm_of)
+WEIR_K_REDUCE(norm_float64, double, norm_of)
+WEIR_K_REDUCE(var_float32, float, variance_of)
+WEIR_K_REDUCE(var_float64, double, variance_of)
 WEIR_K_EXTREME(integer, int64_t)
 WEIR_K_EXTREME(float32, float)
 WEIR_K_EXTREME(float64, double)

@@ -373,7 +373,8 @@ END_TEST
 static weir_dtype reduced_dtype(weir_reduce_op op, weir_dtype compute)
 {
   if (op == WEIR_REDUCE_ALL || op == WEIR_REDUCE_ANY) return WEIR_BOOL;
-  return op == WEIR_REDUCE_ARGMAX || op == WEIR_REDUCE_ARGMIN ? WEIR_INT64 : compute;
+  bool whole = op == WEIR_REDUCE_ARGMAX || op == WEIR_REDUCE_ARGMIN || op == WEIR_REDUCE_NONZERO;
+  return whole ? WEIR_INT64 : compute;
 }
 
 /* Few outputs of many elements, many of few, several dimensions of both. */
@@ -408,6 +409,7 @@ static void reduced_strides(weir_reduce *q)
   random_strides(&l, q->in.stride, false, random_int_below(2));
   random_strides(&k, q->out.stride, false, random_int_below(2));
   random_strides(&k, q->index.stride, false, random_int_below(2));
+  random_strides(&k, q->mean.stride, false, random_int_below(2));
 }
 
 static weir_reduce reduced_there(const weir_reduce *q, const buffer *b)
@@ -416,12 +418,14 @@ static weir_reduce reduced_there(const weir_reduce *q, const buffer *b)
   d.out.data = (void *)(uintptr_t)b[0].device;
   d.in.data = (void *)(uintptr_t)b[1].device;
   if (q->index.data) d.index.data = (void *)(uintptr_t)b[2].device;
+  if (q->mean.data) d.mean.data = (void *)(uintptr_t)b[2].device;
   return d;
 }
 
 static void one_reduce(weir_reduce_op op, weir_dtype compute, int shape)
 {
-  bool adds = op == WEIR_REDUCE_SUM || op == WEIR_REDUCE_PROD;
+  bool adds = op == WEIR_REDUCE_SUM || op == WEIR_REDUCE_PROD || op == WEIR_REDUCE_NANSUM;
+  bool varies = op == WEIR_REDUCE_VAR || op == WEIR_REDUCE_STD;
   bool whole = compute != WEIR_COMPLEX64 && !is_real(compute);
   if (adds && whole && compute != WEIR_INT64) return; /* never asked for */
   weir_reduce q = {.op = op, .compute = compute};
@@ -431,6 +435,8 @@ static void one_reduce(weir_reduce_op op, weir_dtype compute, int shape)
   q.in.dtype = in;
   q.out.dtype = reduced_dtype(op, compute);
   q.index.dtype = WEIR_INT64;
+  q.mean.dtype = compute;
+  q.p = random_int_below(4);
   reduced_strides(&q);
   buffer b[3] = {buffer_new(REDUCED * 8), buffer_new(REDUCED * size_of(in)),
                  buffer_new(REDUCED * 8)};
@@ -439,6 +445,7 @@ static void one_reduce(weir_reduce_op op, weir_dtype compute, int shape)
   q.out.data = b[0].host;
   q.in.data = b[1].host;
   if (op == WEIR_REDUCE_MAX_INDEX || op == WEIR_REDUCE_MIN_INDEX) q.index.data = b[2].host;
+  if (varies) q.mean.data = b[2].host;
   weir_reduce d = reduced_there(&q, b);
   weir_status mine = device->compute->reduce(device->self, NULL, &d);
   weir_status cpu = weir_cpu_backend.compute->reduce(weir_cpu_backend.self, NULL, &q);
@@ -449,7 +456,7 @@ static void one_reduce(weir_reduce_op op, weir_dtype compute, int shape)
                 weir_error_message());
   /* what is taken away from each other leaves an error of the size of what was there */
   compare(&b[0], q.out.dtype, op == WEIR_REDUCE_PROD ? 400 : 64, what);
-  compare(&b[2], WEIR_INT64, 0, what);
+  compare(&b[2], varies ? compute : WEIR_INT64, varies ? 64 : 0, what);
   for (int i = 0; i < 3; i++)
     buffer_free(&b[i]);
 }

@@ -53,6 +53,9 @@ static void reduce_element(result *s, const weir_reduce *r, element e, int64_t p
   bool truth = ref_is_int(r->compute) ? e.i != 0 : e.re != 0 || e.im != 0;
   element v = s->value;
   switch (r->op) {
+  case WEIR_REDUCE_NANSUM:
+    if (!ref_is_int(r->compute) && isnan(e.re)) break;
+    /* fall through */
   case WEIR_REDUCE_SUM:
   case WEIR_REDUCE_MEAN:
     s->value = (element){v.re + e.re, v.im + e.im, (int64_t)((uint64_t)v.i + (uint64_t)e.i)};
@@ -68,6 +71,9 @@ static void reduce_element(result *s, const weir_reduce *r, element e, int64_t p
     break;
   case WEIR_REDUCE_ANY:
     s->value.i |= truth;
+    break;
+  case WEIR_REDUCE_NONZERO:
+    s->value.i += truth;
     break;
   default:
     if (place > 0 && !better(r, e, v)) return;
@@ -87,16 +93,57 @@ static int64_t offset_of_element(const weir_reduce *r, const weir_operand *o, in
   return elements;
 }
 
+/* Element i of those that become one, as it is calculated with. */
+static element element_of(const weir_reduce *r, int64_t output, int64_t i)
+{
+  int64_t e = offset_of_element(r, &r->in, 0, r->kept, output) +
+              offset_of_element(r, &r->in, r->kept, r->dims, i);
+  element x = ref_load(r->in.dtype, (char *)r->in.data + (size_t)e * ref_bytes(r->in.dtype));
+  return ref_convert(x, r->in.dtype, r->compute);
+}
+
+static bool is_variance(weir_reduce_op op)
+{
+  return op == WEIR_REDUCE_VAR || op == WEIR_REDUCE_STD;
+}
+
+/* In two passes; `magnitude` is what the rounding of one pass is a part of. */
+static result expected_variance(const weir_reduce *r, int64_t output)
+{
+  long double sum = 0, squares = 0, off_first = 0;
+  long double left = (long double)r->each - r->p > 0 ? (long double)r->each - r->p : 0;
+  for (int64_t i = 0; i < r->each; i++)
+    sum += element_of(r, output, i).re;
+  for (int64_t i = 0; i < r->each; i++) {
+    long double x = element_of(r, output, i).re, off = x - sum / (long double)r->each;
+    squares += off * off;
+    x -= element_of(r, output, 0).re;
+    off_first += x * x;
+  }
+  long double v = squares / left, root = sqrtl(v);
+  if (r->op == WEIR_REDUCE_VAR) return (result){{.re = v}, 0, 4 * off_first / left};
+  return (result){{.re = root}, 0, v > 0 ? 4 * off_first / left / root : 0};
+}
+
+static result expected_norm(const weir_reduce *r, int64_t output)
+{
+  long double sum = 0;
+  for (int64_t i = 0; i < r->each; i++) {
+    long double x = fabsl(element_of(r, output, i).re);
+    sum += r->p == 0 ? x != 0 : powl(x, r->p);
+  }
+  if (r->p != 0) sum = powl(sum, 1 / (long double)r->p);
+  return (result){{.re = sum}, 0, 16 * sum};
+}
+
 static result expected(const weir_reduce *r, int64_t output)
 {
+  if (is_variance(r->op)) return expected_variance(r, output);
+  if (r->op == WEIR_REDUCE_NORM) return expected_norm(r, output);
   bool one = r->op == WEIR_REDUCE_PROD || r->op == WEIR_REDUCE_ALL;
   result s = {.value = {.re = one, .i = one}};
-  for (int64_t i = 0; i < r->each; i++) {
-    int64_t e = offset_of_element(r, &r->in, 0, r->kept, output) +
-                offset_of_element(r, &r->in, r->kept, r->dims, i);
-    element x = ref_load(r->in.dtype, (char *)r->in.data + (size_t)e * ref_bytes(r->in.dtype));
-    reduce_element(&s, r, ref_convert(x, r->in.dtype, r->compute), i);
-  }
+  for (int64_t i = 0; i < r->each; i++)
+    reduce_element(&s, r, element_of(r, output, i), i);
   if (r->op == WEIR_REDUCE_MEAN) {
     s.value.re /= (long double)r->each;
     s.value.im /= (long double)r->each;
@@ -109,7 +156,8 @@ static result expected(const weir_reduce *r, int64_t output)
 static bool reduction_is_near(const weir_reduce *r, element got, const result *want)
 {
   weir_dtype d = r->out.dtype;
-  bool sum = r->op == WEIR_REDUCE_SUM || r->op == WEIR_REDUCE_MEAN;
+  bool sum = r->op == WEIR_REDUCE_SUM || r->op == WEIR_REDUCE_MEAN || r->op == WEIR_REDUCE_NANSUM ||
+             is_variance(r->op) || r->op == WEIR_REDUCE_NORM;
   if (ref_near(got, want->value, d, r->compute == WEIR_COMPLEX64 ? 4 : 0.51)) return true;
   if (ref_is_int(d)) return false;
   if (sum) {
@@ -150,12 +198,15 @@ static bool is_there(weir_reduce_op op, weir_dtype d)
 {
   bool extreme = op >= WEIR_REDUCE_MAX && op <= WEIR_REDUCE_MIN_INDEX;
   if (op == WEIR_REDUCE_MEAN) return !ref_is_int(d);
+  if (is_variance(op) || op == WEIR_REDUCE_NORM) return !ref_is_int(d) && d != WEIR_COMPLEX64;
+  if (op == WEIR_REDUCE_NANSUM) return d != WEIR_COMPLEX64;
   return d != WEIR_COMPLEX64 || !extreme;
 }
 
 static weir_dtype out_dtype(weir_reduce_op op, weir_dtype compute)
 {
-  if (op == WEIR_REDUCE_ARGMAX || op == WEIR_REDUCE_ARGMIN) return WEIR_INT64;
+  if (op == WEIR_REDUCE_ARGMAX || op == WEIR_REDUCE_ARGMIN || op == WEIR_REDUCE_NONZERO)
+    return WEIR_INT64;
   return op == WEIR_REDUCE_ALL || op == WEIR_REDUCE_ANY ? WEIR_BOOL : compute;
 }
 
@@ -188,13 +239,15 @@ static void lay_out(weir_reduce *r)
 /* Sums of numbers of all magnitudes overflow on the way in a long double too: tame them. */
 static void tame(weir_reduce *r)
 {
-  bool sum = r->op == WEIR_REDUCE_SUM || r->op == WEIR_REDUCE_MEAN || r->op == WEIR_REDUCE_PROD;
+  bool sum = r->op == WEIR_REDUCE_SUM || r->op == WEIR_REDUCE_MEAN || r->op == WEIR_REDUCE_PROD ||
+             r->op == WEIR_REDUCE_NANSUM || is_variance(r->op) || r->op == WEIR_REDUCE_NORM;
   size_t bytes = ref_bytes(r->in.dtype);
   for (size_t i = 0; sum && i < (size_t)elements && ref_is_real(r->in.dtype); i++) {
     element e = {.re = r->op == WEIR_REDUCE_PROD
                            ? (ref_dice(2) ? 1 : -1) * (1 + ref_dice(3) / 64.0L)
                            : (long double)ref_dice(4001) / 128 - 15};
     e.re = ref_round(e.re, r->in.dtype);
+    if (r->op == WEIR_REDUCE_NANSUM && !ref_dice(20)) e.re = NAN;
     ref_store(r->in.dtype, in + i * bytes, e);
   }
 }
@@ -207,6 +260,7 @@ START_TEST(every_reduction_in_every_dtype_is_that_of_a_plain_loop)
       r.in = (weir_operand){.data = in, .dtype = ref_dice(3) ? dtypes[d] : WEIR_UINT8};
       r.out = (weir_operand){.data = out, .dtype = out_dtype(r.op, dtypes[d])};
       r.index = (weir_operand){.data = places, .dtype = WEIR_INT64};
+      r.p = r.op == WEIR_REDUCE_NORM ? ref_dice(7) / 2.0 : ref_dice(3);
       lay_out(&r);
       tame(&r);
       cpu_level_most = round % 2 ? 2 : 0;

@@ -6,6 +6,7 @@
  * linker puts wrapped functions in the place of the C library's allocation functions in all objects
  * of the engine (rules.mk: --wrap). */
 #include <errno.h>
+#include <math.h>
 #include <stdatomic.h>
 #include "core/tensor/slots.h"
 #include "tests/tensor/rig.h"
@@ -232,6 +233,38 @@ STEP(softmax)
 {
   return weir_log_softmax(OUT, o.half, 0);
 }
+STEP(var_mean)
+{
+  return weir_var_mean_dim(&r->t[0], &r->t[1], o.turned, 0, 1, false);
+}
+STEP(var_of_complex)
+{
+  return weir_std_mean(&r->t[0], &r->t[1], o.complex, 1);
+}
+STEP(norm_of_many)
+{
+  return weir_norm(OUT, o.many, 3);
+}
+STEP(largest_norm)
+{
+  return weir_norm_dim(OUT, o.complex, (double)INFINITY, 0, true);
+}
+STEP(count_nonzero)
+{
+  return weir_count_nonzero_dim(OUT, o.batch, 1);
+}
+STEP(nansum)
+{
+  return weir_nansum(OUT, o.half);
+}
+STEP(aminmax)
+{
+  return weir_aminmax(&r->t[0], &r->t[1], o.batch);
+}
+STEP(logsumexp)
+{
+  return weir_logsumexp(OUT, o.half, 1, false);
+}
 STEP(clamp)
 {
   weir_scalar low = weir_float(1.5), high = weir_int(4);
@@ -378,6 +411,14 @@ static const struct step {
              {"conv2d", conv2d, NULL},
              {"max_pool2d", max_pool2d, NULL},
              {"log_softmax", softmax, NULL},
+             {"var_mean", var_mean, "var: "},
+             {"std_mean of complex", var_of_complex, NULL},
+             {"norm", norm_of_many, NULL},
+             {"norm, the largest", largest_norm, NULL},
+             {"count_nonzero", count_nonzero, "count_nonzero: "},
+             {"nansum", nansum, "nansum: "},
+             {"aminmax", aminmax, NULL},
+             {"logsumexp", logsumexp, NULL},
              {"clamp", clamp, NULL},
              {"cat", cat, "copy_: "},
              {"stack", stack, "copy_: "},

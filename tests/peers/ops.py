@@ -1,6 +1,6 @@
 """Operations on the cpu beside PyTorch's: promotion, results, shapes, strides, and errors' texts.
 
-    python tests/peers/ops.py LIBWEIR [CASES [SEED]]
+    python tests/peers/ops.py LIBWEIR [CALLS [SEED [CASE...]]]
 
 Needs a torch for the cpu (any build) and numpy. First torch.result_type() for all pairs of dtypes as tensors,
 tensors without dimensions and numbers; then random calls through both libraries. Where one fails the other must, with
@@ -14,6 +14,7 @@ import warnings
 
 import torch
 
+from reductions import Reductions
 from tensors import DTYPES, NUMBERS, Failed, Run, Weir, plain, scalar, shape
 
 warnings.filterwarnings("ignore")
@@ -50,7 +51,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Run):
+class Calls(Reductions, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -543,9 +544,14 @@ class Calls(Run):
             return n("clone", wa)
         self.judge(f"add_ where memory is shared, {kind}", lambda: a.add_(b), ours)
 
+    only = ()  # names of cases; none: all
+
     def one(self):
-        self.r.choice([self.unary] * 3 + [self.binary] * 6 + [self.reduce] * 4 + [self.product] * 3 +
-                      [self.alpha, self.choose, self.image, self.image, self.join, self.overlap])()
+        if self.only:
+            return getattr(self, self.r.choice(self.only))()
+        return self.r.choice([self.unary] * 3 + [self.binary] * 6 + [self.reduce] * 4 + [self.product] * 3 +
+                      [self.alpha, self.choose, self.image, self.image, self.join, self.overlap] +
+                              [self.variance, self.norm, self.counts])()
 
 
 # ---- promotion and random numbers
@@ -615,6 +621,7 @@ def main():
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     steps, bad = result_types(weir)
     run = Calls(weir, seed)
+    run.only = sys.argv[4:]
     refusals(run)
     torch.manual_seed(seed)
     for _ in range(count):

@@ -1,0 +1,342 @@
+/* statistics.c: reductions that have an argument, or are made of others: variances, norms, counts,
+ * extremes of both kinds, log-sum-exp.
+ *
+ * A variance and a norm of floating point is one request. Of complex64 both are those of absolute
+ * values: of elements, and of what they are off their mean. */
+#include <math.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+
+/* ---- variance -------------------------------------------------------------------------------- */
+
+/* An asked-for variance. */
+typedef struct variance {
+  const weir_tensor *a; /* borrowed */
+  const int *dims;      /* borrowed */
+  int count;
+  double correction;
+  bool keepdim, root;
+} variance;
+
+static weir_status check_variance(const variance *v, uint32_t *mask, bool mean)
+{
+  weir_dtype d = (weir_dtype)v->a->dtype;
+  if (v->count < 0)
+    return weir_fail(WEIR_EINVAL, "%s: %d dimensions are asked for", v->root ? "std" : "var",
+                     v->count);
+  if (!dtype_is_floating(d) && d != WEIR_COMPLEX64)
+    return weir_fail(WEIR_ENOTSUP, "%s only support floating point and complex dtypes",
+                     !mean     ? "std and var"
+                     : v->root ? "std_mean"
+                               : "var_mean");
+  return reduction_mask(mask, v->a, v->dims, v->count);
+}
+
+/* How many elements become one. */
+static double reduced_count(const weir_tensor *a, uint32_t mask)
+{
+  double n = 1;
+  for (int d = 0; d < a->dims; d++)
+    if (mask >> d & 1) n *= (double)a->size[d];
+  return n;
+}
+
+/* Of complex64: the sum of |x - mean|^2 through what is left of the count. */
+static weir_status complex_variance(weir_tensor **out, weir_tensor **mean, const variance *v,
+                                    uint32_t mask)
+{
+  WEIR_TENSOR middle = NULL;
+  WEIR_TENSOR off = NULL;
+  WEIR_TENSOR size = NULL;
+  double n = reduced_count(v->a, mask), left = n - v->correction;
+  weir_status st = weir_mean_dims(&middle, v->a, v->dims, v->count, true);
+  if (!st) st = weir_sub(&off, v->a, middle);
+  if (!st) st = weir_abs(&size, off);
+  if (!st) st = weir_mul_(size, size);
+  if (!st) st = weir_sum_dims(out, size, v->dims, v->count, v->keepdim);
+  if (!st) st = weir_div_scalar_(*out, weir_float(n == 0 ? NAN : left > 0 ? left : 0));
+  if (!st && v->root) st = weir_sqrt_(*out);
+  if (!st && mean) st = weir_mean_dims(mean, v->a, v->dims, v->count, v->keepdim);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+static weir_status run_variance(weir_tensor **out, weir_tensor **mean, const variance *v)
+{
+  uint32_t mask;
+  weir_status st = check_variance(v, &mask, mean != NULL);
+  if (st) return st;
+  if (v->a->dtype == WEIR_COMPLEX64) return complex_variance(out, mean, v, mask);
+  reduction r = {.op = v->root ? WEIR_REDUCE_STD : WEIR_REDUCE_VAR,
+                 .name = v->root ? "std" : "var",
+                 .a = v->a,
+                 .mask = mask,
+                 .keepdim = v->keepdim,
+                 .p = v->correction};
+  return reduction_run(out, mean, &r);
+}
+
+#define VARIANCE(name, op)                                                                         \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a, double correction)              \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    variance v = {a, NULL, 0, correction, false, WEIR_REDUCE_##op == WEIR_REDUCE_STD};             \
+    return run_variance(out, NULL, &v);                                                            \
+  }                                                                                                \
+  weir_status weir_##name##_dim(weir_tensor **out, const weir_tensor *a, int dim,                  \
+                                double correction, bool keepdim)                                   \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    variance v = {a, &dim, 1, correction, keepdim, WEIR_REDUCE_##op == WEIR_REDUCE_STD};           \
+    return run_variance(out, NULL, &v);                                                            \
+  }                                                                                                \
+  weir_status weir_##name##_dims(weir_tensor **out, const weir_tensor *a, const int *dims,         \
+                                 int count, double correction, bool keepdim)                       \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    if (count > 0) WEIR_REQUIRE(dims);                                                             \
+    variance v = {a, dims, count, correction, keepdim, WEIR_REDUCE_##op == WEIR_REDUCE_STD};       \
+    return run_variance(out, NULL, &v);                                                            \
+  }                                                                                                \
+  weir_status weir_##name##_mean(weir_tensor **out, weir_tensor **mean, const weir_tensor *a,      \
+                                 double correction)                                                \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out);                                                                         \
+    WEIR_REQUIRE_OUT(mean, a);                                                                     \
+    variance v = {a, NULL, 0, correction, false, WEIR_REDUCE_##op == WEIR_REDUCE_STD};             \
+    return run_variance(out, mean, &v);                                                            \
+  }                                                                                                \
+  weir_status weir_##name##_mean_dim(weir_tensor **out, weir_tensor **mean, const weir_tensor *a,  \
+                                     int dim, double correction, bool keepdim)                     \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out);                                                                         \
+    WEIR_REQUIRE_OUT(mean, a);                                                                     \
+    variance v = {a, &dim, 1, correction, keepdim, WEIR_REDUCE_##op == WEIR_REDUCE_STD};           \
+    return run_variance(out, mean, &v);                                                            \
+  }                                                                                                \
+  weir_status weir_##name##_mean_dims(weir_tensor **out, weir_tensor **mean, const weir_tensor *a, \
+                                      const int *dims, int count, double correction, bool keepdim) \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out);                                                                         \
+    WEIR_REQUIRE_OUT(mean, a);                                                                     \
+    if (count > 0) WEIR_REQUIRE(dims);                                                             \
+    variance v = {a, dims, count, correction, keepdim, WEIR_REDUCE_##op == WEIR_REDUCE_STD};       \
+    return run_variance(out, mean, &v);                                                            \
+  }
+WEIR_VARIANCE_MAP(VARIANCE)
+
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+/* p below 0, and infinite ones, have no value for nothing. */
+static weir_status check_identity(const weir_tensor *a, double p, const int *dims, int count)
+{
+  static const char vector[] = "linalg.vector_norm cannot compute the";
+  static const char none[] = "empty and the operation does not have an identity";
+  if (a->numel || (p >= 0 && !isinf(p))) return WEIR_OK;
+  if (!count)
+    return weir_fail(
+        WEIR_EINVAL,
+        "%s %g norm on an empty tensor because the operation does not have an identity", vector, p);
+  for (int i = 0; i < count; i++) {
+    int d;
+    weir_status st = dim_resolve(&d, dims[i], a->dims);
+    if (st) return st;
+    if (!a->size[d])
+      return weir_fail(WEIR_EINVAL, "%s %g norm on the dimension %dbecause this dimension is %s",
+                       vector, p, dims[i], none);
+  }
+  return WEIR_OK;
+}
+
+static weir_status run_norm(weir_tensor **out, const weir_tensor *a, double p, const int *dims,
+                            int count, bool keepdim)
+{
+  WEIR_TENSOR size = NULL;
+  weir_dtype d = (weir_dtype)a->dtype;
+  bool complex = d == WEIR_COMPLEX64;
+  reduction r = {.op = WEIR_REDUCE_NORM, .name = "norm", .a = a, .keepdim = keepdim, .p = p};
+  if (count < 0) return weir_fail(WEIR_EINVAL, "norm: %d dimensions are asked for", count);
+  if (!dtype_is_floating(d) && !complex)
+    return weir_fail(WEIR_ENOTSUP,
+                     "linalg.vector_norm: Expected a floating point or complex tensor as input. "
+                     "Got %s",
+                     dtype_title(d));
+  weir_status st = check_identity(a, p, dims, count);
+  if (!st) st = reduction_mask(&r.mask, a, dims, count);
+  if (st || !(complex || isinf(p))) return st ? st : reduction_run(out, NULL, &r);
+  st = weir_abs(&size, a);
+  if (st) return st;
+  r.a = size;
+  if (isinf(p)) r.op = p > 0 ? WEIR_REDUCE_MAX : WEIR_REDUCE_MIN;
+  return reduction_run(out, NULL, &r);
+}
+
+weir_status weir_norm(weir_tensor **out, const weir_tensor *a, double p)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  return run_norm(out, a, p, NULL, 0, false);
+}
+
+weir_status weir_norm_dim(weir_tensor **out, const weir_tensor *a, double p, int dim, bool keepdim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  return run_norm(out, a, p, &dim, 1, keepdim);
+}
+
+weir_status weir_norm_dims(weir_tensor **out, const weir_tensor *a, double p, const int *dims,
+                           int count, bool keepdim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  if (count > 0) WEIR_REQUIRE(dims);
+  return run_norm(out, a, p, dims, count, keepdim);
+}
+
+/* ---- counts and extremes --------------------------------------------------------------------- */
+
+static weir_status count_over(weir_tensor **out, const weir_tensor *a, const int *dims, int count)
+{
+  reduction r = {.op = WEIR_REDUCE_NONZERO, .name = "count_nonzero", .a = a};
+  if (count < 0) return weir_fail(WEIR_EINVAL, "count_nonzero: %d dimensions are asked for", count);
+  weir_status st = reduction_mask(&r.mask, a, dims, count);
+  return st ? st : reduction_run(out, NULL, &r);
+}
+
+weir_status weir_count_nonzero(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return count_over(out, a, NULL, 0);
+}
+
+weir_status weir_count_nonzero_dim(weir_tensor **out, const weir_tensor *a, int dim)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  return count_over(out, a, &dim, 1);
+}
+
+weir_status weir_count_nonzero_dims(weir_tensor **out, const weir_tensor *a, const int *dims,
+                                    int count)
+{
+  WEIR_REQUIRE_OUT(out, a);
+  if (count > 0) WEIR_REQUIRE(dims);
+  return count_over(out, a, dims, count);
+}
+
+static weir_status both_extremes(weir_tensor **least, weir_tensor **most, const weir_tensor *a,
+                                 const int *dims, int count, bool keepdim)
+{
+  reduction r = {.op = WEIR_REDUCE_MIN, .name = "aminmax", .a = a, .keepdim = keepdim};
+  if (a->dtype == WEIR_COMPLEX64)
+    return weir_fail(WEIR_ENOTSUP, "aminmax not implemented for %s", dtype_title(WEIR_COMPLEX64));
+  weir_status st = reduction_mask(&r.mask, a, dims, count);
+  if (st) return st;
+  if (!count && !a->numel)
+    return weir_fail(WEIR_EINVAL, "aminmax(): cannot compute aminmax over an empty dimension as "
+                                  "the operation has no identity.");
+  if (count && reduced_count(a, r.mask) == 0)
+    return weir_fail(WEIR_EINVAL, "aminmax: Expected reduction dim %d to have non-zero size.",
+                     dims[0] < 0 ? dims[0] + a->dims : dims[0]);
+  st = reduction_run(least, NULL, &r);
+  r.op = WEIR_REDUCE_MAX;
+  if (!st && (st = reduction_run(most, NULL, &r))) weir_tensor_drop(least);
+  return st;
+}
+
+weir_status weir_aminmax(weir_tensor **least, weir_tensor **most, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(least);
+  WEIR_REQUIRE_OUT(most, a);
+  return both_extremes(least, most, a, NULL, 0, false);
+}
+
+weir_status weir_aminmax_dim(weir_tensor **least, weir_tensor **most, const weir_tensor *a, int dim,
+                             bool keepdim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(least);
+  WEIR_REQUIRE_OUT(most, a);
+  return both_extremes(least, most, a, &dim, 1, keepdim);
+}
+
+/* ---- log-sum-exp ----------------------------------------------------------------------------- */
+
+/* What is taken from each element first, dimensions kept: the largest, or 0 where that is not
+ * finite. */
+static weir_status finite_largest(weir_tensor **out, const weir_tensor *a, const int *dims,
+                                  int count)
+{
+  WEIR_TENSOR real = NULL;
+  WEIR_TENSOR most = NULL;
+  WEIR_TENSOR finite = NULL;
+  WEIR_TENSOR zero = NULL;
+  weir_status st =
+      weir_to_dtype(&real, a, a->dtype == WEIR_COMPLEX64 ? WEIR_FLOAT32 : (weir_dtype)a->dtype);
+  if (!st) st = weir_amax_dims(&most, real, dims, count, true);
+  if (!st) st = weir_isfinite(&finite, most);
+  if (!st) st = weir_zeros_like(&zero, most, NULL);
+  return st ? st : weir_where(out, finite, most, zero);
+}
+
+/* Of what is calculated with: dimensions kept, new. */
+static weir_status log_of_sums(weir_tensor **out, const weir_tensor *a, const int *dims, int count)
+{
+  WEIR_TENSOR most = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR sums = NULL;
+  weir_status st = a->numel ? finite_largest(&most, a, dims, count) : WEIR_OK;
+  if (!st) st = most ? weir_sub(&x, a, most) : weir_clone(&x, a);
+  if (!st) st = weir_exp_(x);
+  if (!st) st = weir_sum_dims(&sums, x, dims, count, true);
+  if (!st) st = weir_log_(sums);
+  if (!st && most) st = weir_add_(sums, most);
+  if (!st) *out = weir_tensor_retain(sums);
+  return st;
+}
+
+static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const int *dims,
+                                 int count, bool keepdim)
+{
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR result = NULL;
+  WEIR_TENSOR shaped = NULL;
+  weir_shape shape = {0, {0}};
+  uint32_t mask;
+  weir_dtype d = (weir_dtype)a->dtype,
+             gives = dtype_is_integral_or_bool(d) ? weir_get_default_dtype() : d;
+  bool narrow = gives == WEIR_FLOAT16 || gives == WEIR_BFLOAT16;
+  if (count < 0) return weir_fail(WEIR_EINVAL, "logsumexp: %d dimensions are asked for", count);
+  weir_status st = reduction_mask(&mask, a, dims, count);
+  if (!st) st = weir_to_dtype(&wide, a, narrow ? WEIR_FLOAT32 : gives);
+  if (!st) st = log_of_sums(&result, wide, dims, count);
+  if (st) return st;
+  for (int i = 0; i < a->dims; i++)
+    if (keepdim || !(mask >> i & 1)) shape.size[shape.count++] = result->size[i];
+  st = weir_view(&shaped, result, shape);
+  return st ? st : weir_to_dtype(out, shaped, gives);
+}
+
+weir_status weir_logsumexp(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  return run_logsumexp(out, a, &dim, 1, keepdim);
+}
+
+weir_status weir_logsumexp_dims(weir_tensor **out, const weir_tensor *a, const int *dims, int count,
+                                bool keepdim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  if (count > 0) WEIR_REQUIRE(dims);
+  return run_logsumexp(out, a, dims, count, keepdim);
+}
