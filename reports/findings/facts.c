@@ -31,9 +31,12 @@ typedef struct call {
 
 typedef struct place { /* what was last seen at an address */
   uint64_t count;      /* of reads or writes of the process by then */
-  int64_t event;
-  uint64_t stream;
-  size_t before; /* the place's earlier copy, or NONE */
+  int64_t event, duration;
+  union {
+    uint64_t stream, bytes;
+  };
+  uint32_t before; /* the place's earlier copy, or NONE */
+  uint32_t common;
 } place;
 
 typedef struct places { /* by address */
@@ -47,6 +50,7 @@ typedef struct live_block {
   uint64_t part, allocs; /* of the process, when it was made */
   size_t born;           /* its index in process.born */
   uint64_t bytes;
+  int64_t duration;
   uint64_t epoch;
   size_t common;
 } live_block;
@@ -64,16 +68,21 @@ typedef struct process {
   void *untouched; /* a tree of search.h */
 } process;
 
+typedef struct held_row {
+  int64_t event, template, duration;
+} held_row;
+
 typedef struct thread {
   uint64_t a, b, bytes, stream; /* of the last call that could be a row's copy */
   int64_t da, db;
   int copy;
   bool any, steps;
-  int64_t held[LEAST_ROWS]; /* of the matrix that goes on, until it has as many */
-  int64_t run;
+  held_row held[LEAST_ROWS]; /* of the matrix that goes on, until it has as many */
+  size_t matrix;
   uint64_t rows;
   /* the last wait */
   int64_t wait, wait_end, gap;
+  int64_t wait_template, wait_duration;
   bool ahead, followed;
   uint64_t results; /* calls since, whose results the host may look at */
 } thread;
@@ -84,53 +93,15 @@ typedef struct pair_group { /* allocations of one place, size and device */
   int64_t first_brief;
 } pair_group;
 
-enum table {
-  OVERWRITTEN,
-  UNREAD,
-  REREAD,
-  ROW_COPY,
-  COPY_RUN,
-  UNTOUCHED,
-  EARLY,
-  LATE,
-  PAIR,
-  PAIR_GROUP,
-  REPEATED_COPY,
-  COPY_FAMILY,
-  SENT_BACK,
-  WAIT_AHEAD,
-  USE,
-  TABLES
-};
-
-/* clang-format off */
-static const char *const tables[TABLES] = {
-    [OVERWRITTEN] = "overwritten(event, next, same_stream)",
-    [UNREAD] = "unread(event, free)",
-    [REREAD] = "reread(event, earlier)",
-    [ROW_COPY] = "row_copy(event, matrix)",
-    [COPY_RUN] = "row_matrix(id INTEGER PRIMARY KEY, rows)",
-    [UNTOUCHED] = "untouched(event, free)",
-    [EARLY] = "early_block(event)",
-    [LATE] = "late_free(event, alloc)",
-    [PAIR] = "pair(alloc, free, family, nth, others)",
-    [PAIR_GROUP] = "pair_group(id INTEGER PRIMARY KEY, process, stack, pairs, brief, first_brief)",
-    [REPEATED_COPY] = "repeated_copy(event, family)",
-    [COPY_FAMILY] = "copy_family(id INTEGER PRIMARY KEY, times, first)",
-    [SENT_BACK] = "sent_back(event, earlier)",
-    [WAIT_AHEAD] = "wait_ahead(event, gap, next_wait)",
-    [USE] = "template_use(template INTEGER PRIMARY KEY, calls, small, ns, bytes, most, first, longest)"};
-/* clang-format on */
-
 typedef struct pass {
   wr_facts *f;
   const wr_db *db;
   const wr_facts_settings *settings;
-  sqlite3_stmt *insert[TABLES];
   wr_run_log log;
   bool unordered, ordering;
   uint64_t taken;
-  int64_t runs;
+  uint64_t *matrix; /* owned: rows of each */
+  size_t matrices, matrix_capacity;
   hash_map by_process, by_thread, by_group, by_pointer;
   process *process;
   size_t process_count, process_capacity;
@@ -142,60 +113,60 @@ typedef struct pass {
   size_t group_count, group_capacity;
   places written, copied, read; /* for overwritten, unread, reread */
   places alike;                 /* for repeated_copy: count: times, event: the first */
-  places sent;                  /* for sent_back, of the host: count: direction, stream: bytes */
+  places sent;                  /* for sent_back, of the host: count: direction */
   int64_t families;             /* before those */
 } pass;
 
-#define NONE SIZE_MAX
+#define NONE UINT32_MAX
 
 static weir_status no_memory(const pass *p)
 {
   return wr_db_out_of_memory(p->db);
 }
 
-static weir_status insert(pass *p, enum table table, const int64_t *v, int count, bool last_is_null)
-{
-  sqlite3_stmt *q = p->insert[table];
-  for (int i = 0; i < count; i++)
-    sqlite3_bind_int64(q, i + 1, v[i]);
-  if (last_is_null) sqlite3_bind_null(q, count);
-  return wr_db_run(p->db, q);
-}
+#define ADD(p, fact, ...)                                                                          \
+  wr_fact_add(&(p)->f->tables, WR_FACT_##fact, (const int64_t[]){__VA_ARGS__})
 
-#define INSERT(p, table, ...)                                                                      \
-  insert(p, table, (const int64_t[]){__VA_ARGS__},                                                 \
-         sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), false)
-
-static process *process_of(pass *p, int64_t id)
+/* The common part knows the index, once it has been searched for. */
+static process *process_of(pass *p, wr_common *t)
 {
   bool added;
-  uint64_t *at = hash_map_place(&p->by_process, (uint64_t)id, &added);
+  if (t->process_index != SIZE_MAX) return &p->process[t->process_index];
+  uint64_t *at = hash_map_place(&p->by_process, (uint64_t)t->process, &added);
   if (!at) return NULL;
   if (added) {
     if (!wr_grow(&p->process, &p->process_capacity, p->process_count + 1, sizeof(process))) {
-      hash_map_remove(&p->by_process, (uint64_t)id);
+      hash_map_remove(&p->by_process, (uint64_t)t->process);
       return NULL;
     }
     p->process[p->process_count] = (process){.last_time = INT64_MIN};
     *at = p->process_count++;
   }
+  t->process_index = (size_t)*at;
   return &p->process[*at];
 }
 
-static thread *thread_of(pass *p, int64_t id)
+static thread *thread_of(pass *p, wr_common *t)
 {
   bool added;
-  uint64_t *at = hash_map_place(&p->by_thread, (uint64_t)id, &added);
+  if (t->thread_index != SIZE_MAX) return &p->thread[t->thread_index];
+  uint64_t *at = hash_map_place(&p->by_thread, (uint64_t)t->thread, &added);
   if (!at) return NULL;
   if (added) {
     if (!wr_grow(&p->thread, &p->thread_capacity, p->thread_count + 1, sizeof(thread))) {
-      hash_map_remove(&p->by_thread, (uint64_t)id);
+      hash_map_remove(&p->by_thread, (uint64_t)t->thread);
       return NULL;
     }
     p->thread[p->thread_count] = (thread){0};
     *at = p->thread_count++;
   }
+  t->thread_index = (size_t)*at;
   return &p->thread[*at];
+}
+
+static int64_t template_of(const pass *p, uint32_t common)
+{
+  return p->f->common[common].id;
 }
 
 /* ---- what was at an address ------------------------------------------------------------------ */
@@ -231,10 +202,15 @@ static uint64_t address_key(const wr_common *t, uint64_t address, uint64_t bytes
 /* A copy or memset of device memory. */
 static weir_status see_write(pass *p, const process *x, const wr_common *t, const call *c)
 {
-  place before, now = {.count = x->reads_or_frees, .event = c->id, .stream = t->stream};
+  place before, now = {.count = x->reads_or_frees,
+                       .event = c->id,
+                       .duration = c->duration,
+                       .stream = t->stream,
+                       .common = (uint32_t)c->common};
   weir_status s = swap_place(p, &p->written, address_key(t, c->a, c->bytes), &now, &before);
   if (s || before.count != now.count) return s;
-  return INSERT(p, OVERWRITTEN, before.event, c->id, before.stream == now.stream);
+  return ADD(p, OVERWRITTEN, before.event, c->id, before.stream == now.stream,
+             template_of(p, before.common), before.duration, (int64_t)c->bytes);
 }
 
 /* A copy to a device; the earlier ones of the same reads hang on it. */
@@ -245,8 +221,13 @@ static weir_status see_upload(pass *p, const process *x, const wr_common *t, con
   if (l->count >= MOST_PLACES) forget_places(l);
   uint64_t *at = hash_map_place(&l->at, address_key(t, c->a, 0), &added);
   if (!at || !wr_grow(&l->place, &l->capacity, l->count + 1, sizeof(place))) return no_memory(p);
-  size_t before = !added && l->place[*at].count == x->reads ? *at : NONE;
-  l->place[l->count] = (place){.count = x->reads, .event = c->id, .before = before};
+  bool goes_on = !added && l->place[*at].count == x->reads;
+  l->place[l->count] = (place){.count = x->reads,
+                               .event = c->id,
+                               .duration = c->duration,
+                               .bytes = c->bytes,
+                               .before = goes_on ? (uint32_t)*at : NONE,
+                               .common = (uint32_t)c->common};
   *at = l->count++;
   return WEIR_OK;
 }
@@ -256,9 +237,11 @@ static weir_status see_free_of_upload(pass *p, const process *x, const wr_common
   weir_status s = WEIR_OK;
   uint64_t key = address_key(t, c->a, 0), *at = hash_map_get(&p->copied.at, key);
   if (!at) return s;
-  for (size_t i = *at; !s && i != NONE && p->copied.place[i].count == x->reads;
-       i = p->copied.place[i].before)
-    s = INSERT(p, UNREAD, p->copied.place[i].event, c->id);
+  for (size_t i = *at; !s && i != NONE && p->copied.place[i].count == x->reads;) {
+    const place *l = &p->copied.place[i];
+    s = ADD(p, UNREAD, l->event, c->id, template_of(p, l->common), l->duration, (int64_t)l->bytes);
+    i = l->before;
+  }
   hash_map_remove(&p->copied.at, key);
   return s;
 }
@@ -267,7 +250,8 @@ static weir_status see_read_back(pass *p, const process *x, const wr_common *t, 
 {
   place before, now = {.count = x->writes, .event = c->id};
   weir_status s = swap_place(p, &p->read, address_key(t, c->b, c->bytes), &now, &before);
-  return s || before.count != now.count ? s : INSERT(p, REREAD, c->id, before.event);
+  if (s || before.count != now.count) return s;
+  return ADD(p, REREAD, c->id, before.event, t->id, c->duration, (int64_t)c->bytes);
 }
 
 static weir_status end_families(pass *p)
@@ -276,7 +260,7 @@ static weir_status end_families(pass *p)
   for (size_t i = 0; !s && i < p->alike.count; i++) {
     const place *x = &p->alike.place[i];
     if (x->count > 1)
-      s = INSERT(p, COPY_FAMILY, p->families + (int64_t)i, (int64_t)x->count, x->event);
+      s = ADD(p, COPY_FAMILY, p->families + (int64_t)i, (int64_t)x->count, x->event);
   }
   p->families += (int64_t)p->alike.count;
   forget_places(&p->alike);
@@ -294,7 +278,8 @@ static weir_status see_again(pass *p, const wr_common *t, const call *c)
   if (!at) return s ? s : no_memory(p);
   if (!added) {
     l->place[*at].count++;
-    return INSERT(p, REPEATED_COPY, c->id, p->families + (int64_t)*at);
+    return ADD(p, REPEATED_COPY, c->id, p->families + (int64_t)*at, t->id, c->duration,
+               (int64_t)c->bytes);
   }
   if (!wr_grow(&l->place, &l->capacity, l->count + 1, sizeof(place))) return no_memory(p);
   *at = l->count;
@@ -305,15 +290,15 @@ static weir_status see_again(pass *p, const wr_common *t, const call *c)
 /* A copy from a device to the host, or of what lies there to a device. */
 static weir_status see_host_copy(pass *p, const wr_common *t, const call *c)
 {
-  place before, now = {.count = (uint64_t)t->copy, .event = c->id, .stream = c->bytes};
+  place before, now = {.count = (uint64_t)t->copy, .event = c->id, .bytes = c->bytes};
   uint64_t key = address_key(t, t->copy == 2 ? c->a : c->b, 0);
   if (t->copy == 2) return swap_place(p, &p->sent, key, &now, &before);
   const uint64_t *at = hash_map_get(&p->sent.at, key);
   if (!at) return WEIR_OK;
   before = p->sent.place[*at];
   p->sent.place[*at] = now;
-  return before.count == 2 && before.stream == c->bytes ? INSERT(p, SENT_BACK, c->id, before.event)
-                                                        : WEIR_OK;
+  bool same = before.count == 2 && before.bytes == c->bytes;
+  return same ? ADD(p, SENT_BACK, c->id, before.event) : WEIR_OK;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -347,7 +332,7 @@ static weir_status end_part(pass *p, process *x)
 {
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < x->early; i++)
-    if (x->born[i]) s = INSERT(p, EARLY, x->born[i]);
+    if (x->born[i]) s = ADD(p, EARLY_BLOCK, x->born[i]);
   x->born_count = x->early = 0;
   x->parts++;
   return s;
@@ -375,7 +360,7 @@ static weir_status see_alloc(pass *p, process *x, const wr_common *t, const call
     if (!wr_grow(&p->block, &p->block_capacity, p->block_count + 1, sizeof(b))) return no_memory(p);
     *at = p->block_count++;
   }
-  b.born = x->born_count, b.epoch = x->epoch, b.common = c->common;
+  b.born = x->born_count, b.epoch = x->epoch, b.common = c->common, b.duration = c->duration;
   p->block[*at] = b;
   if (x->born_count < MOST_PLACES) {
     if (!wr_grow(&x->born, &x->born_capacity, x->born_count + 1, sizeof(*x->born)))
@@ -385,7 +370,7 @@ static weir_status see_alloc(pass *p, process *x, const wr_common *t, const call
   return remember_untouched(p, x, c);
 }
 
-static weir_status see_pair(pass *p, const process *x, const live_block *b, int64_t freed)
+static weir_status see_pair(pass *p, const process *x, const live_block *b, const call *freed)
 {
   bool added;
   const wr_common *t = &p->f->common[b->common];
@@ -404,7 +389,8 @@ static weir_status see_pair(pass *p, const process *x, const live_block *b, int6
   if (between < 2) {
     if (!g->brief++) g->first_brief = b->alloc;
   }
-  return INSERT(p, PAIR, b->alloc, freed, (int64_t)*at, (int64_t)g->pairs, (int64_t)between);
+  return ADD(p, PAIR, b->alloc, freed->id, (int64_t)*at, (int64_t)g->pairs, (int64_t)between, t->id,
+             b->duration, freed->duration);
 }
 
 static weir_status see_free(pass *p, process *x, const wr_common *t, const call *c)
@@ -413,39 +399,48 @@ static weir_status see_free(pass *p, process *x, const wr_common *t, const call 
   if (!at || p->block[*at].epoch != x->epoch || !p->block[*at].alloc) return WEIR_OK;
   live_block b = p->block[*at];
   p->block[*at].alloc = 0;
-  weir_status s = see_pair(p, x, &b, c->id);
+  weir_status s = see_pair(p, x, &b, c);
   if (!s && b.part == x->parts && b.born < x->born_count) {
     if (x->born[b.born] == b.alloc) x->born[b.born] = 0;
   } else if (!s && b.part != x->parts) {
-    if (x->born_count) s = INSERT(p, LATE, c->id, b.alloc);
+    if (x->born_count) s = ADD(p, LATE_FREE, c->id, b.alloc, t->id, (int64_t)b.bytes);
     x->early = x->born_count;
   }
   untouched range = {c->a, c->a + 1, 0};
   void *u = tfind(&range, &x->untouched, by_range);
-  if (!s && u && (*(untouched **)u)->alloc == b.alloc) s = INSERT(p, UNTOUCHED, b.alloc, c->id);
+  if (!s && u && (*(untouched **)u)->alloc == b.alloc) s = ADD(p, UNTOUCHED, b.alloc, c->id);
   touch(x, c->a, 1);
   return s;
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static weir_status keep_row(pass *p, thread *h, int64_t event)
+static weir_status add_held(pass *p, const thread *h, const held_row *row)
+{
+  return ADD(p, ROW_COPY, row->event, (int64_t)h->matrix, row->template, row->duration,
+             (int64_t)h->bytes);
+}
+
+/* A matrix has a number from its fourth row on. */
+static weir_status keep_row(pass *p, thread *h, const wr_common *t, const call *c)
 {
   weir_status s = WEIR_OK;
-  if (h->rows < LEAST_ROWS) h->held[h->rows] = event;
-  if (++h->rows > LEAST_ROWS) return INSERT(p, ROW_COPY, event, h->run);
-  for (int i = 0; !s && h->rows == LEAST_ROWS && i < LEAST_ROWS; i++)
-    s = INSERT(p, ROW_COPY, h->held[i], h->run);
+  held_row row = {c->id, t->id, c->duration};
+  if (h->rows < LEAST_ROWS) h->held[h->rows] = row;
+  if (++h->rows > LEAST_ROWS) return add_held(p, h, &row);
+  if (h->rows < LEAST_ROWS) return s;
+  if (!wr_grow(&p->matrix, &p->matrix_capacity, p->matrices + 1, sizeof(*p->matrix)))
+    return no_memory(p);
+  h->matrix = p->matrices++;
+  for (int i = 0; !s && i < LEAST_ROWS; i++)
+    s = add_held(p, h, &h->held[i]);
   return s;
 }
 
-static weir_status end_matrix(pass *p, thread *h)
+static void end_matrix(pass *p, thread *h)
 {
-  weir_status s = WEIR_OK;
-  if (h->rows >= LEAST_ROWS) s = INSERT(p, COPY_RUN, h->run, (int64_t)h->rows);
+  if (h->rows >= LEAST_ROWS) p->matrix[h->matrix] = h->rows;
   h->rows = 0;
-  h->run = ++p->runs;
-  return s;
 }
 
 static bool as_far(int64_t d, uint64_t bytes)
@@ -464,8 +459,8 @@ static weir_status see_row(pass *p, thread *h, const wr_common *t, const call *c
     int64_t da = (int64_t)(c->a - h->a), db = (int64_t)(c->b - h->b);
     bool goes_on = alike && h->steps && da == h->da && db == h->db;
     if (alike && as_far(da, c->bytes) && as_far(db, c->bytes)) {
-      if (!goes_on) s = end_matrix(p, h);
-      if (!s) s = keep_row(p, h, c->id);
+      if (!goes_on) end_matrix(p, h);
+      s = keep_row(p, h, t, c);
     }
     h->steps = h->any;
     h->da = da, h->db = db;
@@ -478,8 +473,10 @@ static weir_status see_row(pass *p, thread *h, const wr_common *t, const call *c
 static weir_status end_wait(pass *p, thread *h, const call *next)
 {
   if (!h->ahead || !h->followed) return WEIR_OK;
-  const int64_t v[] = {h->wait, h->gap, next ? next->time - h->wait_end : 0};
-  return insert(p, WAIT_AHEAD, v, 3, !next);
+  const int64_t v[] = {h->wait, h->gap, next ? next->time - h->wait_end : 0, h->wait_template,
+                       h->wait_duration};
+  return next ? wr_fact_add(&p->f->tables, WR_FACT_WAIT_AHEAD, v)
+              : wr_fact_add_null(&p->f->tables, WR_FACT_WAIT_AHEAD, v);
 }
 
 /* A wait, and what the host calls behind it. */
@@ -497,6 +494,7 @@ static weir_status see_order(pass *p, thread *h, const wr_common *t, const call 
   if (t->kind != WEIR_EV_SYNC) return WEIR_OK;
   weir_status s = end_wait(p, h, c);
   h->wait = c->id, h->wait_end = c->time + c->duration;
+  h->wait_template = t->id, h->wait_duration = c->duration;
   h->ahead = !h->results, h->followed = false;
   h->results = 0;
   return s;
@@ -559,9 +557,9 @@ static void count_reads(process *x, const wr_common *t)
 
 static weir_status see_call(pass *p, const call *c)
 {
-  const wr_common *t = &p->f->common[c->common];
-  process *x = process_of(p, t->process);
-  thread *h = thread_of(p, t->thread);
+  wr_common *t = &p->f->common[c->common];
+  process *x = process_of(p, t);
+  thread *h = thread_of(p, t);
   if (!x || !h) return no_memory(p);
   weir_status s = see_use(p, x, t, c);
   if (s || !t->succeeded) return s;
@@ -578,8 +576,8 @@ static weir_status see_call(pass *p, const call *c)
 
 static weir_status end_thread(pass *p, thread *h)
 {
-  weir_status s = end_matrix(p, h);
-  return s ? s : end_wait(p, h, NULL);
+  end_matrix(p, h);
+  return end_wait(p, h, NULL);
 }
 
 /* What is live at the end, and untouched. */
@@ -589,7 +587,7 @@ static weir_status end_process(pass *p, process *x)
   while (!s && x->untouched) {
     untouched *u = *(untouched **)x->untouched;
     const int64_t v[] = {u->alloc, 0};
-    s = insert(p, UNTOUCHED, v, 2, true);
+    s = wr_fact_add_null(&p->f->tables, WR_FACT_UNTOUCHED, v);
     (void)tdelete(u, &x->untouched, by_range);
     free(u);
   }
@@ -604,16 +602,18 @@ static weir_status end_all(pass *p)
   for (size_t i = 0; !s && i < p->process_count; i++)
     s = end_process(p, &p->process[i]);
   if (!s) s = end_families(p);
+  for (size_t i = 0; !s && i < p->matrices; i++)
+    s = ADD(p, ROW_MATRIX, (int64_t)i, (int64_t)p->matrix[i]);
   for (size_t i = 0; !s && i < p->group_count; i++) {
     const pair_group *g = &p->group[i];
-    s = INSERT(p, PAIR_GROUP, (int64_t)i, g->process, g->stack, (int64_t)g->pairs,
-               (int64_t)g->brief, g->first_brief);
+    s = ADD(p, PAIR_GROUP, (int64_t)i, g->process, g->stack, (int64_t)g->pairs, (int64_t)g->brief,
+            g->first_brief);
   }
   for (size_t i = 0; !s && i < p->f->count; i++) {
     const wr_common *t = &p->f->common[i];
     if (!t->calls) continue;
-    s = INSERT(p, USE, t->id, (int64_t)t->calls, (int64_t)t->small, (int64_t)t->ns,
-               (int64_t)t->bytes, (int64_t)t->most, t->first, (int64_t)t->longest);
+    s = ADD(p, TEMPLATE_USE, t->id, (int64_t)t->calls, (int64_t)t->small, (int64_t)t->ns,
+            (int64_t)t->bytes, (int64_t)t->most, t->first, (int64_t)t->longest);
   }
   return s;
 }
@@ -625,7 +625,8 @@ static void forget(pass *p)
     free(p->process[i].born);
   }
   p->process_count = p->thread_count = p->block_count = p->group_count = 0;
-  p->taken = 0, p->runs = 0;
+  p->matrices = 0;
+  p->taken = 0;
   hash_map_free(&p->by_process);
   hash_map_free(&p->by_thread);
   hash_map_free(&p->by_group);
@@ -639,6 +640,7 @@ static void forget(pass *p)
   for (size_t i = 0; i < p->f->count; i++) {
     wr_common *t = &p->f->common[i];
     t->calls = t->small = t->ns = t->bytes = t->most = t->longest = 0, t->first = 0;
+    t->process_index = t->thread_index = SIZE_MAX;
   }
 }
 
@@ -701,7 +703,7 @@ static weir_status take_row(void *context, sqlite3_stmt *q)
     wr_run_keep(&p->log, (const wr_logged *)(const void *)&c);
     return WEIR_OK;
   }
-  process *x = process_of(p, p->f->common[c.common].process);
+  process *x = process_of(p, &p->f->common[c.common]);
   if (!x) return no_memory(p);
   p->unordered = c.time < x->last_time;
   x->last_time = c.time;
@@ -743,33 +745,12 @@ static weir_status walk(pass *p)
 {
   weir_status s = wr_db_each(p->db, walk_sql, take_row, p);
   if (!s || !p->unordered) return s;
-  s = WEIR_OK;
-  for (int i = 0; !s && i < TABLES; i++) {
-    char *sql = wr_format("DELETE FROM temp.%.*s", (int)strcspn(tables[i], "("), tables[i]);
-    s = sql ? wr_db_exec(p->db, sql) : no_memory(p);
-    free(sql);
-  }
+  wr_fact_empty(&p->f->tables);
   forget(p);
-  return s ? s : walk_in_order(p);
+  return walk_in_order(p);
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
-
-static weir_status make_table(pass *p, enum table table)
-{
-  int columns = 1;
-  size_t name = strcspn(tables[table], "(");
-  for (const char *at = tables[table]; *at; at++)
-    columns += *at == ',';
-  char *sql = wr_format("CREATE TEMP TABLE %s", tables[table]);
-  weir_status s = sql ? wr_db_exec(p->db, sql) : no_memory(p);
-  free(sql);
-  sql = wr_format("INSERT INTO temp.%.*s VALUES(?%.*s)", (int)name, tables[table],
-                  2 * (columns - 1), ",?,?,?,?,?,?,?,?");
-  if (!s) s = sql ? wr_db_prepare(p->db, sql, &p->insert[table]) : no_memory(p);
-  free(sql);
-  return s;
-}
+/* ---- templates ------------------------------------------------------------------------------- */
 
 /* id, process, thread, stack, stream, device, src_device, kind, copy, mem, src_mem, flags, status */
 static weir_status take_template(void *context, sqlite3_stmt *q)
@@ -795,25 +776,26 @@ static weir_status take_template(void *context, sqlite3_stmt *q)
                                       .mem = sqlite3_column_int(q, 9),
                                       .src_mem = sqlite3_column_int(q, 10),
                                       .flags = sqlite3_column_int64(q, 11),
-                                      .succeeded = !sqlite3_column_int64(q, 12)};
+                                      .succeeded = !sqlite3_column_int64(q, 12),
+                                      .process_index = SIZE_MAX,
+                                      .thread_index = SIZE_MAX};
   return WEIR_OK;
 }
 
 weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings *settings)
 {
   pass p = {.f = f, .db = db, .settings = settings};
-  weir_status s =
-      wr_db_each(db,
-                 "SELECT id, process, thread, stack, stream, device, src_device, kind, copy, mem,"
-                 " src_mem, flags, status FROM main.template",
-                 take_template, &p);
-  for (int i = 0; !s && i < TABLES; i++)
-    s = make_table(&p, (enum table)i);
+  weir_status s = wr_fact_open(&f->tables);
+  if (!s)
+    s = wr_db_each(db,
+                   "SELECT id, process, thread, stack, stream, device, src_device, kind, copy, mem,"
+                   " src_mem, flags, status FROM main.template ORDER BY id",
+                   take_template, &p);
   if (!s) s = walk(&p);
   if (!s) s = end_all(&p);
+  if (!s) s = wr_fact_make_tables(&f->tables, db);
   forget(&p);
-  for (int i = 0; i < TABLES; i++)
-    sqlite3_finalize(p.insert[i]);
+  free(p.matrix);
   free(p.process);
   free(p.thread);
   free(p.block);
@@ -828,6 +810,7 @@ weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings 
 
 void wr_facts_free(wr_facts *f)
 {
+  wr_fact_close(&f->tables);
   hash_map_free(&f->by_template);
   free(f->common);
   *f = (wr_facts){0};

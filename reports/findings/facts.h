@@ -1,5 +1,5 @@
 /* facts.h: what rules would otherwise each sort all calls for: one pass over the calls of a trace, in
- * order of time, that leaves what it sees in narrow temporary tables.
+ * order of time, that leaves what it sees in temporary tables (fact_table.h).
  *
  * A table has rows only of the calls to which the thing happened, so that a rule which asks for it
  * takes time for what it finds. README.md says what is in which table. */
@@ -7,6 +7,7 @@
 #define WEIR_REPORTS_FACTS_H
 
 #include "core/base/map.h"
+#include "reports/findings/fact_table.h"
 #include "reports/import/schema.h"
 
 /* What the calls of a row of `template` have in common. */
@@ -19,13 +20,15 @@ typedef struct wr_common {
   int64_t flags;
   bool succeeded;
   uint64_t calls, small, ns, bytes, most, longest;
-  int64_t first; /* the first call with bytes, 0 none */
+  int64_t first;                      /* the first call with bytes, 0 none */
+  size_t process_index, thread_index; /* of the pass, SIZE_MAX: not seen yet */
 } wr_common;
 
 typedef struct wr_facts {
   hash_map by_template;
-  wr_common *common; /* owned */
+  wr_common *common; /* owned, in order of id */
   size_t count, capacity;
+  wr_fact_tables tables;
 } wr_facts;
 
 typedef struct wr_facts_settings {
@@ -35,7 +38,8 @@ typedef struct wr_facts_settings {
   uint64_t events; /* of the trace, for the progress */
 } wr_facts_settings;
 
-/* Reads the templates, and makes the tables. Errors: ENOMEM, EIO, ECORRUPT. */
+/* Reads the templates, and makes the tables, which are there until `f` is freed and stays where it
+ * is. Errors: ENOMEM, EIO, ECORRUPT. */
 weir_status wr_facts_make(wr_facts *f, const wr_db *db, const wr_facts_settings *settings);
 void wr_facts_free(wr_facts *f);
 

@@ -24,8 +24,7 @@ static void sort_last_run(wr_run_log *log)
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-/* A new file that goes with its descriptor; -1: there can be none. */
-static int open_unnamed(const char *beside)
+int wr_run_file(const char *beside)
 {
   char *path = wr_format("%s-runs-XXXXXX", beside);
   int fd = path ? mkostemp(path, O_CLOEXEC) : -1;
@@ -52,7 +51,7 @@ static bool write_run(wr_run_log *log)
   sort_last_run(log);
   if (!wr_grow(&log->runs, &log->run_capacity, log->run_count + 1, sizeof(*log->runs)))
     return false;
-  if (!log->run_count && (log->file = open_unnamed(log->beside)) < 0) return false;
+  if (!log->run_count && (log->file = wr_run_file(log->beside)) < 0) return false;
   log->runs[log->run_count++] = log->count;
   if (!write_whole(log->file, log->event, log->count * log->size)) return false;
   log->count = 0;

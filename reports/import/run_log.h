@@ -42,6 +42,9 @@ weir_status wr_run_each(wr_run_log *log, weir_status (*take)(void *context, cons
  * it; NULL: out of memory. */
 char *wr_run_beside(void);
 
+/* A new file that goes with its descriptor; -1: there can be none. */
+int wr_run_file(const char *beside);
+
 /* Forgets all, for good. */
 void wr_run_drop(wr_run_log *log);
 

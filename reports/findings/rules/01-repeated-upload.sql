@@ -17,7 +17,6 @@ filled AS MATERIALIZED (
 constant AS MATERIALIZED (
   SELECT id FROM many m WHERE NOT EXISTS (
     SELECT 1 FROM filled f WHERE f.process = m.process AND f.a < m.b + m.bytes AND f.a + f.bytes > m.b))
-SELECT r.event AS event, e.template AS template, e.duration AS cost_ns, e.bytes AS bytes
-FROM repeated_copy r CROSS JOIN event_row e ON e.id = r.event
-LEFT JOIN copy_hash h ON h.event = e.id AND h.event IS NOT NULL AND h.outcome = 1
+SELECT r.event AS event, r.template AS template, r.duration AS cost_ns, r.bytes AS bytes
+FROM repeated_copy r LEFT JOIN copy_hash h ON h.event = r.event AND h.event IS NOT NULL AND h.outcome = 1
 WHERE r.family IN constant AND h.id IS NULL

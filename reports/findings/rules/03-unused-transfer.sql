@@ -5,5 +5,4 @@
 -- certainty: certain
 -- fix: Delete the copy, or make it where its data is used: no kernel, graph or copy came between it
 --      and the free.
-SELECT u.event AS event, e.template AS template, e.duration AS cost_ns, e.bytes AS bytes, u.free AS related
-FROM unread u CROSS JOIN event_row e ON e.id = u.event
+SELECT event, template, duration AS cost_ns, bytes, free AS related FROM unread

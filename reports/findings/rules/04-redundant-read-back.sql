@@ -5,9 +5,9 @@
 -- certainty: likely
 -- threshold: min_bytes 1024 bytes
 -- fix: Keep what the first copy brought: no kernel, graph, copy or memset came between.
-SELECT r.event AS event, e.template AS template, e.duration AS cost_ns, e.bytes AS bytes, r.earlier AS related,
+SELECT r.event AS event, r.template AS template, r.duration AS cost_ns, r.bytes AS bytes, r.earlier AS related,
        CASE WHEN h.hash_low = g.hash_low THEN 'certain' ELSE 'likely' END AS certainty
-FROM reread r CROSS JOIN event_row e ON e.id = r.event
+FROM reread r
 LEFT JOIN copy_hash h ON h.event = r.event AND h.event IS NOT NULL AND h.outcome = 1
 LEFT JOIN copy_hash g ON g.event = r.earlier AND g.event IS NOT NULL AND g.outcome = 1
-WHERE e.bytes >= :min_bytes AND ifnull(h.hash_low = g.hash_low AND h.hash_high = g.hash_high, 1)
+WHERE r.bytes >= :min_bytes AND ifnull(h.hash_low = g.hash_low AND h.hash_high = g.hash_high, 1)

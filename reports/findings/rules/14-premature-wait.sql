@@ -9,9 +9,9 @@
 --      host can queue ahead meanwhile.
 WITH shared AS (
   SELECT DISTINCT t.process FROM template t WHERE t.kind = 1 AND t.mem = 4)
-SELECT w.event AS event, e.template AS template, e.duration AS cost_ns,
-       min(e.duration, ifnull(w.next_wait, e.duration)) AS saving_ns,
+SELECT w.event AS event, w.template AS template, w.duration AS cost_ns,
+       min(w.duration, ifnull(w.next_wait, w.duration)) AS saving_ns,
        CASE WHEN t.process IN shared THEN 'possible' ELSE 'likely' END AS certainty
 FROM wait_ahead w CROSS JOIN wait_detail d ON d.id = w.event
-CROSS JOIN event_row e ON e.id = w.event CROSS JOIN template t ON t.id = e.template
+CROSS JOIN template t ON t.id = w.template
 WHERE d.pending = 1 AND w.gap <= :max_gap

@@ -5,5 +5,4 @@
 -- certainty: likely
 -- holds: bytes
 -- fix: Free it before the allocation that follows its last use: the peak is lower by as much.
-SELECT f.event AS event, e.bytes AS bytes, f.alloc AS related
-FROM late_free f CROSS JOIN event_row e ON e.id = f.alloc
+SELECT event, template, bytes, alloc AS related FROM late_free

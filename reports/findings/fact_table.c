@@ -1,0 +1,237 @@
+/* fact_table.c: see fact_table.h. A table has no index, but for those that begin with an id: by that
+ * one row is found. The module makes tables of this connection's alone: a schema in a trace that
+ * names it gets none. */
+#include "reports/findings/fact_table.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "reports/base/util.h"
+#include "reports/import/run_log.h"
+
+#define MODULE "weir_fact"
+enum { BY_ID = 1 };
+
+typedef struct fact_spec {
+  const char *name, *columns;
+  int count, nullable; /* columns; which of them, from 1, can be NULL; 0 none */
+  bool keyed;          /* the first is an id, and they ascend */
+} fact_spec;
+
+/* clang-format off */
+static const fact_spec specs[WR_FACTS] = {
+    [WR_FACT_OVERWRITTEN] = {"overwritten", "event, next, same_stream, template, duration, bytes", 6, 0, false},
+    [WR_FACT_UNREAD] = {"unread", "event, free, template, duration, bytes", 5, 0, false},
+    [WR_FACT_REREAD] = {"reread", "event, earlier, template, duration, bytes", 5, 0, false},
+    [WR_FACT_ROW_COPY] = {"row_copy", "event, matrix, template, duration, bytes", 5, 0, false},
+    [WR_FACT_ROW_MATRIX] = {"row_matrix", "id, rows", 2, 0, true},
+    [WR_FACT_UNTOUCHED] = {"untouched", "event, free", 2, 2, false},
+    [WR_FACT_EARLY_BLOCK] = {"early_block", "event", 1, 0, false},
+    [WR_FACT_LATE_FREE] = {"late_free", "event, alloc, template, bytes", 4, 0, false},
+    [WR_FACT_PAIR] = {"pair", "alloc, free, family, nth, others, template, alloc_ns, free_ns", 8, 0, false},
+    [WR_FACT_PAIR_GROUP] = {"pair_group", "id, process, stack, pairs, brief, first_brief", 6, 0, true},
+    [WR_FACT_REPEATED_COPY] = {"repeated_copy", "event, family, template, duration, bytes", 5, 0, false},
+    [WR_FACT_COPY_FAMILY] = {"copy_family", "id, times, first", 3, 0, true},
+    [WR_FACT_SENT_BACK] = {"sent_back", "event, earlier", 2, 0, false},
+    [WR_FACT_WAIT_AHEAD] = {"wait_ahead", "event, gap, next_wait, template, duration", 5, 3, false},
+    [WR_FACT_TEMPLATE_USE] = {"template_use", "template, calls, small, ns, bytes, most, first, longest", 8, 0, true}};
+/* clang-format on */
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+weir_status wr_fact_open(wr_fact_tables *t)
+{
+  *t = (wr_fact_tables){.beside = wr_run_beside()};
+  for (int i = 0; i < WR_FACTS; i++)
+    t->pack[i].columns = specs[i].count + (specs[i].nullable != 0);
+  return t->beside ? WEIR_OK : weir_fail(WEIR_ENOMEM, "finding facts: out of host memory");
+}
+
+/* Whether a column is NULL is a number more, behind the others. */
+static weir_status add(wr_fact_tables *t, wr_fact table, const int64_t *row, bool null)
+{
+  int64_t v[WR_PACK_COLUMNS];
+  const fact_spec *spec = &specs[table];
+  if (!spec->nullable) return wr_pack_add(&t->pack[table], row, t->beside);
+  memcpy(v, row, (size_t)spec->count * sizeof(*v));
+  v[spec->count] = null;
+  return wr_pack_add(&t->pack[table], v, t->beside);
+}
+
+weir_status wr_fact_add(wr_fact_tables *t, wr_fact table, const int64_t *row)
+{
+  return add(t, table, row, false);
+}
+
+weir_status wr_fact_add_null(wr_fact_tables *t, wr_fact table, const int64_t *row)
+{
+  return add(t, table, row, true);
+}
+
+void wr_fact_empty(wr_fact_tables *t)
+{
+  for (int i = 0; i < WR_FACTS; i++)
+    wr_pack_free(&t->pack[i]);
+}
+
+/* ---- as SQLite sees them --------------------------------------------------------------------- */
+
+typedef struct fact_table {
+  sqlite3_vtab base;
+  const fact_spec *spec;
+  const wr_pack *pack;
+} fact_table;
+
+typedef struct fact_cursor {
+  sqlite3_vtab_cursor base;
+  wr_pack_reader reader;
+  bool one, ended; /* the row of an id; it has been */
+} fact_cursor;
+
+static int code_of(weir_status s)
+{
+  return !s ? SQLITE_OK : s == WEIR_ENOMEM ? SQLITE_NOMEM : SQLITE_IOERR;
+}
+
+/* argv: module, database, table, number of the fact. */
+static int connect_fact(sqlite3 *db, void *tables, int argc, const char *const *argv,
+                        sqlite3_vtab **out, char **error)
+{
+  char sql[160];
+  unsigned long fact = argc == 4 ? strtoul(argv[3], NULL, 10) : WR_FACTS;
+  if (fact >= WR_FACTS || strcmp(argv[1], "temp") != 0) {
+    *error = sqlite3_mprintf("a fact of no trace");
+    return SQLITE_ERROR;
+  }
+  (void)snprintf(sql, sizeof(sql), "CREATE TABLE x(%s)", specs[fact].columns);
+  int code = sqlite3_declare_vtab(db, sql);
+  if (code != SQLITE_OK) return code;
+  fact_table *t = sqlite3_malloc(sizeof(*t));
+  if (!t) return SQLITE_NOMEM;
+  *t = (fact_table){.spec = &specs[fact], .pack = &((wr_fact_tables *)tables)->pack[fact]};
+  *out = &t->base;
+  return SQLITE_OK;
+}
+
+static int disconnect_fact(sqlite3_vtab *table)
+{
+  sqlite3_free(table);
+  return SQLITE_OK;
+}
+
+static int plan_fact(sqlite3_vtab *table, sqlite3_index_info *info)
+{
+  const fact_table *t = (const fact_table *)table;
+  info->estimatedRows = (sqlite3_int64)t->pack->rows;
+  info->estimatedCost = (double)t->pack->rows + 1;
+  for (int i = 0; t->spec->keyed && i < info->nConstraint; i++) {
+    if (!info->aConstraint[i].usable || info->aConstraint[i].iColumn != 0 ||
+        info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
+      continue;
+    info->aConstraintUsage[i].argvIndex = 1;
+    info->idxNum = BY_ID;
+    info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
+    info->estimatedRows = 1;
+    info->estimatedCost = 2;
+    break;
+  }
+  return SQLITE_OK;
+}
+
+static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **out)
+{
+  (void)table;
+  fact_cursor *c = sqlite3_malloc(sizeof(*c));
+  if (!c) return SQLITE_NOMEM;
+  *c = (fact_cursor){0};
+  *out = &c->base;
+  return SQLITE_OK;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *cursor)
+{
+  wr_pack_reader_free(&((fact_cursor *)cursor)->reader);
+  sqlite3_free(cursor);
+  return SQLITE_OK;
+}
+
+/* SQLite compares the id again: of a value that is no whole number all rows are looked at. */
+static int filter_fact(sqlite3_vtab_cursor *cursor, int number, const char *name, int argc,
+                       sqlite3_value **argv)
+{
+  (void)name;
+  fact_cursor *c = (fact_cursor *)cursor;
+  const wr_pack *pack = ((fact_table *)cursor->pVtab)->pack;
+  c->ended = false;
+  c->one = number == BY_ID && argc == 1 && sqlite3_value_type(argv[0]) == SQLITE_INTEGER;
+  return code_of(c->one ? wr_pack_find(&c->reader, pack, sqlite3_value_int64(argv[0]))
+                        : wr_pack_first(&c->reader, pack));
+}
+
+static int next_fact(sqlite3_vtab_cursor *cursor)
+{
+  fact_cursor *c = (fact_cursor *)cursor;
+  c->ended = c->one;
+  return c->one ? SQLITE_OK : code_of(wr_pack_next(&c->reader));
+}
+
+static int at_end(sqlite3_vtab_cursor *cursor)
+{
+  const fact_cursor *c = (const fact_cursor *)cursor;
+  return c->ended || c->reader.over;
+}
+
+static int fact_column(sqlite3_vtab_cursor *cursor, sqlite3_context *result, int column)
+{
+  const fact_cursor *c = (const fact_cursor *)cursor;
+  const fact_spec *spec = ((const fact_table *)cursor->pVtab)->spec;
+  bool null = spec->nullable == column + 1 && c->reader.v[spec->count];
+  if (!null) sqlite3_result_int64(result, c->reader.v[column]);
+  return SQLITE_OK;
+}
+
+static int fact_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
+{
+  *rowid = ((const fact_cursor *)cursor)->reader.v[0];
+  return SQLITE_OK;
+}
+
+static const sqlite3_module module = {.xCreate = connect_fact,
+                                      .xConnect = connect_fact,
+                                      .xBestIndex = plan_fact,
+                                      .xDisconnect = disconnect_fact,
+                                      .xDestroy = disconnect_fact,
+                                      .xOpen = open_cursor,
+                                      .xClose = close_cursor,
+                                      .xFilter = filter_fact,
+                                      .xNext = next_fact,
+                                      .xEof = at_end,
+                                      .xColumn = fact_column,
+                                      .xRowid = fact_rowid};
+
+weir_status wr_fact_make_tables(wr_fact_tables *t, const wr_db *db)
+{
+  weir_status s = WEIR_OK;
+  if (sqlite3_create_module(db->handle, MODULE, &module, t) != SQLITE_OK)
+    return wr_db_fail(db, "opening");
+  t->made = db->handle;
+  for (int i = 0; !s && i < WR_FACTS; i++) {
+    char sql[80];
+    (void)snprintf(sql, sizeof(sql), "CREATE VIRTUAL TABLE temp.%s USING " MODULE "(%d)",
+                   specs[i].name, i);
+    s = wr_db_exec(db, sql);
+  }
+  return s;
+}
+
+void wr_fact_close(wr_fact_tables *t)
+{
+  for (int i = 0; t->made && i < WR_FACTS; i++) {
+    char sql[48];
+    (void)snprintf(sql, sizeof(sql), "DROP TABLE IF EXISTS temp.%s", specs[i].name);
+    (void)sqlite3_exec(t->made, sql, NULL, NULL, NULL);
+  }
+  if (t->made) (void)sqlite3_create_module(t->made, MODULE, NULL, NULL);
+  wr_fact_empty(t);
+  free(t->beside);
+  *t = (wr_fact_tables){0};
+}

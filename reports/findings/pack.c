@@ -1,0 +1,193 @@
+/* pack.c: see pack.h. Differences wrap around, so that no number of a trace is too large. */
+#include "reports/findings/pack.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "reports/base/util.h"
+#include "reports/import/run_log.h"
+
+enum {
+  IN_MEMORY = 2 << 20,
+  NUMBER = 10, /* bytes of one, at most */
+  ROW = WR_PACK_COLUMNS * NUMBER
+};
+
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+static unsigned char *put_number(unsigned char *at, int64_t value, int64_t before)
+{
+  uint64_t far = (uint64_t)value - (uint64_t)before;
+  far = far << 1 ^ (far >> 63 ? UINT64_MAX : 0);
+  for (; far > 127; far >>= 7)
+    *at++ = (unsigned char)(far | 128);
+  *at++ = (unsigned char)far;
+  return at;
+}
+
+static weir_status write_all(wr_pack *p, const char *beside)
+{
+  if (!p->in_file && (p->file = wr_run_file(beside)) < 0)
+    return weir_fail_errno(WEIR_EIO, errno, "making a temporary file %s-runs", beside);
+  for (size_t done = 0; done < p->used;) {
+    ssize_t n = pwrite(p->file, p->bytes + done, p->used - done, (off_t)(p->in_file + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      if (!p->in_file) (void)close(p->file);
+      return weir_fail_errno(WEIR_EIO, n ? errno : ENOSPC, "writing a temporary file %s-runs",
+                             beside);
+    }
+    done += (size_t)n;
+  }
+  p->in_file += p->used;
+  p->used = 0;
+  return WEIR_OK;
+}
+
+/* The next row begins a block. */
+static weir_status begin_block(wr_pack *p, int64_t first, const char *beside)
+{
+  weir_status s = p->used + WR_PACK_BLOCK > IN_MEMORY ? write_all(p, beside) : WEIR_OK;
+  if (s) return s;
+  if (!wr_grow(&p->block, &p->block_capacity, p->blocks + 1, sizeof(*p->block)) ||
+      !wr_grow(&p->bytes, &p->capacity, p->used + WR_PACK_BLOCK, 1))
+    return weir_fail(WEIR_ENOMEM, "keeping rows of findings: out of host memory");
+  p->block[p->blocks++] = (wr_pack_block){.offset = p->in_file + p->used, .first = first};
+  memset(p->last, 0, sizeof(p->last));
+  return WEIR_OK;
+}
+
+weir_status wr_pack_add(wr_pack *p, const int64_t *row, const char *beside)
+{
+  uint64_t end = p->in_file + p->used;
+  if (!p->blocks || end - p->block[p->blocks - 1].offset > WR_PACK_BLOCK - ROW) {
+    weir_status s = begin_block(p, row[0], beside);
+    if (s) return s;
+  }
+  unsigned char *at = p->bytes + p->used;
+  for (int i = 0; i < p->columns; i++) {
+    at = put_number(at, row[i], p->last[i]);
+    p->last[i] = row[i];
+  }
+  p->used = (size_t)(at - p->bytes);
+  p->block[p->blocks - 1].rows++;
+  p->rows++;
+  return WEIR_OK;
+}
+
+void wr_pack_free(wr_pack *p)
+{
+  if (p->in_file) (void)close(p->file);
+  free(p->bytes);
+  free(p->block);
+  *p = (wr_pack){.columns = p->columns};
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static const unsigned char *get_number(const unsigned char *at, const unsigned char *end,
+                                       int64_t *value)
+{
+  uint64_t far = 0;
+  for (int shift = 0; at < end && shift < 64; shift += 7) {
+    far |= (uint64_t)(*at & 127) << shift;
+    if (*at++ < 128) break;
+  }
+  far = far >> 1 ^ (far & 1 ? UINT64_MAX : 0);
+  *value = (int64_t)((uint64_t)*value + far);
+  return at;
+}
+
+static void read_row(wr_pack_reader *r)
+{
+  for (int i = 0; i < r->pack->columns; i++)
+    r->at = get_number(r->at, r->end, &r->v[i]);
+  r->left--;
+}
+
+static weir_status read_file(wr_pack_reader *r, uint64_t offset, size_t bytes)
+{
+  if (!r->buffer && !(r->buffer = malloc(WR_PACK_BLOCK)))
+    return weir_fail(WEIR_ENOMEM, "reading rows of findings: out of host memory");
+  for (size_t got = 0; got < bytes;) {
+    ssize_t n = pread(r->pack->file, r->buffer + got, bytes - got, (off_t)(offset + got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return weir_fail_errno(WEIR_EIO, n ? errno : EIO, "reading rows of findings back");
+    got += (size_t)n;
+  }
+  r->at = r->buffer;
+  return WEIR_OK;
+}
+
+/* The first row of a block, of which there is one. */
+static weir_status open_block(wr_pack_reader *r, size_t number)
+{
+  const wr_pack *p = r->pack;
+  const wr_pack_block *b = &p->block[number];
+  uint64_t end = number + 1 < p->blocks ? b[1].offset : p->in_file + p->used;
+  size_t bytes = (size_t)(end - b->offset);
+  weir_status s = WEIR_OK;
+  if (b->offset < p->in_file)
+    s = read_file(r, b->offset, bytes);
+  else
+    r->at = p->bytes + (b->offset - p->in_file);
+  r->over = s != WEIR_OK;
+  if (s) return s;
+  r->end = r->at + bytes;
+  r->left = b->rows;
+  r->next_block = number + 1;
+  memset(r->v, 0, sizeof(r->v));
+  read_row(r);
+  return s;
+}
+
+weir_status wr_pack_next(wr_pack_reader *r)
+{
+  if (r->left) {
+    read_row(r);
+    return WEIR_OK;
+  }
+  r->over = r->next_block >= r->pack->blocks;
+  return r->over ? WEIR_OK : open_block(r, r->next_block);
+}
+
+weir_status wr_pack_first(wr_pack_reader *r, const wr_pack *p)
+{
+  r->pack = p;
+  r->left = r->next_block = 0;
+  return wr_pack_next(r);
+}
+
+/* The last block that begins with no more than the key. */
+static size_t block_of(const wr_pack *p, int64_t key)
+{
+  size_t low = 0, high = p->blocks;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (p->block[middle].first <= key)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low ? low - 1 : 0;
+}
+
+weir_status wr_pack_find(wr_pack_reader *r, const wr_pack *p, int64_t key)
+{
+  weir_status s = WEIR_OK;
+  bool here = r->pack == p && !r->over && r->next_block && r->v[0] <= key &&
+              (r->next_block >= p->blocks || p->block[r->next_block].first > key);
+  r->pack = p;
+  r->over = !p->blocks;
+  if (!here && !r->over) s = open_block(r, block_of(p, key));
+  while (!s && !r->over && r->v[0] < key)
+    s = wr_pack_next(r);
+  if (!s && !r->over && r->v[0] != key) r->over = true;
+  return s;
+}
+
+void wr_pack_reader_free(wr_pack_reader *r)
+{
+  free(r->buffer);
+  *r = (wr_pack_reader){0};
+}
