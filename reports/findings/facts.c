@@ -52,6 +52,8 @@ typedef struct live_block {
   uint64_t bytes;
   int64_t duration;
   uint64_t epoch;
+  uint64_t group; /* of pair_group */
+  bool again;     /* one of its group had been freed and not been replaced */
   size_t common;
 } live_block;
 
@@ -89,7 +91,8 @@ typedef struct thread {
 
 typedef struct pair_group { /* allocations of one place, size and device */
   int64_t process, stack;
-  uint64_t pairs, brief;
+  uint64_t again, brief;
+  uint64_t live, most; /* most: of those that lived at once */
   int64_t first_brief;
 } pair_group;
 
@@ -349,11 +352,34 @@ static weir_status remember_untouched(pass *p, process *x, const call *c)
   return c->bytes ? no_memory(p) : WEIR_OK;
 }
 
+/* The group of blocks like this one. */
+static weir_status find_group(pass *p, const wr_common *t, live_block *b)
+{
+  bool added;
+  uint64_t key = hash_mix(hash_mix(5, (uint64_t)t->process), (uint64_t)t->stack);
+  key = hash_mix(hash_mix(key, (uint64_t)(int64_t)t->own_device), b->bytes);
+  uint64_t *at = hash_map_place(&p->by_group, key, &added);
+  if (!at) return no_memory(p);
+  if (added) {
+    if (!wr_grow(&p->group, &p->group_capacity, p->group_count + 1, sizeof(pair_group)))
+      return no_memory(p);
+    p->group[p->group_count] = (pair_group){.process = t->process, .stack = t->stack};
+    *at = p->group_count++;
+  }
+  b->group = *at;
+  return WEIR_OK;
+}
+
 static weir_status see_alloc(pass *p, process *x, const wr_common *t, const call *c)
 {
   bool added;
   if (p->block_count >= MOST_PLACES) hash_map_free(&p->by_pointer), p->block_count = 0;
   live_block b = {.alloc = c->id, .part = x->parts, .allocs = x->allocs++, .bytes = c->bytes};
+  weir_status s = find_group(p, t, &b);
+  if (s) return s;
+  pair_group *g = &p->group[b.group];
+  b.again = ++g->live <= g->most;
+  if (!b.again) g->most = g->live;
   uint64_t *at = hash_map_place(&p->by_pointer, address_key(t, c->a, 0), &added);
   if (!at) return no_memory(p);
   if (added) {
@@ -372,25 +398,16 @@ static weir_status see_alloc(pass *p, process *x, const wr_common *t, const call
 
 static weir_status see_pair(pass *p, const process *x, const live_block *b, const call *freed)
 {
-  bool added;
   const wr_common *t = &p->f->common[b->common];
-  uint64_t key = hash_mix(hash_mix(5, (uint64_t)t->process), (uint64_t)t->stack);
-  key = hash_mix(hash_mix(key, (uint64_t)(int64_t)t->own_device), b->bytes);
-  uint64_t between = x->allocs - 1 - b->allocs, *at = hash_map_place(&p->by_group, key, &added);
-  if (!at) return no_memory(p);
-  if (added) {
-    if (!wr_grow(&p->group, &p->group_capacity, p->group_count + 1, sizeof(pair_group)))
-      return no_memory(p);
-    p->group[p->group_count] = (pair_group){.process = t->process, .stack = t->stack};
-    *at = p->group_count++;
-  }
-  pair_group *g = &p->group[*at];
-  g->pairs++;
+  uint64_t between = x->allocs - 1 - b->allocs;
+  pair_group *g = &p->group[b->group];
+  g->live--;
+  g->again += b->again;
   if (between < 2) {
     if (!g->brief++) g->first_brief = b->alloc;
   }
-  return ADD(p, PAIR, b->alloc, freed->id, (int64_t)*at, (int64_t)g->pairs, (int64_t)between, t->id,
-             b->duration, freed->duration);
+  return ADD(p, PAIR, b->alloc, freed->id, (int64_t)b->group, (int64_t)b->again, (int64_t)between,
+             t->id, b->duration, freed->duration);
 }
 
 static weir_status see_free(pass *p, process *x, const wr_common *t, const call *c)
@@ -606,7 +623,7 @@ static weir_status end_all(pass *p)
     s = ADD(p, ROW_MATRIX, (int64_t)i, (int64_t)p->matrix[i]);
   for (size_t i = 0; !s && i < p->group_count; i++) {
     const pair_group *g = &p->group[i];
-    s = ADD(p, PAIR_GROUP, (int64_t)i, g->process, g->stack, (int64_t)g->pairs, (int64_t)g->brief,
+    s = ADD(p, PAIR_GROUP, (int64_t)i, g->process, g->stack, (int64_t)g->again, (int64_t)g->brief,
             g->first_brief);
   }
   for (size_t i = 0; !s && i < p->f->count; i++) {

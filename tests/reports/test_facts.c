@@ -90,7 +90,8 @@ static const char *make_history(int history)
 }
 
 #define STEP                                                                                       \
-  "WITH step AS (SELECT e.id, e.start, t.thread, t.kind, t.copy, t.mem, t.src_mem, e.a, e.b,"      \
+  "WITH step AS (SELECT e.id, e.start, t.thread, t.stack, t.device, t.kind, t.copy, t.mem, "       \
+  "t.src_mem, e.a, e.b,"                                                                           \
   " e.bytes, sum(t.kind IN (6, 12) OR (t.kind = 3 AND t.src_mem NOT IN (1, 2, 6))) OVER o AS r,"   \
   " sum(t.kind IN (2, 6, 12) OR (t.kind = 3 AND t.src_mem NOT IN (1, 2, 6))) OVER o AS f,"         \
   " sum(t.kind <> 5 AND (t.kind <> 3 OR t.mem NOT IN (1, 2, 6))) OVER o AS w,"                     \
@@ -98,7 +99,8 @@ static const char *make_history(int history)
   " FROM event_row e CROSS JOIN template t ON t.id = e.template WHERE t.status = 0"                \
   " AND t.kind IN (1, 2, 3, 4, 5, 6, 12) WINDOW o AS (ORDER BY e.start)),"                         \
   " pair AS (SELECT x.id AS alloc, y.id AS free, x.start AS born, y.start AS died, x.part AS"      \
-  " part, y.part AS last, x.a, x.bytes, y.allocs - x.allocs AS others FROM step x LEFT JOIN"       \
+  " part, y.part AS last, x.a, x.bytes, x.stack, x.device, y.allocs - x.allocs AS others FROM "    \
+  "step x LEFT JOIN"                                                                               \
   " step y ON y.kind = 2 AND y.id = (SELECT z.id FROM step z WHERE z.kind = 2 AND z.a = x.a AND"   \
   " z.start > x.start ORDER BY z.start LIMIT 1) WHERE x.kind = 1) "
 
@@ -131,6 +133,12 @@ static const struct {
      " WHERE o.part = p.last AND o.born < p.died)"},
     {"SELECT alloc, free, others FROM temp.pair",
      "SELECT alloc, free, others FROM pair WHERE free IS NOT NULL"},
+    {"SELECT alloc FROM temp.pair WHERE again",
+     "SELECT alloc FROM (SELECT *, max(live) OVER (PARTITION BY stack, device, bytes ORDER BY born"
+     " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS most FROM (SELECT *, (SELECT count(*)"
+     " FROM pair o WHERE o.stack IS p.stack AND o.device IS p.device AND o.bytes = p.bytes"
+     " AND o.born <= p.born AND ifnull(o.died > p.born, 1)) AS live FROM pair p))"
+     " WHERE free IS NOT NULL AND live <= most"},
     {"SELECT m.event FROM row_copy m JOIN row_matrix r ON r.id = m.matrix WHERE r.rows >= 4",
      "SELECT id FROM (SELECT id, count(*) OVER (PARTITION BY thread, matrix) AS rows FROM ("
      " SELECT *, sum(begins) OVER (PARTITION BY thread ORDER BY id) AS matrix FROM ("

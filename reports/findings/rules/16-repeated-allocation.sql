@@ -14,5 +14,5 @@ SELECT p.alloc AS event, p.template AS template, p.alloc_ns + p.free_ns AS cost_
        p.free AS related, t.flags & 64 <> 0 AS removed
 FROM pair p CROSS JOIN pair_group g ON g.id = p.family CROSS JOIN template t ON t.id = p.template
 LEFT JOIN wait_detail d ON d.id = p.free LEFT JOIN wait_time w ON w.id = p.free
-WHERE g.pairs >= :min_pairs AND p.nth > 1 AND NOT t.flags & 1
+WHERE g.again >= :min_pairs - 1 AND p.again AND NOT t.flags & 1
   AND t.api NOT IN (SELECT id FROM api WHERE layer = 'weir')

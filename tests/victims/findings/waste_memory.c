@@ -15,9 +15,16 @@ static void repeated_allocation(void)
   }
 }
 
-/* Sizes that differ, each once. */
+/* Sizes that differ, each once; and as many of one size at once. */
 static void repeated_allocation_twin(void)
 {
+  float *held[TIMES];
+  for (int i = 0; i < TIMES; i++) {
+    CHECK(cudaMalloc((void **)&held[i], BYTES));
+    launch(NULL, held[i], 64);
+  }
+  for (int i = 0; i < TIMES; i++)
+    CHECK(cudaFree(held[i]));
   for (int i = 0; i < TIMES; i++) {
     float *p;
     CHECK(cudaMalloc((void **)&p, BYTES + (size_t)i * 4096));
@@ -87,6 +94,8 @@ static void pinned_churn_twin(void)
   for (int i = 0; i < TIMES; i++)
     CHECK(cudaMallocHost((void **)&p[i], BYTES));
   CHECK(cudaFree(0));
+  for (int i = 0; i < TIMES; i++)
+    CHECK(cudaFreeHost(p[i]));
 }
 
 /* ---- graph-made-anew ------------------------------------------------------------------------- */
