@@ -93,7 +93,7 @@ typedef struct pair_group { /* allocations of one place, size and device */
   int64_t process, stack;
   uint64_t again, brief;
   uint64_t live, most; /* most: of those that lived at once */
-  int64_t first_brief;
+  int64_t first_brief, least_free;
 } pair_group;
 
 typedef struct pass {
@@ -363,7 +363,8 @@ static weir_status find_group(pass *p, const wr_common *t, live_block *b)
   if (added) {
     if (!wr_grow(&p->group, &p->group_capacity, p->group_count + 1, sizeof(pair_group)))
       return no_memory(p);
-    p->group[p->group_count] = (pair_group){.process = t->process, .stack = t->stack};
+    p->group[p->group_count] =
+        (pair_group){.process = t->process, .stack = t->stack, .least_free = INT64_MAX};
     *at = p->group_count++;
   }
   b->group = *at;
@@ -403,6 +404,7 @@ static weir_status see_pair(pass *p, const process *x, const live_block *b, cons
   pair_group *g = &p->group[b->group];
   g->live--;
   g->again += b->again;
+  if (freed->duration < g->least_free) g->least_free = freed->duration;
   if (between < 2) {
     if (!g->brief++) g->first_brief = b->alloc;
   }
@@ -624,7 +626,7 @@ static weir_status end_all(pass *p)
   for (size_t i = 0; !s && i < p->group_count; i++) {
     const pair_group *g = &p->group[i];
     s = ADD(p, PAIR_GROUP, (int64_t)i, g->process, g->stack, (int64_t)g->again, (int64_t)g->brief,
-            g->first_brief);
+            g->first_brief, g->least_free);
   }
   for (size_t i = 0; !s && i < p->f->count; i++) {
     const wr_common *t = &p->f->common[i];

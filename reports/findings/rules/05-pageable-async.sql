@@ -4,11 +4,23 @@
 -- severity: high
 -- certainty: certain
 -- threshold: min_bytes 65536 bytes
+-- threshold: link 25 bytes a ns
 -- prove: strict staging
 -- calls: t.kind = 3 AND t.flags & 1 AND 1 IN (t.mem, t.src_mem) AND t.copy IN (1, 2)
 -- fix: Allocate the host buffer with cudaMallocHost(), or pin it once with cudaHostRegister(), so that
 --      the copy runs while the host goes on; 'weir run' stages such copies of 1 MiB and more.
-SELECT e.id AS event, e.template AS template, e.duration AS cost_ns, e.bytes AS bytes, t.flags & 128 <> 0 AS removed
-FROM event_row e CROSS JOIN template t ON t.id = e.template
-WHERE t.kind = 3 AND t.status = 0 AND t.flags & 1 AND NOT t.flags & 16
-  AND 1 IN (t.mem, t.src_mem) AND t.copy IN (1, 2) AND e.bytes > :min_bytes
+WITH step AS (
+  SELECT e.id, e.template, t.kind, t.flags, t.process, t.copy, e.duration, e.bytes,
+         t.kind = 3 AND t.flags & 1 AND 1 IN (t.mem, t.src_mem) AND t.copy IN (1, 2) AS pageable,
+         lead(e.start) OVER (PARTITION BY t.thread ORDER BY e.start) - e.start - e.duration AS gap
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.status = 0 AND NOT t.flags & 16
+    AND (t.kind IN (2, 3, 4) AND t.flags & 2 OR t.kind = 5 AND t.copy IN (1, 3, 4)
+         OR t.kind = 3 AND t.flags & 1 AND 1 IN (t.mem, t.src_mem) AND t.copy IN (1, 2))),
+found AS (
+  SELECT *, min(duration * 1.0 / bytes) OVER (PARTITION BY process, copy) AS best
+  FROM step WHERE pageable AND bytes > :min_bytes)
+SELECT id AS event, template, duration AS cost_ns, bytes AS bytes, flags & 128 <> 0 AS removed,
+       CAST(min(duration, max(ifnull(gap, duration), 0)
+                          + max(min(duration, bytes * best) - bytes / :link, 0)) AS INTEGER) AS saving_ns
+FROM found

@@ -6,7 +6,7 @@
 -- threshold: max_bytes 65535 bytes
 -- threshold: max_gap 50000 ns
 -- threshold: min_copies 32 times
--- threshold: link 10 bytes a ns
+-- threshold: link 25 bytes a ns
 -- fix: Put the pieces together in one buffer and copy it once, or give them all to cudaMemcpyBatchAsync().
 WITH busy AS (
   SELECT t.thread FROM template_use u CROSS JOIN template t ON t.id = u.template

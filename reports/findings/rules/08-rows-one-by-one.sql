@@ -4,7 +4,7 @@
 -- severity: medium
 -- certainty: certain
 -- threshold: min_rows 8 times
--- threshold: link 10 bytes a ns
+-- threshold: link 25 bytes a ns
 -- fix: Copy all rows by one cudaMemcpy2DAsync(), or where they lie one behind the other by one
 --      cudaMemcpyAsync().
 SELECT r.event AS event, r.template AS template, r.duration AS cost_ns, max(r.duration - r.bytes / :link, 0) AS saving_ns,
