@@ -1,6 +1,9 @@
 /* waster.c: a program that commits one waste, or its twin, which looks like it and commits none.
  *
  *   waster ID [twin]      ID: of the rule that finds it
+ *   waster ID unfixed|fixed TIMES
+ *                         so many rounds of a waste, or of the same work without it; prints the ns
+ *                         that they take
  *   waster list           prints the ids, and options of weir run behind those that need them
  */
 #include "tests/victims/findings/waster.h"
@@ -23,9 +26,21 @@ char *pinned_memory(size_t bytes)
   return p;
 }
 
+/* false: there is no such one. */
+static int run_repair(const char *id, int fixed, int times)
+{
+  for (const repair *r = repairs; r->id; r++)
+    if (!strcmp(id, r->id)) {
+      r->work(fixed, times);
+      return 1;
+    }
+  return 0;
+}
+
 int main(int argc, char **argv)
 {
   const char *id = argc > 1 ? argv[1] : "";
+  if (argc > 3) return !run_repair(id, !strcmp(argv[2], "fixed"), atoi(argv[3]));
   for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
     for (const waster *w = tables[t]; w->id; w++) {
       if (!strcmp(id, "list"))

@@ -25,6 +25,11 @@ typedef struct waster {
   const char *options; /* that weir run needs, or NULL */
 } waster;
 
+typedef struct repair {
+  const char *id;                     /* of a rule */
+  void (*work)(int fixed, int times); /* wastes so, unless it is fixed */
+} repair;
+
 /* kernels.cu */
 int victim_launch(cudaStream_t stream, float *p, int n);
 int victim_gate_launch(cudaStream_t stream, volatile int *flags);
@@ -40,5 +45,6 @@ char *pinned_memory(size_t bytes); /* zeros */
 
 extern const waster block_wasters[], content_wasters[], copy_wasters[], device_wasters[],
     link_wasters[], memory_wasters[], pool_wasters[], wait_wasters[];
+extern const repair repairs[];
 
 #endif
