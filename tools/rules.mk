@@ -113,10 +113,10 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 BENCH_JSON ?= $(O)/bench.json
 ROWS       ?=
 
-$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c tools/bench/rows_calls.c tools/bench/rows_gpu.c tools/bench/rows_memory.c tools/bench/rows_tensor.c tools/bench/rows_trace.c) $(CORE_TRACE_WRITER_OBJS))
+$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/measure.c $(addprefix tools/bench/rows_,calls.c findings.c gpu.c memory.c tensor.c trace.c)) $(CORE_TRACE_WRITER_OBJS))
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -ldl -lpthread
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -lm -ldl -lpthread
 
 $(O)/bench/calls: $(OBJ)/tools/bench/calls.o $(OBJ)/tools/bench/cupti_client.o
 	@mkdir -p $(@D)
@@ -132,7 +132,7 @@ bench: ## set the machine up, build, measure the targets; prints a table, writes
 	@$(MAKE) bench-build
 	@$(O)/bench/bench "$(abspath $(O))" "$(BENCH_JSON)" $(ROWS)
 
-bench-build: all $(addprefix $(O)/bench/,bench calls) $(BENCH_WEIR)
+bench-build: all $(addprefix $(O)/bench/,bench calls) $(BENCH_WEIR) $(O)/tests/findings/waster
 
 .PHONY: bench bench-build
 

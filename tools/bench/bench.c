@@ -9,7 +9,7 @@
 #include "core/base/clock.h"
 #include "tools/bench/timing.h"
 
-static const row *const tables[] = {rows_calls,  rows_trace, rows_memory,
+static const row *const tables[] = {rows_calls,  rows_trace, rows_findings, rows_memory,
                                     rows_tensor, rows_gpu,   NULL};
 
 /* NULL: there are fewer. */
