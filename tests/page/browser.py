@@ -119,7 +119,7 @@ class Browser:
         return answer['result'].get('value')
 
     def key(self, key, shift=False):
-        code = {'Escape': 27, 'Enter': 13, 'ArrowLeft': 37, 'ArrowUp': 38, 'ArrowRight': 39, 'ArrowDown': 40, 'Home': 36, 'End': 35}.get(key, 0)
+        code = {'Escape': 27, 'Enter': 13, 'ArrowLeft': 37, 'ArrowUp': 38, 'ArrowRight': 39, 'ArrowDown': 40, 'Home': 36, 'End': 35, 'Tab': 9, 'Backspace': 8, ' ': 32}.get(key, 0)
         text = {'text': key} if len(key) == 1 else {'text': '\r'} if key == 'Enter' else {}
         for kind in ('keyDown', 'keyUp'):
             self.call('Input.dispatchKeyEvent', type=kind, key=key, windowsVirtualKeyCode=code, modifiers=8 if shift else 0, **(text if kind == 'keyDown' else {}))

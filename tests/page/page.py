@@ -119,6 +119,11 @@ class Page:
     def settle(self):
         self.b.js('weirPage.settled()')
 
+    def until(self, condition):
+        """Waits, frame by frame, at most some seconds."""
+        held = self.b.js(f'new Promise((done) => {{ let n = 0; const look = () => (({condition}) || n++ > 600 ? done({condition}) : requestAnimationFrame(look)); look(); }})')
+        assert held, condition
+
     def box(self, selector):
         self.b.js(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center', behavior: 'instant'}})")
         return self.b.js(f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; }})()")
@@ -493,36 +498,129 @@ def text_has_contrast(b, folder):
             b.theme('light')
 
 
+OPEN_ALL = """(() => {
+  document.querySelectorAll('details').forEach((d) => { d.open = true; });
+  document.querySelectorAll('.more:not([hidden])').forEach((b) => b.click());
+  return new Promise((done) => setTimeout(done));
+})()"""
+
+
+def show_operation(page):
+    page.focus('#timeline canvas')
+    for key in ('ArrowDown', '+', 'ArrowRight', 'Enter'):
+        page.b.key(key)
+        page.settle()
+
+
 def the_accessibility_tree_names_everything(b, folder):
-    page = Page(b, os.path.join(folder, 'made.html'))
-    b.js("document.querySelectorAll('details').forEach((d) => { d.open = true; }), new Promise((done) => setTimeout(done))")
-    b.call('Accessibility.enable')
-    nodes = [n for n in b.call('Accessibility.getFullAXTree')['nodes'] if not n.get('ignored')]
-    b.call('Accessibility.disable')
-    value = lambda n, key: n.get(key, {}).get('value', '')
-    roles = {}
-    for n in nodes:
-        roles.setdefault(value(n, 'role'), []).append(value(n, 'name').strip())
-    for role in ('button', 'link', 'checkbox', 'radio', 'searchbox', 'slider', 'image', 'img', 'table', 'region', 'navigation', 'columnheader', 'rowheader', 'heading', 'list'):
-        if role != 'list':
+    for name in ('made', 'random'):
+        page = Page(b, os.path.join(folder, f'{name}.html'))
+        show_operation(page)
+        b.js(OPEN_ALL)
+        b.call('Accessibility.enable')
+        nodes = [n for n in b.call('Accessibility.getFullAXTree')['nodes'] if not n.get('ignored')]
+        b.call('Accessibility.disable')
+        value = lambda n, key: str(n.get(key, {}).get('value', '')).strip()
+        roles = {}
+        for n in nodes:
+            roles.setdefault(value(n, 'role'), []).append(value(n, 'name'))
+        for role in ('button', 'link', 'checkbox', 'radio', 'searchbox', 'slider', 'application', 'table', 'region', 'navigation', 'columnheader', 'rowheader', 'heading'):
             assert all(roles.get(role, ['x'])), f'a {role} without a name: {roles[role]}'
-    images = roles.get('image', []) + roles.get('img', [])
-    assert len(images) == 3 and len(roles['table']) >= 11, (images, len(roles['table']))
-    for role in ('banner', 'main', 'navigation', 'contentinfo'):
-        assert len(roles.get(role, [])) == 1, f'{role}: {roles.get(role)}'
-    levels = b.js("[...document.querySelectorAll('h1, h2, h3, h4')].map((h) => Number(h.tagName[1]))")
-    assert levels[0] == 1 and levels.count(1) == 1 and all(y <= x + 1 for x, y in zip(levels, levels[1:])), levels
-    assert b.js("[...document.querySelectorAll('table')].every((t) => t.caption?.textContent && [...t.querySelectorAll('th')].every((h) => h.scope))")
-    ids = b.js("[...document.querySelectorAll('[id]')].map((e) => e.id)")
-    assert len(ids) == len(set(ids)), 'an id twice'
-    assert b.js("document.documentElement.lang") == 'en'
+        stops = [n for n in nodes if any(p['name'] == 'focusable' and p['value'].get('value') for p in n.get('properties', [])) and value(n, 'role') != 'RootWebArea']
+        bare = [(value(n, 'role'), value(n, 'name')) for n in stops if value(n, 'role') in ('', 'generic', 'none') or not value(n, 'name')]
+        assert len(stops) > 60 and not [s for s in bare if s[0] not in ('status', 'heading')], bare
+        assert len(roles['application']) == 3 and len(roles['table']) >= 11 and not roles.get('image') and not roles.get('img'), (roles['application'], len(roles['table']))
+        pictures = [n for n in nodes if value(n, 'role') == 'application']
+        assert all(value(n, 'description') and any(p['name'] == 'roledescription' for p in n['properties']) for n in pictures), pictures
+        for role in ('banner', 'main', 'navigation', 'contentinfo'):
+            assert len(roles.get(role, [])) == 1, f'{role}: {roles.get(role)}'
+        levels = b.js("[...document.querySelectorAll('h1, h2, h3, h4')].map((h) => Number(h.tagName[1]))")
+        assert levels[0] == 1 and levels.count(1) == 1 and all(y <= x + 1 for x, y in zip(levels, levels[1:])), levels
+        assert b.js("[...document.querySelectorAll('table')].every((t) => t.caption?.textContent && [...t.querySelectorAll('th')].every((h) => h.scope))")
+        ids = b.js("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+        assert len(ids) == len(set(ids)), 'an id twice'
+        assert b.js("document.documentElement.lang") == 'en'
+
+
+# What takes the keyboard, in the order of the page; of radio buttons of a name the chosen one.
+STOPS = """window.stops = [...document.querySelectorAll('a[href], button:not(:disabled), input, summary, [tabindex="0"]')].filter((e) =>
+  e.getClientRects().length && !(e.type === 'radio' && !e.checked)), window.stops.length"""
+SEEN_FOCUS = """(() => { const e = document.activeElement, by = e.type === 'radio' ? e.nextElementSibling : e;
+  return [window.stops.indexOf(e), getComputedStyle(by).outlineStyle === 'solid' || e.className === 'skip']; })()"""
 
 
 def all_is_reached_by_the_keyboard(b, folder):
-    Page(b, os.path.join(folder, 'made.html'))
-    assert b.js('''[...document.querySelectorAll('canvas[role=img], .brush')].every((e) => e.tabIndex === 0)''')
-    b.js("document.querySelector('#table-transfers .place').focus({focusVisible: true})")
-    assert b.js("getComputedStyle(document.activeElement).outlineStyle") == 'solid'
+    page = Page(b, os.path.join(folder, 'made.html'))
+    show_operation(page)
+    b.js(OPEN_ALL)
+    b.js("document.activeElement.blur(), document.body.prepend(Object.assign(document.createElement('span'), {id: 'start', tabIndex: -1})), document.getElementById('start').focus()")
+    assert b.js("[...document.querySelectorAll('canvas[role=application], .brush')].filter((e) => e.tabIndex === 0).length") == 4
+    count = b.js(STOPS)
+    reached = []
+    for _ in range(count):
+        b.key('Tab')
+        reached.append(b.js(SEEN_FOCUS))
+    assert count > 80 and [n for n, _ in reached] == list(range(count)), reached
+    assert all(seen for _, seen in reached), b.js(f'window.stops[{[s for _, s in reached].index(False)}].outerHTML.slice(0, 200)')
+    b.key('Tab', shift=True)
+    assert b.js(SEEN_FOCUS)[0] == count - 2
+
+
+def all_is_done_by_the_keyboard(b, folder):
+    page = Page(b, os.path.join(folder, 'made.html'))
+
+    def press(selector, key='Enter'):
+        page.focus(selector)
+        b.key(key)
+        page.settle()
+        return b.js("document.activeElement.matches(%s)" % json.dumps(selector))
+    paper = lambda: b.js('getComputedStyle(document.documentElement).backgroundColor')
+    light = paper()
+    assert press('#theme') and paper() != light
+    for details in range(b.js("document.querySelectorAll('summary').length")):
+        b.js(f"document.querySelectorAll('summary').forEach((s, i) => {{ s.id = i === {details} ? 'now' : ''; }})")
+        assert press('#now')
+        page.until("document.getElementById('now').parentElement.open && document.getElementById('now').parentElement.children.length > 1")
+    assert press('#memory input[type=checkbox]', ' ') and not b.js("document.querySelector('#memory input[type=checkbox]').checked")
+    before = page.text('#flame .status')
+    assert press('input[name=flame-weight]:checked', 'ArrowRight') and page.text('#flame .status') != before
+    assert press('#table-waits th:nth-child(4) button') and b.js("document.querySelector('#table-waits th[aria-sort]').cellIndex") == 3
+    assert press('#tables .more:not([hidden])') and b.js("document.querySelector('#tables .more:not([hidden])').textContent").startswith('Show the first')
+    assert press('#table-waits .place') and b.js('weirPage.chosen.place !== null')
+    assert not press('#chosen .clear:not([hidden])') and b.js('weirPage.chosen.place === null') and b.js('document.activeElement.id') == 'choice'
+    press('#findings > .more')
+    assert b.js("document.activeElement.closest('.finding') !== null && !document.querySelector('.finding[hidden]')")
+    press('#flame canvas', 'ArrowDown')
+    b.key('ArrowDown')
+    b.key('Enter')
+    assert 'shown: ' in page.text('#flame .status')
+    b.key('Backspace')
+    b.key('Backspace')
+    assert 'shown: ' not in page.text('#flame .status')
+    show_operation(page)
+    assert press('.operation button') and b.js('weirPage.chosen.place !== null')
+    b.mouse('mouseMoved', *[v + d for v, d in zip(page.box('#timeline canvas'), (300, 40))])
+    assert not b.js("document.querySelector('#timeline .tip').hidden")
+    assert press('#timeline canvas', 'Escape') and b.js("[...document.querySelectorAll('.tip')].every((t) => t.hidden)") and b.js('weirPage.chosen.place === null')
+    press('.skip')
+    page.until("location.hash === '#page'")
+
+
+def what_scrolls_takes_the_keyboard(b, folder):
+    try:
+        for name, width in (('made', 400), ('made', 1600), ('hostile', 400), ('random', 800)):
+            b.size(width, 900)
+            page = Page(b, os.path.join(folder, f'{name}.html'))
+            show_operation(page)
+            b.js(OPEN_ALL)
+            scrolls, bare = b.js("""(() => {
+              const all = [...document.querySelectorAll('body *')].filter((e) => e.getClientRects().length && e.clientWidth > 1 && !e.closest('.tip')
+                && ((/auto|scroll/.test(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1) || (/auto|scroll/.test(getComputedStyle(e).overflowY) && e.scrollHeight > e.clientHeight + 1)));
+              return [all.length, all.filter((e) => e.tabIndex !== 0 && !e.querySelector('a[href], button')).map((e) => e.outerHTML.slice(0, 100))];
+            })()""")
+            assert not bare and (scrolls > 3 or width > 400), (name, width, scrolls, bare)
+    finally:
+        b.size(1600, 1000)
 
 
 def links_lead_to_their_sections(b, folder):
@@ -593,7 +691,7 @@ def every_width_fits(b, folder):
 CASES = [the_page_opens_without_an_error_or_a_request, every_picture_has_marks, tables_are_sums_of_the_cube, tables_agree_with_the_report,
          a_brush_filters_every_table, copies_and_leaks_are_the_report_s_of_a_span, copies_and_leaks_follow_a_drag_and_a_place, the_brush_follows_the_keyboard, the_timeline_zooms_to_one_operation_with_its_stack, a_finding_leads_to_its_stacks,
          headings_sort, the_peak_tells_its_places, flame_graphs_search_and_zoom, colours_follow_the_theme, text_has_contrast,
-         the_accessibility_tree_names_everything, all_is_reached_by_the_keyboard, links_lead_to_their_sections, names_of_any_kind_are_shown_as_text, a_damaged_page_says_so,
+         the_accessibility_tree_names_everything, all_is_reached_by_the_keyboard, all_is_done_by_the_keyboard, what_scrolls_takes_the_keyboard, links_lead_to_their_sections, names_of_any_kind_are_shown_as_text, a_damaged_page_says_so,
          without_decompression_the_page_says_so, every_width_fits]
 
 

@@ -56,6 +56,8 @@ HOLDS(colours_follow_the_theme)
 HOLDS(text_has_contrast)
 HOLDS(the_accessibility_tree_names_everything)
 HOLDS(all_is_reached_by_the_keyboard)
+HOLDS(all_is_done_by_the_keyboard)
+HOLDS(what_scrolls_takes_the_keyboard)
 HOLDS(links_lead_to_their_sections)
 HOLDS(names_of_any_kind_are_shown_as_text)
 HOLDS(a_damaged_page_says_so)
@@ -85,6 +87,8 @@ int main(void)
   tcase_add_test(t, text_has_contrast);
   tcase_add_test(t, the_accessibility_tree_names_everything);
   tcase_add_test(t, all_is_reached_by_the_keyboard);
+  tcase_add_test(t, all_is_done_by_the_keyboard);
+  tcase_add_test(t, what_scrolls_takes_the_keyboard);
   tcase_add_test(t, links_lead_to_their_sections);
   tcase_add_test(t, names_of_any_kind_are_shown_as_text);
   tcase_add_test(t, a_damaged_page_says_so);

@@ -47,7 +47,7 @@ $(PEERS)/venv/client: tests/peers/setup.sh
 	$(Q)$< $(PEERS) client
 	@touch $@
 
-test-peers: all $(PEERS)/venv/client $(O)/tests/e2e/graph_caller ## PyTorch's published CUDA build on the software device, bare and under Weir (fetches 3 GB)
+test-peers: all $(PEERS)/venv/client $(O)/tests/e2e/graph_caller $(O)/tests/e2e/random_caller ## PyTorch's published CUDA build on the software device, bare and under Weir (fetches 3 GB)
 	@tests/peers/run.sh "$(O)" $(CASES)
 
 .PHONY: bench-peers test-peers

@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in tensors | ops | rows | gpus | files | dlpack | exports | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
+  case $case in tensors | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -67,6 +67,7 @@ compare dlpack "$here/dlpack.py" "$WEIR_LIBRARY"
 mkdir -p "$scratch/files"
 compare files "$here/../io/numpy_files.py" "$WEIR_LIBRARY" "$scratch/files"
 compare exports "$here/exports.py" "$out" "$scratch/exports"
+compare page "$here/axe.py" "$out" "$scratch/page" "$(echo "$out"/peers/venv/lib/python3*/site-packages/axe_playwright_python/axe.min.js)"
 
 # The most device memory PyTorch had, by its own account and by the trace.
 peaks() { # whole|any EXPANDABLE MODE

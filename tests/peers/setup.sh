@@ -11,6 +11,7 @@
 set -eu
 packages='torch==2.15.0 librmm-cu13==26.4.0 rapids-logger==0.2.3'
 client='torch==2.15.0 numpy==2.4.6 safetensors==0.8.0 perfetto==0.59.1 protobuf==7.36.2'
+alone='axe-playwright-python==0.1.8' # for the axe.min.js in it, without what drives a browser
 
 venv=$1/venv
 what=${2:-peers}
@@ -25,7 +26,12 @@ fetch() { # STAMP PIP-ARGUMENT...
 
 if [ ! -x "$venv/bin/pip" ]; then python3 -m venv "$venv"; fi
 # shellcheck disable=SC2086 # lists
-if [ "$what" = client ]; then fetch client $client; else fetch peers --no-deps $packages; fi
+if [ "$what" = client ]; then
+  fetch client $client
+  fetch alone --no-deps $alone
+else
+  fetch peers --no-deps $packages
+fi
 
 # NVIDIA's runtime steps aside: PyTorch's libraries look for it there before LD_LIBRARY_PATH.
 site=$(echo "$venv"/lib/python3*/site-packages)

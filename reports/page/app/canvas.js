@@ -41,14 +41,15 @@ export function seriesColor(n) {
 
 /* draw(context, width, height) is called when the picture is seen, resized or asked to refresh. */
 export class Picture {
-  constructor({ label, height, draw }) {
+  constructor({ label, keys, height, draw }) {
     this.draw = draw;
     this.height = height;
     this.drawn = false;
     this.width = 0;
     this.tip = make('div', { class: 'tip', hidden: true, 'aria-hidden': 'true' });
     this.said = make('p', { class: 'unseen', 'aria-live': 'polite' });
-    this.canvas = make('canvas', { role: 'img', 'aria-label': label, tabindex: '0' });
+    /* A picture takes keys of its own: a screen reader passes them on to an application, not to an image. */
+    this.canvas = make('canvas', { role: 'application', 'aria-roledescription': 'picture', 'aria-label': label, 'aria-description': keys, tabindex: '0' });
     this.box = make('div', { class: 'picture' }, this.canvas, this.tip, this.said);
     this.canvas.addEventListener('pointerleave', () => this.leave());
     this.canvas.addEventListener('blur', () => this.leave());
@@ -98,6 +99,13 @@ export function fitText(context, text, width) {
     else high = middle - 1;
   }
   return low > 1 ? `${text.slice(0, low)}…` : '';
+}
+
+/* The same; its beginning is left out: names of lanes differ in their ends. */
+export function fitTail(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  const backwards = fitText(context, [...text].reverse().join(''), width);
+  return backwards && `…${[...backwards.slice(0, -1)].reverse().join('')}`;
 }
 
 /* A step of 1, 2 or 5 times a power of ten, about `pieces` of which make `length`. */

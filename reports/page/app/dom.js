@@ -33,6 +33,11 @@ export function makeSection(id, title, note) {
   return section;
 }
 
+/* What may be wider than its place scrolls within it, also by the keyboard. */
+export function makeWide(label, ...children) {
+  return make('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': label }, ...children);
+}
+
 /* What a picture shows, as a table that is made when it is opened. */
 export function makeDetails(title, fill) {
   let filled = false;

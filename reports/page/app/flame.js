@@ -5,7 +5,7 @@
  * A node: {frame, value, self, children: Map by frame, depth, parent}. A frame below 0 is no frame of the
  * program: -1 is the whole, -2 - n the CUDA function whose name is string n. */
 import { Picture, color, fitText } from './canvas.js';
-import { make, makeDetails, makeSection } from './dom.js';
+import { make, makeDetails, makeSection, makeWide } from './dom.js';
 import { formatBytes, formatCount, formatPercent, formatTime } from './format.js';
 import { chosenBins, frameFile, frameFunction, frameTitle, nameOf, run, sumCube } from './model.js';
 import { chosen, watchChoice } from './state.js';
@@ -235,7 +235,8 @@ function flameKey(event) {
 function flameTable() {
   const { weight } = flame;
   const stacks = flameStacks(weight, chosen.place).sort((a, b) => b.value - a.value).slice(0, 25);
-  flame.table.replaceChildren(make('table', { class: 'plain' },
+  if (!stacks.length) flame.table.replaceChildren(make('p', { class: 'empty' }, `${weight.title}: no stacks here.`));
+  else flame.table.replaceChildren(make('table', { class: 'plain' },
     make('caption', {}, `${weight.title}: the first ${stacks.length} stacks, innermost function first`),
     make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, 'Stack'), make('th', { scope: 'col', class: 'number' }, weight.title))),
     make('tbody', {}, stacks.map(({ frames, value }) => make('tr', {}, make('th', { scope: 'row', class: 'stack' }, frames.slice(0, 40).map(titleOfFrame).join(' ← ')), make('td', { class: 'number' }, weight.format(value)))))));
@@ -274,7 +275,7 @@ export function bestFlame(place, bytesFirst) {
 export function drawFlame() {
   const section = makeSection('flame', 'Stacks', 'Outermost function at the top. Click: make it the whole width. With the keyboard: arrows, Enter, Backspace.');
   flame.said = make('p', { class: 'status', 'aria-live': 'polite' });
-  flame.table = make('div', { class: 'wide' });
+  flame.table = makeWide('Stacks as a table');
   flame.details = makeDetails('The stacks as a table', flameTable);
   flame.details.addEventListener('toggle', () => flame.details.open && flameTable());
   flame.weight = weightsOfRun().find((weight) => flameStacks(weight, null).length) ?? WEIGHTS[0];
@@ -284,7 +285,7 @@ export function drawFlame() {
     sayFlame();
   } });
   const reset = make('button', { type: 'button', click: () => zoomFlame(flame.root) }, 'Whole graph');
-  flame.picture = new Picture({ label: 'Flame graph; the table below has its stacks', height: FLAME_ROW, draw: drawFlamePicture });
+  flame.picture = new Picture({ label: 'Flame graph; the table below has its stacks', keys: 'Up, down, left and right: functions. Enter: make it the whole width. Backspace: back out.', height: FLAME_ROW, draw: drawFlamePicture });
   const { canvas } = flame.picture;
   canvas.addEventListener('pointermove', (event) => {
     const box = boxAt(event.offsetX, event.offsetY);

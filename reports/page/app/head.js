@@ -1,8 +1,10 @@
 /* head.js: the top of the page: what ran, when and on what, what Weir could not see, and the sums of the
  * whole run. A sum of time says whose time it is: the host's (how long calls took) or the device's. */
-import { cleanName, make, makeDetails } from './dom.js';
+import { cleanName, make, makeDetails, makeWide } from './dom.js';
 import { formatBytes, formatCount, formatCounted, formatPercent, formatTime } from './format.js';
 import { run, runEnd } from './model.js';
+
+const FIRST_NOTES = 4;
 
 function fact(title, value, detail) {
   return make('div', { class: 'fact' }, make('dt', {}, title), make('dd', {}, value, detail ? make('small', {}, detail) : null));
@@ -56,7 +58,7 @@ function totalText(key, value) {
 function allTotals() {
   const rows = Object.entries(run.index.totals).map(([key, value]) => make('tr', {},
     make('th', { scope: 'row' }, make('code', {}, cleanName(key))), make('td', { class: 'number' }, totalText(key, value))));
-  return make('div', { class: 'wide' }, make('table', { class: 'plain' },
+  return makeWide('All totals', make('table', { class: 'plain' },
     make('caption', {}, 'All totals of the run, named as in weir report --format json'),
     make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, 'Name'), make('th', { scope: 'col', class: 'number' }, 'Value'))),
     make('tbody', {}, rows)));
@@ -68,7 +70,9 @@ function runNotes() {
   if (!about.finished) notes.unshift('The run has not ended, or its end was not seen: this is what is known of it.');
   if (about.host_times_only_note) notes.push(about.host_times_only_note);
   else if (!about.device_times) notes.push('All times are host times: the run was not asked for device times (weir run --device-times=copies).');
-  return notes.length ? make('ul', { class: 'notes', 'aria-label': 'Notes' }, notes.map((note) => make('li', {}, cleanName(note, 2000)))) : null;
+  const list = (some, title) => make('ul', { 'aria-label': title }, some.map((note) => make('li', {}, cleanName(note, 2000))));
+  const [first, more] = [notes.slice(0, FIRST_NOTES), notes.slice(FIRST_NOTES)];
+  return notes.length ? make('div', { class: 'notes' }, list(first, 'Notes'), more.length ? makeDetails(`${formatCounted(more.length, 'note', 'notes')} more`, () => list(more, 'Further notes')) : null) : null;
 }
 
 export function drawHead() {

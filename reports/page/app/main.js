@@ -40,12 +40,15 @@ function choiceText() {
 
 function drawBar() {
   const bar = document.getElementById('chosen');
-  const clear = (title, what) => make('button', { type: 'button', class: 'clear', click: () => change(what) }, title);
+  const clear = (title, what) => make('button', { type: 'button', class: 'clear', click: () => {
+    text.focus(); /* the button goes */
+    change(what);
+  } }, title);
   const clearSpan = clear('Whole run', { span: null });
   const clearPlace = clear('All places', { place: null });
   const span = make('span', { class: 'chosen-span' });
   const place = make('bdi', { class: 'chosen-place' });
-  const text = make('p', { id: 'choice', role: 'status', 'aria-live': 'polite' }, span, ' · ', place);
+  const text = make('p', { id: 'choice', role: 'status', 'aria-live': 'polite', tabindex: '-1' }, span, ' · ', place);
   bar.append(text, clearSpan, clearPlace);
   const show = () => {
     const now = choiceText();
@@ -58,6 +61,7 @@ function drawBar() {
   show();
   watchChoice(show);
   document.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape') document.querySelectorAll('.tip').forEach((tip) => { tip.hidden = true; });
     if (event.key === 'Escape' && (chosen.span || chosen.place)) change({ span: null, place: null });
   });
 }

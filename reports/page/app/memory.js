@@ -2,7 +2,7 @@
  * is what every other picture shows and every table is summed over. Each line is the most within a bin of
  * time; the band below it reaches down to the least. */
 import { COLORS, RIGHT, color, leftMargin, seriesColor } from './canvas.js';
-import { cleanName, make, makeDetails, makeSection } from './dom.js';
+import { cleanName, make, makeDetails, makeSection, makeWide } from './dom.js';
 import { formatBytes, formatMoment, formatTime } from './format.js';
 import { run, runEnd } from './model.js';
 import { change, chosen, watchChoice } from './state.js';
@@ -133,11 +133,11 @@ function makeLegend(lines, redraw) {
 }
 
 function memoryTable(lines) {
-  return make('div', { class: 'wide' }, make('table', { class: 'plain' },
+  return makeWide('Memory of each device and kind', make('table', { class: 'plain' },
     make('caption', {}, 'Memory of each device and kind, the whole run'),
-    make('thead', {}, make('tr', {}, ['Where', 'Peak', 'At', 'At the end'].map((t, i) => make('th', { scope: 'col', class: i ? 'number' : null }, t)))),
+    make('thead', {}, make('tr', {}, ['Where', 'Peak', 'At'].map((t, i) => make('th', { scope: 'col', class: i ? 'number' : null }, t)))),
     make('tbody', {}, lines.map((line) => make('tr', {}, make('th', { scope: 'row' }, line.title),
-      [formatBytes(line.peak_bytes), formatTime(line.peak_ns), formatBytes(run.column(line.end).at(-1) ?? 0)].map((t) => make('td', { class: 'number' }, t)))))));
+      [formatBytes(line.peak_bytes), formatTime(line.peak_ns)].map((t) => make('td', { class: 'number' }, t)))))));
 }
 
 export function drawMemory() {

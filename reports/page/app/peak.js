@@ -1,9 +1,9 @@
 /* peak.js: who held device memory, over time: live bytes stacked by site, those that held most at the peak
  * below; within a site's area its blocks, where the page has them and they are tall enough to see. */
 import { AXIS, Picture, RIGHT, color, drawByteAxis, drawTimeAxis, leftMargin, seriesColor } from './canvas.js';
-import { make, makeDetails, makeSection } from './dom.js';
+import { make, makeDetails, makeSection, makeWide } from './dom.js';
 import { formatBytes, formatCounted, formatPercent, formatTime } from './format.js';
-import { run, runEnd, shownSpan, siteApi, siteFrame, sitePlace, siteTitle } from './model.js';
+import { run, runEnd, shownSpan, siteFrame, sitePlace, siteTitle } from './model.js';
 import { change, chosen, watchChoice } from './state.js';
 
 const PEAK_HEIGHT = 320;
@@ -210,10 +210,10 @@ function peakTable() {
   const bin = Math.min(bins.count - 1, Math.floor(held.at_ns / bins.width_ns));
   let all = 0;
   for (const area of areas) all += area.bytes[bin];
-  return make('div', { class: 'wide' }, make('table', { class: 'plain' },
+  return makeWide('Live bytes by place', make('table', { class: 'plain' },
     make('caption', {}, `Live bytes by place in the bin of the peak of device ${held.device}, ${formatTime(held.at_ns)}`),
-    make('thead', {}, make('tr', {}, ['Place', 'Function', 'Bytes', 'Share'].map((t, i) => make('th', { scope: 'col', class: i > 1 ? 'number' : null }, t)))),
-    make('tbody', {}, areas.map((area) => make('tr', {}, make('th', { scope: 'row' }, areaTitle(area)), make('td', {}, area.site < 0 ? '' : siteApi(area.site)),
+    make('thead', {}, make('tr', {}, ['Place', 'Bytes', 'Share'].map((t, i) => make('th', { scope: 'col', class: i ? 'number' : null }, t)))),
+    make('tbody', {}, areas.map((area) => make('tr', {}, make('th', { scope: 'row' }, areaTitle(area)),
       make('td', { class: 'number' }, formatBytes(area.bytes[bin])), make('td', { class: 'number' }, formatPercent(area.bytes[bin], all)))))));
 }
 
@@ -270,7 +270,7 @@ export function drawPeak() {
     note.textContent = 'The run allocated no device memory.';
     return;
   }
-  const picture = new Picture({ label: '', height: PEAK_HEIGHT, draw: drawPeakPicture });
+  const picture = new Picture({ label: '', keys: 'Up and down: places. Left and right: moments. Enter: choose the place.', height: PEAK_HEIGHT, draw: drawPeakPicture });
   const parts = { note, legend: make('div'), table: make('div') };
   followPeakPointer(picture);
   const choice = deviceChoice(peaks, (p) => holdPeak(p, picture, parts));

@@ -3,7 +3,7 @@
  *
  * A column: {key, title, number: its cells are numbers, value(row): what is sorted and summed, show(value,
  * row): text or an element, sum: whether the last line has its sum}. */
-import { make } from './dom.js';
+import { make, makeWide } from './dom.js';
 import { formatCount } from './format.js';
 
 const FIRST_ROWS = 10;
@@ -22,8 +22,7 @@ export class Table {
       this.show();
     } });
     this.empty = make('p', { class: 'empty' }, nothing);
-    this.holder = make('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': caption },
-      make('table', { id, class: 'data' }, this.caption, make('thead', {}, make('tr', {}, this.heads)), this.body, this.foot));
+    this.holder = makeWide(caption, make('table', { id, class: 'data' }, this.caption, make('thead', {}, make('tr', {}, this.heads)), this.body, this.foot));
     this.box = make('div', { class: 'table' }, this.holder, this.more, this.empty);
   }
 
@@ -46,6 +45,12 @@ export class Table {
     return keyed.map(({ row }) => row);
   }
 
+  /* The keyboard stays at the place that it was at, or goes to what is chosen. */
+  focusAgain(text) {
+    const buttons = [...this.body.querySelectorAll('button')];
+    (buttons.find((button) => button.textContent === text) ?? buttons[0] ?? document.getElementById('choice')).focus({ preventScroll: true });
+  }
+
   show() {
     const { columns, rows } = this;
     this.holder.hidden = !rows.length;
@@ -56,9 +61,11 @@ export class Table {
       if (columns[i].key === this.sortBy) head.setAttribute('aria-sort', this.descending ? 'descending' : 'ascending');
       else head.removeAttribute('aria-sort');
     });
+    const focused = this.body.contains(document.activeElement) ? document.activeElement.textContent : null;
     const cell = (column, content) => make('td', { class: column.number ? 'number' : null }, content);
     this.body.replaceChildren(...this.sorted().slice(0, this.all ? MOST_ROWS : FIRST_ROWS).map((row) => make('tr', {},
       columns.map((column, i) => (i ? cell(column, column.show(column.value(row), row)) : make('th', { scope: 'row' }, column.show(column.value(row), row)))))));
+    if (focused !== null) this.focusAgain(focused);
     const sum = (column) => rows.reduce((total, row) => total + column.value(row), 0);
     this.foot.replaceChildren(make('tr', {}, columns.map((column, i) => (i ? cell(column, column.sum ? column.show(sum(column), null) : '') : make('th', { scope: 'row' }, 'Sum')))));
   }

@@ -1,7 +1,7 @@
 /* tables.js: transfers, allocations, waits, launches and all other calls, by place: the sums of the cube over
  * the chosen bins, for the chosen place; copies by both ends; and what was live when these bins end. Host time
  * is how long calls took, device time how long devices worked on them. */
-import { cleanName, make, makeSection } from './dom.js';
+import { cleanName, make, makeSection, makeWide } from './dom.js';
 import { formatBytes, formatCount, formatSpeed, formatTime } from './format.js';
 import { DIRECTIONS, MEMORIES, byPlace, chosenBins, chosenEnd, chosenRoutes, frameFile, frameFunction, isChosenSite, liveAtChosenEnd, run, siteApi, siteFrame, sitePlace, siteTitle, sumCube } from './model.js';
 import { change, chosen, watchChoice } from './state.js';
@@ -118,7 +118,7 @@ export function drawMatrix() {
   const ends = [...new Set(all.flatMap((r) => [placeTitle(r.src), placeTitle(r.dst)]))].sort((a, b) => (a === 'host' ? -1 : b === 'host' ? 1 : a.localeCompare(b, 'en', { numeric: true })));
   const square = make('table', { class: 'matrix', id: 'matrix' }, make('caption', {}, 'Bytes and copies, from row to column'),
     make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, 'From \\ to'), ends.map((to) => make('th', { scope: 'col', class: 'number' }, to)))), make('tbody'));
-  section.append(make('div', { class: 'grid' }, make('div', { class: 'half' }, make('div', { class: 'wide' }, square)), make('div', { class: 'half' }, table.box)));
+  section.append(make('div', { class: 'grid' }, make('div', { class: 'half' }, makeWide('Copies from where to where', square)), make('div', { class: 'half' }, table.box)));
   const fill = () => {
     const rows = chosenRoutes();
     fillMatrix(square, ends, rows);

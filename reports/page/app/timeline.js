@@ -1,8 +1,8 @@
 /* timeline.js: what each stream of each device, and each host thread, did and when. It shows the chosen span;
  * zooming it chooses one. From afar a lane has the part of each bin that was busy; from near, single
  * operations, of which the page has the longest: what is left out still counts in the bins. */
-import { AXIS, Picture, RIGHT, color, drawTimeAxis, fitText, leftMargin } from './canvas.js';
-import { cleanName, make, makeDetails, makeSection } from './dom.js';
+import { AXIS, Picture, RIGHT, color, drawTimeAxis, fitTail, fitText, leftMargin } from './canvas.js';
+import { cleanName, make, makeDetails, makeSection, makeWide } from './dom.js';
 import { formatBytes, formatCount, formatCounted, formatMoment, formatPercent, formatSpeed, formatTime } from './format.js';
 import { laneBins, laneOps, opAt, opsWithin } from './lanes.js';
 import { frameFile, frameFunction, frameSource, nameOf, run, runEnd, shownSpan, siteApi, sitePlace, siteStack, siteTitle } from './model.js';
@@ -89,7 +89,7 @@ function drawLanes(context, width, height) {
     const y = view.top + lane * LANE;
     context.fillStyle = color(lane === timeline.focus.lane && document.activeElement === timeline.picture.canvas ? 'ink' : 'muted');
     context.textAlign = 'right';
-    context.fillText(fitText(context, laneTitle(lanesOfRun()[lane]), view.left - 12), view.left - 8, y + LANE / 2);
+    context.fillText(fitTail(context, laneTitle(lanesOfRun()[lane]), view.left - 12), view.left - 8, y + LANE / 2);
     context.textAlign = 'left';
     context.strokeStyle = color('grid');
     context.strokeRect(view.left, y + LANE - 0.5, view.right - view.left, 0);
@@ -120,7 +120,7 @@ function opLines(i) {
 }
 
 function stackList(site) {
-  return make('ol', { class: 'frames' }, siteStack(site).slice(0, 60).map((frame) => {
+  return make('ol', { class: 'frames', tabindex: '0', 'aria-label': 'Stack, innermost function first' }, siteStack(site).slice(0, 60).map((frame) => {
     const source = frameSource(frame);
     return make('li', {}, make('bdi', { class: 'function' }, frameFunction(frame)), ' ', make('bdi', { class: 'file' }, frameFile(frame, true)), source ? make('code', {}, cleanName(source.trim(), 200)) : null);
   }));
@@ -274,7 +274,7 @@ function leftOut() {
 }
 
 function laneTable() {
-  return make('div', { class: 'wide' }, make('table', { class: 'plain' },
+  return makeWide('Lanes of the timeline', make('table', { class: 'plain' },
     make('caption', {}, 'Lanes of the timeline, the whole run; lanes of streams by device time, lanes of threads by host time'),
     make('thead', {}, make('tr', {}, ['Lane', 'Operations', 'Busy', 'Of the run'].map((t, i) => make('th', { scope: 'col', class: i ? 'number' : null }, t)))),
     make('tbody', {}, lanesOfRun().slice(0, MOST_LANES).map((lane, n) => {
@@ -298,7 +298,7 @@ export function drawTimeline() {
     return;
   }
   timeline.shown = Math.min(lanes.length, FIRST_LANES);
-  timeline.picture = new Picture({ label: 'Timeline of streams and threads; the table below has each lane', height: timeline.shown * LANE + 4 + AXIS, draw: drawLanes });
+  timeline.picture = new Picture({ label: 'Timeline of streams and threads; the table below has each lane', keys: 'Left and right: operations. Up and down: lanes. Plus and minus: zoom. With shift, left and right: earlier, later. Enter: the operation with its stack.', height: timeline.shown * LANE + 4 + AXIS, draw: drawLanes });
   const { picture } = timeline;
   const said = make('p', { class: 'status' }, leftOut());
   const button = (title, label, click) => make('button', { type: 'button', 'aria-label': label, click }, title);
@@ -309,6 +309,7 @@ export function drawTimeline() {
     const more = button(`Show all ${formatCount(lanes.length)} lanes`, null, () => {
       timeline.shown = Math.min(lanes.length, MOST_LANES);
       picture.height = timeline.shown * LANE + 4 + AXIS;
+      picture.canvas.focus();
       more.remove();
       said.textContent = leftOut();
       picture.refresh();
