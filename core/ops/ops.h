@@ -39,6 +39,13 @@ weir_status reduction_mask(uint32_t *out, const weir_tensor *a, const int *dims,
 /* other NULL: only one result is asked for; places (int64), or the mean of VAR and STD. */
 weir_status reduction_run(weir_tensor **out, weir_tensor **other, const reduction *r);
 
+/* ---- arrange.c ------------------------------------------------------------------------------- */
+
+/* Copies `length` places of dimension `dim` of `in`, from `from` on, to those of `out` from `to` on;
+ * their other sizes are the same. step: 1; -1: backwards; 0: the one at `from` again and again. */
+weir_status copy_run(const weir_tensor *out, int64_t to, const weir_tensor *in, int64_t from,
+                     int dim, int64_t length, int step);
+
 /* ---- matmul.c -------------------------------------------------------------------------------- */
 
 /* Sets tf32, reduced_precision and deterministic as they are set for the process, and runs it. */

@@ -377,6 +377,54 @@ STEP(item)
   weir_status st = weir_narrow(&last, o.many, 0, LONG - 1, 1);
   return st ? st : weir_item(&v, last);
 }
+STEP(join_rows)
+{
+  return weir_vstack(OUT, (const weir_tensor *[]){o.a, o.bias}, 2);
+}
+STEP(flip)
+{
+  return weir_rot90(OUT, o.a, 1, 0, 1);
+}
+STEP(roll)
+{
+  return weir_roll(OUT, o.turned, (const int64_t[]){1, 2}, (const int[]){0, 1}, 2);
+}
+STEP(repeat)
+{
+  return weir_tile(OUT, o.half, weir_shape(2, 3));
+}
+STEP(pad)
+{
+  return weir_pad(OUT, o.image, (const int64_t[]){1, 2, 2, 1}, 4, WEIR_PAD_REFLECT, weir_int(0));
+}
+STEP(pad_constant)
+{
+  return weir_pad(OUT, o.whole, (const int64_t[]){1, -1}, 2, WEIR_PAD_CONSTANT, weir_int(3));
+}
+STEP(triangle_in_place)
+{
+  return weir_tril_(o.a, 0);
+}
+STEP(diagonals)
+{
+  WEIR_TENSOR embedded = NULL;
+  weir_status st = weir_diag_embed(&embedded, o.a, 1, 0, 2);
+  return st ? st : weir_diag(OUT, o.row, -1);
+}
+STEP(spaces)
+{
+  weir_options options = on(o.device);
+  return weir_logspace(OUT, weir_int(0), weir_int(3), 5, 10, &options);
+}
+STEP(split_up)
+{
+  int count;
+  return weir_unbind(r->t, &count, 2, o.batch, 0);
+}
+STEP(grid)
+{
+  return weir_meshgrid(r->t, (const weir_tensor *[]){o.row, o.bias}, 2, true);
+}
 
 /* says: how an error of a launch begins; NULL: there is none, or it is one of several operations'.
  */
@@ -435,7 +483,18 @@ static const struct step {
              {"clone", copy_of_all, NULL},
              {"equal", equal, NULL},
              {"allclose", allclose, NULL},
-             {"item", item, NULL}};
+             {"item", item, NULL},
+             {"vstack", join_rows, NULL},
+             {"rot90", flip, NULL},
+             {"roll", roll, NULL},
+             {"tile", repeat, NULL},
+             {"pad, reflect", pad, NULL},
+             {"pad, constant", pad_constant, NULL},
+             {"tril_", triangle_in_place, NULL},
+             {"diag, diag_embed", diagonals, NULL},
+             {"logspace", spaces, NULL},
+             {"unbind", split_up, NULL},
+             {"meshgrid", grid, NULL}};
 enum { STEPS = sizeof steps / sizeof *steps };
 
 static weir_status run_fault_step(const struct step *s)

@@ -15,6 +15,7 @@ import warnings
 import torch
 
 from reductions import Reductions
+from shapes import Shapes
 from tensors import DTYPES, NUMBERS, Failed, Run, Weir, plain, scalar, shape
 
 warnings.filterwarnings("ignore")
@@ -51,7 +52,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Reductions, Run):
+class Calls(Reductions, Shapes, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -211,6 +212,12 @@ class Calls(Reductions, Run):
         if what.startswith("linear"):
             pattern = ("have the same dtype|expected scalar type|shapes cannot be multiplied|"
                        "^The (size|expanded size) of|^output with shape|^\"addmm_impl_cpu_\"")
+        elif what.startswith("unflatten"):
+            pattern = "^unflatten got an unexpected error:"
+        elif what.startswith("pad"):
+            pattern = "must be >= 1 in every dimension|is too small|leaves nothing of"
+        elif what.startswith("meshgrid"):
+            pattern = "^weir.meshgrid: Expected 0D or 1D tensor"
         else:
             pattern = "\"max_pool2d"
         return re.search(pattern, wrong) and re.search(pattern, sentence)
@@ -551,7 +558,7 @@ class Calls(Reductions, Run):
             return getattr(self, self.r.choice(self.only))()
         return self.r.choice([self.unary] * 3 + [self.binary] * 6 + [self.reduce] * 4 + [self.product] * 3 +
                       [self.alpha, self.choose, self.image, self.image, self.join, self.overlap] +
-                              [self.variance, self.norm, self.counts])()
+                              [self.variance, self.norm, self.counts] + [self.part, self.arrange, self.matrix] * 2)()
 
 
 # ---- promotion and random numbers

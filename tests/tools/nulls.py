@@ -42,7 +42,8 @@ class State(C.Structure):
 
 
 # Their out is an array.
-SEVERAL = ('weir_chunk', 'weir_split', 'weir_scatter', 'weir_replicate', 'weir_parallel_apply', 'weir_tensor_drop', 'weir_module_drop')
+SEVERAL = ('weir_chunk', 'weir_split', 'weir_unbind', 'weir_split_with_sizes', 'weir_tensor_split', 'weir_tensor_split_at', 'weir_meshgrid',
+           'weir_scatter', 'weir_replicate', 'weir_parallel_apply', 'weir_tensor_drop', 'weir_module_drop')
 CPU, CUDA = Device(1, 0), Device(2, 0)
 # What a tensor of a function must look like for its other checks to pass.
 SHAPES = {'weir_conv2d': (1, 1, 2, 2), 'weir_max_pool2d': (1, 1, 2, 2), 'weir_bmm': (1, 2, 2), 'weir_dot': (2,), 'weir_item': ()}
@@ -82,6 +83,17 @@ GOOD = {
     'weir_tensor_read': {1: lambda m: C.c_size_t(16)},
     'weir_permute': {2: lambda m: m.room((C.c_int * 2)(1, 0))},
     'weir_split': {2: lambda m: C.c_int(2)},
+    'weir_unbind': {2: lambda m: C.c_int(2)},
+    'weir_split_with_sizes': {2: lambda m: m.room((C.c_int64 * 1)(2))},
+    'weir_diagonal': {3: lambda m: C.c_int(0)},
+    'weir_diag_embed': {3: lambda m: C.c_int(0)},
+    'weir_rot90': {3: lambda m: C.c_int(0)},
+    'weir_unflatten': {3: lambda m: Shape(2, (C.c_int64 * 8)(2, 1))},
+    'weir_meshgrid': {1: lambda m: m.room((C.c_void_p * 1)(m.tensor((2,)).value))},
+    'weir_hstack': {1: lambda m: m.tensors(1)},
+    'weir_vstack': {1: lambda m: m.tensors(1)},
+    'weir_dstack': {1: lambda m: m.tensors(1)},
+    'weir_pad': {3: lambda m: C.c_int(2)},
     'weir_set_print_options': {0: lambda m: m.room((C.c_int * 5)(4, 1000, 3, 80, 0))},
     'weir_tensor_dataset': {1: lambda m: m.tensors(2), 2: lambda m: C.c_int(2)},
     'weir_loader_create': {1: lambda m: m.dataset()},

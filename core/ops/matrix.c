@@ -1,0 +1,258 @@
+/* matrix.c: triangles and diagonals of matrices, and numbers at equal distances. */
+#include <math.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+#include "core/tensor/create.h"
+
+/* ---- triangles ------------------------------------------------------------------------------- */
+
+/* Where column <= row + diagonal (low), or >=: bool, of the last two dimensions' sizes. */
+static weir_status make_triangle(weir_tensor **out, const weir_tensor *t, int64_t diagonal,
+                                 bool low)
+{
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR column = NULL;
+  WEIR_TENSOR columns = NULL;
+  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(t)};
+  int64_t height = t->size[t->dims - 2], width = t->size[t->dims - 1];
+  if (diagonal < -height) diagonal = -height; /* nothing more changes, and nothing overflows */
+  if (diagonal > width) diagonal = width;
+  weir_status st =
+      weir_arange(&rows, weir_int(diagonal), weir_int(diagonal + height), weir_int(1), &o);
+  if (!st) st = weir_unsqueeze(&column, rows, 1);
+  if (!st) st = weir_arange(&columns, weir_int(0), weir_int(width), weir_int(1), &o);
+  if (st) return st;
+  return low ? weir_ge(out, column, columns) : weir_le(out, column, columns);
+}
+
+/* out is t where the triangle is, else 0. */
+static weir_status keep_triangle(const weir_tensor *out, const weir_tensor *t, int64_t diagonal,
+                                 bool low)
+{
+  WEIR_TENSOR truth = NULL;
+  weir_loop l;
+  weir_status st = make_triangle(&truth, t, diagonal, low);
+  if (st) return st;
+  l.op = WEIR_OP_WHERE;
+  l.compute = (weir_dtype)t->dtype;
+  l.has_alpha = false;
+  l.dims = t->dims;
+  for (int d = 0; d < t->dims; d++)
+    l.size[d] = t->size[d];
+  l.out = operand_of(out, &l);
+  l.in[0] = operand_of(truth, &l);
+  l.in[1] = operand_of(t, &l);
+  l.in[2] = (weir_operand){.dtype = WEIR_INT64, .number = weir_int(0)};
+  return loop_run(device_of_tensor(t), &l);
+}
+
+static weir_status check_matrix(const weir_tensor *t, const char *name)
+{
+  if (t->dims >= 2) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "%s: input tensor must have at least 2 dimensions", name);
+}
+
+#define TRIANGLE(name, low)                                                                        \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *t, int64_t diagonal)               \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, t);                                                                      \
+    weir_status st = check_matrix(t, #name);                                                       \
+    if (!st) st = tensor_new_beside(out, t, weir_shape_of(t->dims, t->size));                      \
+    if (!st && t->numel) st = keep_triangle(*out, t, diagonal, low);                               \
+    if (st) weir_tensor_drop(out);                                                                 \
+    return st;                                                                                     \
+  }                                                                                                \
+  weir_status weir_##name##_(weir_tensor *t, int64_t diagonal)                                     \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE(t);                                                                               \
+    bool unused;                                                                                   \
+    weir_status st = check_matrix(t, #name);                                                       \
+    if (!st) st = overlap_check(&unused, t, NULL);                                                 \
+    return st || !t->numel ? st : keep_triangle(t, t, diagonal, low);                              \
+  }
+TRIANGLE(tril, true)
+TRIANGLE(triu, false)
+
+/* ---- diagonals ------------------------------------------------------------------------------- */
+
+static weir_status zeros_of(weir_tensor **out, const weir_tensor *t, weir_shape shape)
+{
+  weir_options o = {.dtype = (weir_dtype)t->dtype, .device = device_of_tensor(t)};
+  return weir_zeros(out, shape, &o);
+}
+
+static weir_status distance_of(int64_t *out, int64_t offset, int64_t size)
+{
+  if (offset != INT64_MIN && !__builtin_add_overflow(offset < 0 ? -offset : offset, size, out))
+    return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "a diagonal %lld beside the main one overflows", (long long)offset);
+}
+
+weir_status weir_diag_embed(weir_tensor **out, const weir_tensor *t, int64_t offset, int dim1,
+                            int dim2)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, t);
+  WEIR_TENSOR diagonal = NULL;
+  int one, two, from = 0;
+  int64_t side = 0;
+  weir_shape shape = {.count = t->dims + 1};
+  weir_status st = dim_resolve(&one, dim1, t->dims + 1);
+  if (!st) st = dim_resolve(&two, dim2, t->dims + 1);
+  if (st) return st;
+  if (one == two)
+    return weir_fail(WEIR_EINVAL, "diagonal dimensions cannot be identical %d, %d", dim1, dim2);
+  if (shape.count > WEIR_MAX_DIMS)
+    return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS,
+                     shape.count);
+  st = distance_of(&side, offset, t->size[t->dims - 1]);
+  for (int d = 0; d < shape.count; d++)
+    shape.size[d] = d == one || d == two ? side : t->size[from++];
+  if (!st) st = zeros_of(out, t, shape);
+  if (!st) st = weir_diagonal(&diagonal, *out, offset, one, two);
+  if (!st) st = loop_copy(diagonal, t);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+weir_status weir_diag(weir_tensor **out, const weir_tensor *t, int64_t diagonal)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, t);
+  WEIR_TENSOR view = NULL;
+  if (t->dims == 1) return weir_diag_embed(out, t, diagonal, 0, 1);
+  if (t->dims != 2)
+    return weir_fail(WEIR_EINVAL, "diag(): Supports 1D or 2D tensors. Got %dD", (int)t->dims);
+  weir_status st = weir_diagonal(&view, t, diagonal, 0, 1);
+  return st ? st : loop_dense(out, view);
+}
+
+weir_status weir_trace(weir_tensor **out, const weir_tensor *t)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, t);
+  WEIR_TENSOR diagonal = NULL;
+  if (t->dtype == WEIR_BOOL && device_of_tensor(t).type == WEIR_DEVICE_CPU)
+    return not_implemented("trace", device_of_tensor(t), WEIR_BOOL);
+  if (t->dims != 2)
+    return weir_fail(WEIR_EINVAL, "trace: expected a matrix, but got tensor with dim %d",
+                     (int)t->dims);
+  weir_status st = weir_diagonal(&diagonal, t, 0, 0, 1);
+  return st ? st : weir_sum(out, diagonal);
+}
+
+weir_status weir_eye(weir_tensor **out, int64_t n, int64_t m, const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out);
+  WEIR_TENSOR diagonal = NULL;
+  if (n < 0)
+    return weir_fail(WEIR_EINVAL, "n must be greater or equal to 0, got %lld", (long long)n);
+  if (m < 0)
+    return weir_fail(WEIR_EINVAL, "m must be greater or equal to 0, got %lld", (long long)m);
+  weir_status st = weir_zeros(out, weir_shape(n, m), options);
+  if (!st) st = weir_diagonal(&diagonal, *out, 0, 0, 1);
+  if (!st) st = weir_fill_(diagonal, weir_int(1));
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+/* start + i step into `count` elements of t from place `at` on, `way` apart. */
+static weir_status fill_part(const weir_tensor *t, int64_t at, int way, int64_t count, double start,
+                             double step)
+{
+  weir_loop l;
+  l.op = WEIR_OP_RANGE;
+  l.compute = WEIR_FLOAT64;
+  l.has_alpha = false;
+  l.p[0] = weir_float(start);
+  l.p[1] = weir_float(step);
+  l.p[2] = weir_bool(false);
+  l.dims = 1;
+  l.size[0] = count;
+  l.out = operand_of(t, &l);
+  l.out.stride[0] = way;
+  l.out.data = t->data + at * (int64_t)itemsize((weir_dtype)t->dtype);
+  return loop_run(device_of_tensor(t), &l);
+}
+
+/* An end as it is once stored: of integers without what is behind the point. */
+static weir_status end_of(double *out, weir_scalar v, weir_dtype dtype)
+{
+  weir_scalar stored;
+  if (v.dtype == WEIR_COMPLEX64)
+    return weir_fail(WEIR_EINVAL, "value cannot be converted to type double without overflow");
+  weir_status st = scalar_for(&stored, v, dtype == WEIR_COMPLEX64 ? WEIR_FLOAT64 : dtype);
+  if (!st) *out = stored.dtype == WEIR_FLOAT64 ? stored.f : (double)stored.i;
+  return st;
+}
+
+/* Half from each end, so that both are met. */
+static weir_status fill_between(const weir_tensor *t, double start, double end)
+{
+  int64_t n = t->numel, half = n / 2;
+  if (n == 1) return fill_part(t, 0, 1, 1, start, 0);
+  double step = (end - start) / (double)(n - 1);
+  weir_status st = fill_part(t, 0, 1, half, start, step);
+  return st ? st : fill_part(t, n - 1, -1, n - half, end, -step);
+}
+
+/* What the result is to be, and its ends. */
+static weir_status check_ends(tensor_spec *s, double ends[2], const weir_scalar given[2],
+                              int64_t steps, const weir_options *options, const char *kernel)
+{
+  weir_status st = tensor_spec_of(s, options, weir_get_default_dtype());
+  if (!st && steps < 0) st = weir_fail(WEIR_EINVAL, "number of steps must be non-negative");
+  if (st || !steps) return st;
+  if (s->dtype == WEIR_BOOL && steps > 1) return not_implemented(kernel, s->device, s->dtype);
+  for (int i = 0; i < 2 && !st; i++)
+    st = end_of(&ends[i], given[i], s->dtype);
+  return st;
+}
+
+weir_status weir_linspace(weir_tensor **out, weir_scalar start, weir_scalar end, int64_t steps,
+                          const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out);
+  tensor_spec s;
+  double ends[2];
+  weir_status st =
+      check_ends(&s, ends, (const weir_scalar[]){start, end}, steps, options, "linspace_%s");
+  if (!st) st = tensor_new_by(out, &s, weir_shape(steps));
+  if (!st && steps) st = fill_between(*out, ends[0], ends[1]);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+weir_status weir_logspace(weir_tensor **out, weir_scalar start, weir_scalar end, int64_t steps,
+                          double base, const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out);
+  WEIR_TENSOR exponents = NULL;
+  WEIR_TENSOR powers = NULL;
+  tensor_spec s;
+  double ends[2];
+  weir_status st =
+      check_ends(&s, ends, (const weir_scalar[]){start, end}, steps, options, "logspace_%s");
+  if (!st) st = tensor_new_by(out, &s, weir_shape(steps));
+  if (st || !steps) return st;
+  if (steps == 1) { /* a number by itself, which must fit */
+    double at = start.dtype == WEIR_FLOAT64 ? start.f : (double)start.i;
+    st = weir_fill_(*out, weir_float(pow(base, at)));
+    if (st) weir_tensor_drop(out);
+    return st;
+  }
+  st = tensor_new(&exponents, WEIR_FLOAT64, s.device, false, weir_shape(steps));
+  if (!st) st = fill_between(exponents, ends[0], ends[1]);
+  if (!st) st = weir_scalar_pow(&powers, weir_float(base), exponents);
+  if (!st) st = loop_copy(*out, powers);
+  if (st) weir_tensor_drop(out);
+  return st;
+}

@@ -1,0 +1,365 @@
+/* parts.c: views that are parts of a tensor, or show its dimensions in other ways.
+ *
+ * Beside view.c, which has what a shape alone decides. Checks are PyTorch's, in its order. */
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/tensor/loop.h"
+
+/* ---- several parts --------------------------------------------------------------------------- */
+
+static weir_status drop_parts(weir_tensor **out, int count, weir_status st)
+{
+  while (st && count--)
+    weir_tensor_drop(&out[count]);
+  return st;
+}
+
+/* torch wraps no dimension of a tensor that has none. */
+static weir_status dim_of(int *out, int dim, const weir_tensor *t)
+{
+  weir_status st = dim_resolve(out, dim, t->dims);
+  if (st || t->dims) return st;
+  return weir_fail(WEIR_EINVAL, "Dimension specified as 0 but tensor has no dimensions");
+}
+
+weir_status weir_unbind(weir_tensor **out, int *count, int room, const weir_tensor *t, int dim)
+{
+  WEIR_REQUIRE(out, count, t);
+  *count = 0;
+  weir_status st = dim_of(&dim, dim, t);
+  if (st) return st;
+  if (t->size[dim] > room)
+    return weir_fail(WEIR_EINVAL, "there is room for %d tensors, and unbind makes %lld", room,
+                     (long long)t->size[dim]);
+  int i = 0;
+  for (; i < t->size[dim] && !st; i++)
+    st = weir_select(&out[i], t, dim, i);
+  if (!st) *count = i;
+  return drop_parts(out, i, st);
+}
+
+/* given: the dimension as it was given, for the sentence. */
+static weir_status check_splits(const int64_t *sizes, int count, const weir_tensor *t, int given,
+                                int dim)
+{
+  text_buffer text;
+  weir_shape shown = weir_shape_of(count < WEIR_MAX_DIMS ? count : WEIR_MAX_DIMS, sizes);
+  int64_t sum = 0;
+  for (int i = 0; i < count; i++) {
+    if (sizes[i] < 0)
+      return weir_fail(WEIR_EINVAL,
+                       "split_with_sizes expects split_sizes have only non-negative entries, but "
+                       "got split_sizes=%s",
+                       shape_format(&text, shown));
+    if (__builtin_add_overflow(sum, sizes[i], &sum)) sum = INT64_MAX;
+  }
+  return sum == t->size[dim]
+             ? WEIR_OK
+             : weir_fail(WEIR_EINVAL,
+                         "split_with_sizes expects split_sizes to sum exactly to %lld (input "
+                         "tensor's size at dimension %d), but got split_sizes=%s",
+                         (long long)t->size[dim], given, shape_format(&text, shown));
+}
+
+weir_status weir_split_with_sizes(weir_tensor **out, const weir_tensor *t, const int64_t *sizes,
+                                  int count, int dim)
+{
+  WEIR_REQUIRE(out, t);
+  if (count > 0) WEIR_REQUIRE(sizes);
+  if (!t->dims) return weir_fail(WEIR_EINVAL, "split expects at least a 1-dimensional tensor");
+  int given = dim;
+  weir_status st = dim_resolve(&dim, dim, t->dims);
+  if (!st) st = check_splits(sizes, count, t, given, dim);
+  if (st) return st;
+  int i = 0;
+  for (int64_t from = 0; i < count && !st; from += sizes[i++])
+    st = weir_narrow(&out[i], t, dim, from, sizes[i]);
+  return drop_parts(out, i, st);
+}
+
+static weir_status check_split(const weir_tensor *t, int *dim)
+{
+  if (!t->dims)
+    return weir_fail(WEIR_EINVAL, "tensor_split expected at least a 1-dimensional tensor, but got "
+                                  "a tensor with 0 dims");
+  return dim_resolve(dim, *dim, t->dims);
+}
+
+weir_status weir_tensor_split(weir_tensor **out, const weir_tensor *t, int sections, int dim)
+{
+  WEIR_REQUIRE(out, t);
+  weir_status st = check_split(t, &dim);
+  if (st) return st;
+  if (sections <= 0)
+    return weir_fail(WEIR_EINVAL, "number of sections must be larger than 0, got %d", sections);
+  int64_t each = t->size[dim] / sections, more = t->size[dim] % sections, from = 0;
+  int i = 0;
+  for (; i < sections && !st; i++) {
+    int64_t length = each + (i < more);
+    st = weir_narrow(&out[i], t, dim, from, length);
+    from += length;
+  }
+  return drop_parts(out, i, st);
+}
+
+weir_status weir_tensor_split_at(weir_tensor **out, const weir_tensor *t, const int64_t *places,
+                                 int count, int dim)
+{
+  WEIR_REQUIRE(out, t);
+  if (count > 0) WEIR_REQUIRE(places);
+  weir_status st = check_split(t, &dim);
+  if (!st && count < 0) st = weir_fail(WEIR_EINVAL, "a tensor is not split at %d places", count);
+  if (st) return st;
+  int i = 0;
+  int64_t from = 0;
+  for (; i <= count && !st; i++) {
+    int64_t to = i < count ? places[i] : t->size[dim];
+    st = weir_slice(&out[i], t, dim, from, to, 1);
+    from = to;
+  }
+  return drop_parts(out, i, st);
+}
+
+/* ---- windows, diagonals ---------------------------------------------------------------------- */
+
+static weir_status check_window(int64_t whole, int dim, int64_t size, int64_t step)
+{
+  if (size < 0) return weir_fail(WEIR_EINVAL, "size is %lld but must be >= 0", (long long)size);
+  if (size > whole)
+    return weir_fail(WEIR_EINVAL,
+                     "maximum size for tensor at dimension %d is %lld but size is %lld", dim,
+                     (long long)whole, (long long)size);
+  if (step <= 0) return weir_fail(WEIR_EINVAL, "step is %lld but must be > 0", (long long)step);
+  return WEIR_OK;
+}
+
+static weir_status check_dims(int dims)
+{
+  if (dims <= WEIR_MAX_DIMS) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS, dims);
+}
+
+weir_status weir_unfold(weir_tensor **out, const weir_tensor *t, int dim, int64_t size,
+                        int64_t step)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  weir_shape shape = weir_shape_of(t->dims, t->size);
+  int64_t stride[WEIR_MAX_DIMS + 1] = {0};
+  weir_status st = dim_resolve(&dim, dim, t->dims);
+  if (!st) st = check_window(t->dims ? t->size[dim] : 1, dim, size, step);
+  if (!st) st = check_dims(t->dims + 1);
+  if (st) return st;
+  for (int i = 0; i < t->dims; i++)
+    stride[i] = t->stride[i];
+  shape.size[t->dims] = size;
+  stride[t->dims] = t->dims ? t->stride[dim] : 1;
+  shape.count++;
+  if (t->dims) {
+    shape.size[dim] = (t->size[dim] - size) / step + 1;
+    if (__builtin_mul_overflow(stride[dim], step, &stride[dim])) stride[dim] = t->stride[dim];
+  }
+  return tensor_view(out, t, shape, stride, 0);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+weir_status weir_diagonal(weir_tensor **out, const weir_tensor *t, int64_t offset, int dim1,
+                          int dim2)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  weir_shape shape = {0, {0}};
+  int64_t stride[WEIR_MAX_DIMS] = {0}, at = 0;
+  int one, two;
+  weir_status st = dim_resolve(&one, dim1, t->dims);
+  if (!st) st = dim_resolve(&two, dim2, t->dims);
+  if (st) return st;
+  if (one == two)
+    return weir_fail(WEIR_EINVAL, "diagonal dimensions cannot be identical %d, %d", dim1, dim2);
+  for (int i = 0; i < t->dims; i++) {
+    if (i == one || i == two) continue;
+    stride[shape.count] = t->stride[i];
+    shape.size[shape.count++] = t->size[i];
+  }
+  int64_t rows = t->size[one], columns = t->size[two];
+  if (offset >= 0)
+    columns = offset > columns ? 0 : columns - offset;
+  else
+    rows = -rows > offset ? 0 : rows + offset;
+  int64_t length = least(rows, columns);
+  if (length > 0) at = offset >= 0 ? offset * t->stride[two] : -offset * t->stride[one];
+  shape.size[shape.count] = length > 0 ? length : 0;
+  stride[shape.count++] = t->stride[one] + t->stride[two];
+  return tensor_view(out, t, shape, stride, at);
+}
+
+/* ---- dimensions ------------------------------------------------------------------------------ */
+
+weir_status weir_swapaxes(weir_tensor **out, const weir_tensor *t, int a, int b)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  return weir_transpose(out, t, a, b);
+}
+
+/* The dimensions of `list` counted from the front. */
+static weir_status resolve_dims(int *to, const int *list, int count, int dims)
+{
+  weir_status st = WEIR_OK;
+  for (int i = 0; i < count && !st; i++)
+    st = dim_resolve(&to[i], list[i], dims);
+  return st;
+}
+
+/* *seen: them as bits. */
+static weir_status check_moved(unsigned *seen, const int *dims, const int *list, int count,
+                               const char *name)
+{
+  text_buffer text;
+  weir_shape shown = {.count = count};
+  *seen = 0;
+  for (int i = 0; i < count; i++)
+    shown.size[i] = list[i];
+  for (int i = 0; i < count; i++) {
+    if (*seen >> dims[i] & 1)
+      return weir_fail(WEIR_EINVAL, "movedim: repeated dim in `%s` (%s)", name,
+                       shape_format(&text, shown));
+    *seen |= 1U << dims[i];
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_movedim(weir_tensor **out, const weir_tensor *t, const int *source,
+                         const int *destination, int count)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  if (count > 0) WEIR_REQUIRE(source, destination);
+  int from[WEIR_MAX_DIMS], to[WEIR_MAX_DIMS], order[WEIR_MAX_DIMS], next = 0;
+  unsigned taken, placed;
+  if (count < 0 || count > (t->dims ? t->dims : 1))
+    return weir_fail(WEIR_EINVAL, "movedim: a tensor of %d dimensions has no %d to move",
+                     (int)t->dims, count);
+  weir_status st = resolve_dims(from, source, count, t->dims);
+  if (!st) st = resolve_dims(to, destination, count, t->dims);
+  if (!st) st = check_moved(&taken, from, source, count, "source");
+  if (!st) st = check_moved(&placed, to, destination, count, "destination");
+  if (st) return st;
+  for (int i = 0; i < count && t->dims; i++)
+    order[to[i]] = from[i];
+  for (int i = 0; i < t->dims; i++) {
+    if (placed >> i & 1) continue;
+    while (taken >> next & 1)
+      next++;
+    order[i] = next++;
+  }
+  return weir_permute(out, t, order);
+}
+
+/* What a dimension of `whole` becomes; the size that is -1 is filled in. */
+static weir_status infer_part(weir_shape *s, int64_t whole, int dim)
+{
+  text_buffer text;
+  int64_t known = 1;
+  int at = -1;
+  for (int i = 0; i < s->count; i++) {
+    if (s->size[i] == -1) {
+      if (at >= 0)
+        return weir_fail(WEIR_EINVAL, "unflatten got an unexpected error: only one dimension "
+                                      "can be inferred");
+      at = i;
+    } else if (s->size[i] < 0) {
+      return weir_fail(WEIR_EINVAL,
+                       "unflatten got an unexpected error: invalid shape dimension %lld at index "
+                       "%d of shape %s",
+                       (long long)s->size[i], i, shape_format(&text, *s));
+    } else if (__builtin_mul_overflow(known, s->size[i], &known)) {
+      known = -1;
+      break;
+    }
+  }
+  bool fits = at < 0 ? known == whole : known > 0 && whole % known == 0;
+  if (!fits)
+    return weir_fail(WEIR_EINVAL,
+                     "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%lld) "
+                     "in the input tensor",
+                     shape_format(&text, *s), dim, (long long)whole);
+  if (at >= 0) s->size[at] = whole / known;
+  return WEIR_OK;
+}
+
+weir_status weir_unflatten(weir_tensor **out, const weir_tensor *t, int dim, weir_shape sizes)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  weir_shape shape = {0, {0}};
+  weir_status st = dim_resolve(&dim, dim, t->dims);
+  if (st) return st;
+  if (sizes.count <= 0) return weir_fail(WEIR_EINVAL, "unflatten: sizes must be non-empty");
+  if (!t->dims)
+    return weir_fail(WEIR_EINVAL,
+                     "unflatten got an unexpected error: the tensor has no dimensions");
+  st = check_dims(t->dims - 1 + sizes.count);
+  if (!st) st = infer_part(&sizes, t->size[dim], dim);
+  if (st) return st;
+  for (int i = 0; i < t->dims; i++)
+    for (int k = 0; k < (i == dim ? sizes.count : 1); k++)
+      shape.size[shape.count++] = i == dim ? sizes.size[k] : t->size[i];
+  return weir_view(out, t, shape);
+}
+
+weir_status weir_broadcast_to(weir_tensor **out, const weir_tensor *t, weir_shape shape)
+{
+  WEIR_REQUIRE_OUT(out, t);
+  return weir_expand(out, t, shape);
+}
+
+weir_status weir_expand_as(weir_tensor **out, const weir_tensor *t, const weir_tensor *other)
+{
+  WEIR_REQUIRE_OUT(out, t, other);
+  return weir_expand(out, t, weir_shape_of(other->dims, other->size));
+}
+
+/* ---- grids ----------------------------------------------------------------------------------- */
+
+static weir_status check_grid(const weir_tensor *const *tensors, int count)
+{
+  text_buffer text;
+  if (count < 1) return weir_fail(WEIR_EINVAL, "meshgrid expects a non-empty TensorList");
+  for (int i = 0; i < count; i++) {
+    const weir_tensor *t = tensors[i];
+    if (!t) return weir_fail(WEIR_EINVAL, "tensor %d of the list is NULL", i);
+    if (t->dims > 1)
+      return weir_fail(WEIR_EINVAL,
+                       "weir.meshgrid: Expected 0D or 1D tensor in the tensor list but got: a "
+                       "tensor of shape %s",
+                       shape_format(&text, weir_shape_of(t->dims, t->size)));
+  }
+  for (int i = 1; i < count; i++) {
+    if (tensors[i]->dtype != tensors[0]->dtype)
+      return weir_fail(WEIR_EINVAL, "meshgrid expects all tensors to have the same dtype");
+    if (!weir_device_equal(device_of_tensor(tensors[i]), device_of_tensor(tensors[0])))
+      return weir_fail(WEIR_EINVAL, "meshgrid expects all tensors to have the same device");
+  }
+  return check_dims(count);
+}
+
+weir_status weir_meshgrid(weir_tensor **out, const weir_tensor *const *tensors, int count, bool xy)
+{
+  WEIR_REQUIRE(out, tensors);
+  weir_shape shape = {.count = count};
+  weir_status st = check_grid(tensors, count);
+  if (st) return st;
+  xy = xy && count > 1;
+  for (int i = 0; i < count; i++) { /* dimension i is that of tensor `of` */
+    int of = xy && i < 2 ? 1 - i : i;
+    shape.size[i] = tensors[of]->dims ? tensors[of]->size[0] : 1;
+  }
+  int i = 0;
+  for (; i < count && !st; i++) {
+    int64_t stride[WEIR_MAX_DIMS] = {0};
+    int dim = xy && i < 2 ? 1 - i : i;
+    stride[dim] = tensors[i]->dims ? tensors[i]->stride[0] : 1;
+    st = tensor_view(&out[i], tensors[i], shape, stride, 0);
+  }
+  return drop_parts(out, i, st);
+}
