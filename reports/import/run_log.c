@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "reports/base/util.h"
 
-enum { IN_MEMORY = 64 << 20 /* bytes */, READ_AT_ONCE = 1024 };
+enum { IN_MEMORY = 64 << 20 /* bytes */, READ_AT_ONCE = 1024, NEAR = 64 /* records */ };
 
 static int by_time(const void *left, const void *right)
 {
@@ -66,6 +66,23 @@ void wr_run_drop(wr_run_log *log)
   *log = (wr_run_log){.incomplete = true};
 }
 
+static const void *record_at(const wr_run_log *log, size_t at)
+{
+  return log->event + at * log->size;
+}
+
+/* Where the record belongs in the last run: mostly at its end or a little ahead of it. If it is
+ * further, it goes to the end, and the run is sorted later. */
+static size_t place_of(wr_run_log *log, const wr_logged *record)
+{
+  size_t at = log->count;
+  if (log->unsorted) return at;
+  while (at && log->count - at < NEAR && by_time(record_at(log, at - 1), record) > 0)
+    at--;
+  log->unsorted = at && by_time(record_at(log, at - 1), record) > 0;
+  return log->unsorted ? log->count : at;
+}
+
 void wr_run_keep(wr_run_log *log, const wr_logged *record)
 {
   if (log->incomplete) return;
@@ -75,9 +92,11 @@ void wr_run_keep(wr_run_log *log, const wr_logged *record)
     wr_run_drop(log);
     return;
   }
-  memcpy(log->event + log->count * log->size, record, log->size);
-  if (log->count++ && record->time < log->last_time) log->unsorted = true;
-  log->last_time = record->time;
+  size_t at = place_of(log, record);
+  char *place = log->event + at * log->size;
+  if (at < log->count) memmove(place + log->size, place, (log->count - at) * log->size);
+  memcpy(place, record, log->size);
+  log->count++;
 }
 
 char *wr_run_beside(void)

@@ -25,10 +25,9 @@ typedef struct wr_run_log {
   size_t count, capacity;
   size_t *runs; /* records of each run in the file */
   size_t run_count, run_capacity;
-  int64_t last_time; /* of the record kept last */
-  int file;          /* while there are runs */
-  bool unsorted;     /* the last run is not in order of time */
-  bool incomplete;   /* no room, or some were there before: nothing is kept */
+  int file;        /* while there are runs */
+  bool unsorted;   /* the last run is not in order of time */
+  bool incomplete; /* no room, or some were there before: nothing is kept */
 } wr_run_log;
 
 /* Keeps a record of log->size bytes. Where there is no room the log is dropped. */

@@ -1,5 +1,6 @@
 /* test_pack.c: rows of whole numbers come back as they were, the extremes of 64 bits among them, from
- * memory and from a file, and each by its id; as virtual tables of SQLite's too. */
+ * memory and from a file, and each by its id; as virtual tables of SQLite's too. Records of a log of
+ * runs come back in order. */
 #include <check.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include "reports/findings/fact_table.h"
 #include "reports/findings/pack.h"
+#include "reports/import/run_log.h"
 
 enum { FEW = 3000, MANY = 300000 /* beyond what is in memory */, COLUMNS = 5 };
 
@@ -120,6 +122,48 @@ START_TEST(where_there_can_be_no_file_a_row_is_refused)
 }
 END_TEST
 
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+typedef struct logged {
+  wr_logged at;
+  uint64_t number; /* of those kept */
+} logged;
+
+static weir_status take_logged(void *context, const void *record)
+{
+  logged *last = context;
+  const logged *x = record;
+  bool order =
+      last->at.time < x->at.time || (last->at.time == x->at.time && last->at.id < x->at.id);
+  if (!order) return weir_fail(WEIR_EINTERNAL, "row %lld", (long long)x->at.id);
+  *last = (logged){x->at, last->number + 1};
+  return WEIR_OK;
+}
+
+/* Times go back by less than `back`; so many records are in memory. */
+static void log_runs(uint64_t back, size_t most)
+{
+  wr_run_log log = {.beside = "/tmp/weir-test-pack", .size = sizeof(logged), .most = most};
+  logged last = {{INT64_MIN, INT64_MIN}, 0};
+  for (uint64_t n = 0; n < FEW; n++) {
+    logged x = {{(int64_t)(FEW - n), (int64_t)(n - mix(n) % back)}, n};
+    wr_run_keep(&log, &x.at);
+  }
+  ck_assert_msg(wr_run_each(&log, take_logged, &last) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(last.number, FEW);
+  wr_run_drop(&log);
+}
+
+START_TEST(records_come_back_in_order_of_time_and_row)
+{
+  static const uint64_t back[] = {1, 2, 30, 200, 100000};
+  for (size_t i = 0; i < sizeof back / sizeof *back; i++) {
+    log_runs(back[i], 0);
+    log_runs(back[i], 100);
+  }
+}
+END_TEST
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 static int64_t number_of(sqlite3 *db, const char *sql)
@@ -187,6 +231,7 @@ int main(void)
   tcase_add_test(t, rows_come_back_from_a_file_as_they_were);
   tcase_add_test(t, a_row_is_found_by_its_id);
   tcase_add_test(t, where_there_can_be_no_file_a_row_is_refused);
+  tcase_add_test(t, records_come_back_in_order_of_time_and_row);
   tcase_add_test(t, facts_are_tables_while_they_are_open);
   tcase_add_test(t, a_schema_of_a_file_has_no_facts);
   suite_add_tcase(s, t);
