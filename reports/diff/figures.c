@@ -309,7 +309,6 @@ static void note_unknown(wr_figures *f, const wr_model *m)
       [WR_JUDGED] = "the trace does not say what waits had to wait for",
       [WR_UNJUDGED_UNFINISHED] = "the trace is not complete",
       [WR_UNJUDGED_VERSION] = "the trace is of an older Weir",
-      [WR_UNJUDGED_EVENTS] = "the trace has too many events: 'weir resolve' it",
       [WR_UNJUDGED_WORK] = "the trace has too many operations: 'weir resolve' it",
       [WR_UNJUDGED_RESOLVED] = "another version of Weir has resolved the trace"};
   if (!m->waits.judged)

@@ -191,7 +191,6 @@ typedef enum wr_unjudged {
   WR_JUDGED,
   WR_UNJUDGED_UNFINISHED,
   WR_UNJUDGED_VERSION,  /* a trace of version 1 */
-  WR_UNJUDGED_EVENTS,   /* too many, and it is not resolved */
   WR_UNJUDGED_WORK,     /* too many operations of devices, and it is not resolved */
   WR_UNJUDGED_RESOLVED, /* by a Weir that knew nothing of it */
 } wr_unjudged;

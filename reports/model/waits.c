@@ -1,18 +1,16 @@
 /* waits.c: waits that had nothing to wait for, waits for more than there was, and what devices did
  * while the host waited.
  *
- * What each had to wait for, and how its time divides, is in a resolved trace; of a shorter one it
- * is made for the report. One that came before any work is not counted: most such calls bring a
+ * What each had to wait for, and how its time divides, is in a resolved trace; of another it is made
+ * for the report. One that came before any work is not counted: most such calls bring a
  * context up. */
 #include "reports/model/waits.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "reports/import/wait_log.h"
 
-enum { /* of a trace that is not resolved: about a second each */
-       JUDGED_EVENTS = 1000000,
-       JUDGED_WORK = 400000 /* operations of devices */
-};
+/* Operations of devices, of a trace that is not resolved: about a second. */
+enum { JUDGED_WORK = 400000 };
 
 typedef struct wait_load {
   wr_model *m;
@@ -130,10 +128,9 @@ static weir_status find_details(const wait_load *l)
   int64_t work = 0;
   weir_status s = WEIR_OK;
   bool resolved = wr_db_has_table(l->db, "wait_detail"), divided = false;
-  t->why = l->db->schema < 2                                 ? WR_UNJUDGED_VERSION
-           : !l->m->finished                                 ? WR_UNJUDGED_UNFINISHED
-           : !resolved && l->m->total.events > JUDGED_EVENTS ? WR_UNJUDGED_EVENTS
-                                                             : WR_JUDGED;
+  t->why = l->db->schema < 2 ? WR_UNJUDGED_VERSION
+           : !l->m->finished ? WR_UNJUDGED_UNFINISHED
+                             : WR_JUDGED;
   t->why_undivided = t->why;
   if (t->why) return WEIR_OK;
   s = count_work(l, &work);

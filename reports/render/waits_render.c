@@ -98,10 +98,11 @@ void wr_wait_places_section(wr_page *p)
 static void print_unjudged(wr_page *p, const char *what, wr_unjudged why)
 {
   switch (why) {
-  case WR_UNJUDGED_EVENTS:
   case WR_UNJUDGED_WORK:
-    LINE(p, true, "%s is not worked out: the trace has too many %s for a report; `weir resolve` it",
-         what, why == WR_UNJUDGED_WORK ? "device operations" : "events");
+    LINE(p, true,
+         "%s is not worked out: the trace has too many device operations for a report;"
+         " `weir resolve` it",
+         what);
     break;
   case WR_UNJUDGED_RESOLVED:
     LINE(p, true, "%s is not in the trace: another version of Weir has resolved it", what);
@@ -137,8 +138,7 @@ void wr_unjudged_lines(wr_page *p)
 
 const char *wr_unjudged_name(wr_unjudged why)
 {
-  static const char *const names[] = {NULL,     "unfinished", "version",
-                                      "events", "operations", "resolved"};
+  static const char *const names[] = {NULL, "unfinished", "version", "operations", "resolved"};
   return names[why];
 }
 

@@ -12,7 +12,7 @@ void wr_unjudged_lines(wr_page *p); /* what of it is not known */
 
 json_t *wr_waits_json(const wr_wait_truth *t); /* new */
 
-/* "events", "unfinished" and the like; NULL: it is known. */
+/* "operations", "unfinished" and the like; NULL: it is known. */
 const char *wr_unjudged_name(wr_unjudged why);
 
 #endif

@@ -189,8 +189,6 @@ static const char *undivided_words(wr_unjudged why)
     return "the trace is not complete";
   case WR_UNJUDGED_VERSION:
     return "the trace is of an older Weir";
-  case WR_UNJUDGED_EVENTS:
-    return "there are more than 1,000,000 events ('weir resolve' works it out)";
   case WR_UNJUDGED_WORK:
     return "there are more than 400,000 operations ('weir resolve' works it out)";
   default:
