@@ -47,7 +47,7 @@ weir_status wr_fact_open(wr_fact_tables *t)
 }
 
 /* Whether a column is NULL is a number more, behind the others. */
-static weir_status add(wr_fact_tables *t, wr_fact table, const int64_t *row, bool null)
+static weir_status add_fact(wr_fact_tables *t, wr_fact table, const int64_t *row, bool null)
 {
   int64_t v[WR_PACK_COLUMNS];
   const fact_spec *spec = &specs[table];
@@ -59,12 +59,12 @@ static weir_status add(wr_fact_tables *t, wr_fact table, const int64_t *row, boo
 
 weir_status wr_fact_add(wr_fact_tables *t, wr_fact table, const int64_t *row)
 {
-  return add(t, table, row, false);
+  return add_fact(t, table, row, false);
 }
 
 weir_status wr_fact_add_null(wr_fact_tables *t, wr_fact table, const int64_t *row)
 {
-  return add(t, table, row, true);
+  return add_fact(t, table, row, true);
 }
 
 void wr_fact_empty(wr_fact_tables *t)

@@ -103,7 +103,8 @@ typedef struct pass {
   wr_run_log log;
   bool unordered, ordering;
   uint64_t taken;
-  uint64_t *matrix; /* owned: rows of each */
+  uint64_t walked, waits_took; /* rows, of this walk; and of all walks */
+  uint64_t *matrix;            /* owned: rows of each */
   size_t matrices, matrix_capacity;
   hash_map by_process, by_thread, by_group, by_pointer;
   process *process;
@@ -691,33 +692,36 @@ static int64_t sane_time(int64_t ns)
 }
 
 /* id, template, start, duration, a, b, bytes */
-static bool load_call(const pass *p, sqlite3_stmt *q, call *c)
+static bool load_call(const pass *p, sqlite3_value **v, call *c)
 {
-  const uint64_t *at = hash_map_get(&p->f->by_template, (uint64_t)sqlite3_column_int64(q, 1));
-  if (!at) return false;
-  const wr_common *t = &p->f->common[*at];
+  const wr_common *t = wr_facts_common(p->f, sqlite3_value_int64(v[1]));
+  if (!t) return false;
   if ((t->kind > WEIR_EV_LAUNCH && t->kind != WEIR_EV_RESET && t->kind != WEIR_EV_CALL &&
        !(t->flags & CAPTURED)) ||
       t->kind == WEIR_EV_CACHE)
     return false;
-  int64_t duration = sane_time(sqlite3_column_int64(q, 3));
-  *c = (call){.id = sqlite3_column_int64(q, 0),
-              .time = sane_time(sqlite3_column_int64(q, 2)),
-              .a = (uint64_t)sqlite3_column_int64(q, 4),
-              .b = (uint64_t)sqlite3_column_int64(q, 5),
-              .bytes = (uint64_t)sqlite3_column_int64(q, 6),
+  int64_t duration = sane_time(sqlite3_value_int64(v[3]));
+  *c = (call){.id = sqlite3_value_int64(v[0]),
+              .time = sane_time(sqlite3_value_int64(v[2])),
+              .a = (uint64_t)sqlite3_value_int64(v[4]),
+              .b = (uint64_t)sqlite3_value_int64(v[5]),
+              .bytes = (uint64_t)sqlite3_value_int64(v[6]),
               .duration = duration > 0 ? duration : 0,
-              .common = *at};
+              .common = (size_t)(t - p->f->common)};
   if (t->kind == WEIR_EV_ALLOC) c->time = sane_time(c->time + c->duration);
   return true;
 }
 
-static weir_status take_row(void *context, sqlite3_stmt *q)
+static weir_status take_row(void *context, sqlite3_value **v)
 {
   call c;
   pass *p = context;
   weir_status s = show_progress(p);
-  if (s || p->unordered || !load_call(p, q, &c)) return s;
+  if (p->settings->waits && p->walked++ == p->waits_took) { /* not again in another walk */
+    wr_wait_take(p->settings->waits, v);
+    p->waits_took++;
+  }
+  if (s || p->unordered || !load_call(p, v, &c)) return s;
   if (p->ordering) {
     wr_run_keep(&p->log, (const wr_logged *)(const void *)&c);
     return WEIR_OK;
@@ -741,8 +745,11 @@ static weir_status take_ordered(void *context, const void *record)
   return see_call(p, c);
 }
 
-static const char walk_sql[] =
-    "SELECT id, template, start, duration, a, b, bytes FROM main.event_row";
+static weir_status walk_rows(pass *p)
+{
+  p->walked = 0;
+  return wr_db_walk(p->db, WR_WAIT_COLUMNS, "main.event_row", take_row, p);
+}
 
 static weir_status walk_in_order(pass *p)
 {
@@ -751,7 +758,7 @@ static weir_status walk_in_order(pass *p)
   p->log = (wr_run_log){.beside = beside, .size = sizeof(call), .most = IN_MEMORY};
   p->ordering = true;
   p->unordered = false;
-  weir_status s = wr_db_each(p->db, walk_sql, take_row, p);
+  weir_status s = walk_rows(p);
   p->taken = 0;
   if (!s && p->log.incomplete) s = weir_fail(WEIR_EIO, "no room for a temporary file: %s", beside);
   if (!s) s = wr_run_each(&p->log, take_ordered, p);
@@ -762,7 +769,7 @@ static weir_status walk_in_order(pass *p)
 
 static weir_status walk(pass *p)
 {
-  weir_status s = wr_db_each(p->db, walk_sql, take_row, p);
+  weir_status s = walk_rows(p);
   if (!s || !p->unordered) return s;
   wr_fact_empty(&p->f->tables);
   forget(p);
@@ -783,6 +790,7 @@ static weir_status take_template(void *context, sqlite3_stmt *q)
   int own = sqlite3_column_type(q, 5) == SQLITE_NULL ? -1 : sqlite3_column_int(q, 5) & 255;
   int source = sqlite3_column_type(q, 6) == SQLITE_NULL ? -1 : sqlite3_column_int(q, 6) & 255;
   *at = f->count;
+  if (f->count && f->common[f->count - 1].id <= 0) f->base = f->count;
   f->common[f->count++] = (wr_common){.id = id,
                                       .process = sqlite3_column_int64(q, 1),
                                       .thread = sqlite3_column_int64(q, 2),
@@ -835,8 +843,11 @@ void wr_facts_free(wr_facts *f)
   *f = (wr_facts){0};
 }
 
+/* Ids above 0 mostly have no gaps, so that no search is needed. */
 const wr_common *wr_facts_common(const wr_facts *f, int64_t id)
 {
+  uint64_t guess = f->count ? f->base + ((uint64_t)id - (uint64_t)f->common[f->base].id) : 0;
+  if (guess < f->count && f->common[guess].id == id) return &f->common[guess];
   const uint64_t *at = hash_map_get(&f->by_template, (uint64_t)id);
   return at ? &f->common[*at] : NULL;
 }

@@ -9,6 +9,7 @@
 #include "core/base/map.h"
 #include "reports/findings/fact_table.h"
 #include "reports/import/schema.h"
+#include "reports/import/wait_log.h"
 
 /* What the calls of a row of `template` have in common. */
 typedef struct wr_common {
@@ -28,6 +29,7 @@ typedef struct wr_facts {
   hash_map by_template;
   wr_common *common; /* owned, in order of id */
   size_t count, capacity;
+  size_t base; /* of the first id above 0, or of the last */
   wr_fact_tables tables;
 } wr_facts;
 
@@ -35,7 +37,8 @@ typedef struct wr_facts_settings {
   const volatile int *stop; /* nonzero: end now; or NULL */
   void (*progress)(void *context, const char *what, uint64_t done, uint64_t all); /* or NULL */
   void *context;
-  uint64_t events; /* of the trace, for the progress */
+  uint64_t events;     /* of the trace, for the progress */
+  wr_wait_pass *waits; /* begun, which takes all rows too; or NULL */
 } wr_facts_settings;
 
 /* Reads the templates, and makes the tables, which are there until `f` is freed and stays where it

@@ -80,6 +80,7 @@ typedef struct search {
   hash_map by_stack;   /* stack -> place */
   hash_map by_place;   /* hash -> place */
   wr_facts facts;
+  wr_wait_pass *waits; /* owned, until the facts are found */
   wr_run_log said;
   char *beside; /* owned: the begin of its file's name */
   said most;    /* of the event that is added up */
@@ -586,7 +587,8 @@ static weir_status run_rule(search *x, const wr_rule *rule)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* `wait_detail` and what goes with it; of a trace that is not resolved they are made here. */
+/* `wait_detail` and what goes with it; of a trace that is not resolved they are made here, in the walk
+ * that finds the facts. */
 static weir_status find_waits(search *x)
 {
   int64_t work = 0, made = 0;
@@ -600,7 +602,7 @@ static weir_status find_waits(search *x)
   if (s || known) return s;
   s = wr_db_number(x->db, "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'wait_detail'",
                    &made);
-  return s || made ? s : wr_wait_write(x->db, true, work <= JUDGED_WORK);
+  return s || made ? s : wr_wait_begin(&x->waits, x->db, true, work <= JUDGED_WORK);
 }
 
 static weir_status has_rows(search *x, const char *table, const char *query, bool *out)
@@ -645,12 +647,17 @@ static weir_status find_facts(search *x)
   wr_facts_settings settings = {.stop = o->stop,
                                 .progress = o->progress,
                                 .context = o->progress_context,
-                                .events = x->events > 0 ? (uint64_t)x->events : 0};
+                                .events = x->events > 0 ? (uint64_t)x->events : 0,
+                                .waits = x->waits};
   x->beside = wr_run_beside();
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
   if (!x->beside || !x->failed) return no_memory(x);
   x->said = (wr_run_log){.beside = x->beside, .size = sizeof(said), .most = (size_t)SAID_IN_MEMORY};
-  return wr_facts_make(&x->facts, x->db, &settings);
+  weir_status s = wr_facts_make(&x->facts, x->db, &settings);
+  if (!s && x->waits) s = wr_wait_end(x->waits);
+  wr_wait_close(x->waits);
+  x->waits = NULL;
+  return s;
 }
 
 static weir_status prepare_search(search *x)
@@ -682,6 +689,7 @@ static void search_close(search *x)
   free(x->tallies);
   hash_map_free(&x->by_stack);
   hash_map_free(&x->by_place);
+  wr_wait_close(x->waits);
   wr_run_drop(&x->said);
   wr_facts_free(&x->facts);
   free(x->beside);

@@ -230,19 +230,22 @@ static wr_queue_call translate(const uint8_t *roles, const stored_call *x)
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
-typedef struct wait_walk {
+struct wr_wait_pass {
+  const wr_db *db;
+  char *folder;     /* owned: begin of the paths of files, or NULL: beside the trace */
   wr_run_log calls; /* of wr_queue_call */
   wr_device_log device;
   wr_queue_watch watch;
-  wr_verdict_fn verdict;
-  void *context;
-  const wr_sweep_taker *taker;
+  wr_batch batch;
+  wr_sweep_taker taker;
   uint8_t *roles; /* by function; owned */
   wr_queues *queues;
   hash_map by_template;   /* row of template -> place in `templates` */
   stored_call *templates; /* what events have in common; owned */
   size_t template_count, template_capacity;
-} wait_walk;
+  bool temporary;
+};
+typedef wr_wait_pass wait_walk;
 
 static weir_status out_of_memory(const wr_db *db)
 {
@@ -308,22 +311,25 @@ static bool queues_work(const wait_walk *w, const trace_event *e)
   return copies || e->kind == WEIR_EV_LAUNCH || role == ROLE_SURE_WORK || role == ROLE_HOST_WORK;
 }
 
-/* template, id, start, duration, a, b, bytes */
-static weir_status take_event_row(void *context, sqlite3_stmt *q)
+void wr_wait_take(wr_wait_pass *w, sqlite3_value **v)
 {
-  wait_walk *w = context;
-  const uint64_t *at = hash_map_get(&w->by_template, (uint64_t)sqlite3_column_int64(q, 0));
-  if (!at) return WEIR_OK; /* it failed, or is nothing that waits or is waited for */
+  const uint64_t *at = hash_map_get(&w->by_template, (uint64_t)sqlite3_value_int64(v[1]));
+  if (!at) return; /* it failed, or is nothing that waits or is waited for */
   stored_call x = w->templates[*at];
-  int64_t start = sqlite3_column_int64(q, 2), duration = sqlite3_column_int64(q, 3);
-  x.id = sqlite3_column_int64(q, 1);
+  int64_t start = sqlite3_value_int64(v[2]), duration = sqlite3_value_int64(v[3]);
+  x.id = sqlite3_value_int64(v[0]);
   x.start = start;
   x.end = (int64_t)((uint64_t)start + (uint64_t)(duration > 0 ? duration : 0));
-  x.event.a = (uint64_t)sqlite3_column_int64(q, 4);
-  x.event.b = (uint64_t)sqlite3_column_int64(q, 5);
-  x.event.bytes = (uint64_t)sqlite3_column_int64(q, 6);
+  x.event.a = (uint64_t)sqlite3_value_int64(v[4]);
+  x.event.b = (uint64_t)sqlite3_value_int64(v[5]);
+  x.event.bytes = (uint64_t)sqlite3_value_int64(v[6]);
   wr_device_log_call(&w->device, x.id, start, end_of_polls(&x), &x.event, queues_work(w, &x.event));
   keep_call(w, &x);
+}
+
+static weir_status take_event_row(void *context, sqlite3_value **v)
+{
+  wr_wait_take(context, v);
   return WEIR_OK;
 }
 
@@ -352,8 +358,10 @@ static weir_status divide_wait(wait_walk *w, const wr_wait_verdict *v)
   }
   wr_wait_time all = {.id = v->id};
   if (end > start) all.unknown = (uint64_t)end - (uint64_t)start;
-  return w->taker->wait(w->taker->context, &all);
+  return w->taker.wait(w->taker.context, &all);
 }
+
+static weir_status write_verdict(wr_batch *batch, const wr_wait_verdict *v);
 
 static weir_status take_verdict(void *context, const wr_wait_verdict *v)
 {
@@ -362,7 +370,7 @@ static weir_status take_verdict(void *context, const wr_wait_verdict *v)
     weir_status s = divide_wait(w, v);
     if (s) return s;
   }
-  return w->verdict(w->context, v);
+  return write_verdict(&w->batch, v);
 }
 
 static void watch_work(void *context, const wr_queue_call *c, uint32_t queue, uint64_t number)
@@ -390,49 +398,13 @@ static weir_status read_templates(wait_walk *w, const wr_db *db)
                     take_template_row, w);
 }
 
-static weir_status walk_trace(wait_walk *w, const wr_db *db)
+static weir_status judge_all(wait_walk *w)
 {
-  weir_status s = wr_db_each(db,
-                             "SELECT id FROM main.process WHERE dropped > 0 OR damaged_chunks > 0"
-                             " OR bytes_cut > 0 OR nested_calls > 0",
-                             take_incomplete, w);
-  if (!s) s = read_templates(w, db);
-  if (!s)
-    s = wr_db_each(db, "SELECT template, id, start, duration, a, b, bytes FROM main.event_row",
-                   take_event_row, w);
-  if (!s && w->calls.incomplete)
-    s = weir_fail(WEIR_EIO, "%s: no room for temporary files", db->path);
-  return s ? s : wr_run_each(&w->calls, judge_call, w);
-}
-
-static weir_status walk_all(wait_walk *w, const wr_db *db, const wr_sweep_taker *taker)
-{
-  w->watch = (wr_queue_watch){watch_work, watch_done, w};
-  w->taker = taker;
-  if (w->device.any) wr_queues_watch(w->queues, &w->watch);
-  weir_status s = walk_trace(w, db);
+  weir_status s = WEIR_OK;
+  if (w->calls.incomplete) s = weir_fail(WEIR_EIO, "%s: no room for temporary files", w->db->path);
+  if (!s) s = wr_run_each(&w->calls, judge_call, w);
   wr_run_drop(&w->calls);
-  return s || !w->device.any ? s : wr_device_log_sweep(&w->device, taker);
-}
-
-weir_status wr_wait_each(const wr_db *db, const char *beside, wr_verdict_fn verdict, void *context,
-                         const wr_sweep_taker *taker)
-{
-  wait_walk w = {.calls = {.beside = beside, .size = sizeof(wr_queue_call), .most = IN_MEMORY},
-                 .roles = new_roles(),
-                 .queues = wr_queues_open(take_verdict, &w),
-                 .verdict = verdict,
-                 .context = context};
-  weir_status s = w.roles && w.queues ? WEIR_OK : out_of_memory(db);
-  if (!s && taker) s = wr_device_log_open(&w.device, db, beside);
-  if (!s) s = walk_all(&w, db, taker);
-  wr_run_drop(&w.calls);
-  wr_device_log_close(&w.device);
-  wr_queues_close(w.queues);
-  hash_map_free(&w.by_template);
-  free(w.templates);
-  free(w.roles);
-  return s;
+  return s || !w->device.any ? s : wr_device_log_sweep(&w->device, &w->taker);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -444,9 +416,8 @@ static void set_or_null(wr_row *row, int column, bool known, int64_t value)
 }
 
 /* The row of one wait: see SCHEMA.md, `wait_detail`. */
-static weir_status write_verdict(void *context, const wr_wait_verdict *v)
+static weir_status write_verdict(wr_batch *batch, const wr_wait_verdict *v)
 {
-  wr_batch *batch = context;
   weir_status s = WEIR_OK;
   if (batch->rows[WR_TABLE_WAIT_DETAIL].count >= WR_BATCH_EVENTS) s = wr_batch_flush(batch, true);
   if (s) return s;
@@ -526,18 +497,66 @@ static weir_status write_full(void *context, const wr_full_sum *x)
   return WEIR_OK;
 }
 
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static weir_status begin_pass(wait_walk *w, bool divide)
+{
+  const char *beside = w->folder ? w->folder : w->db->path;
+  w->calls = (wr_run_log){.beside = beside, .size = sizeof(wr_queue_call), .most = IN_MEMORY};
+  w->taker = (wr_sweep_taker){write_wait_time, write_gap, write_idle, write_full, &w->batch};
+  w->watch = (wr_queue_watch){watch_work, watch_done, w};
+  w->roles = new_roles();
+  w->queues = wr_queues_open(take_verdict, w);
+  if (!w->roles || !w->queues || (w->temporary && !w->folder)) return out_of_memory(w->db);
+  weir_status s = divide ? wr_device_log_open(&w->device, w->db, beside) : WEIR_OK;
+  if (!s && w->device.any) wr_queues_watch(w->queues, &w->watch);
+  if (!s)
+    s = wr_db_each(w->db,
+                   "SELECT id FROM main.process WHERE dropped > 0 OR damaged_chunks > 0"
+                   " OR bytes_cut > 0 OR nested_calls > 0",
+                   take_incomplete, w);
+  return s ? s : read_templates(w, w->db);
+}
+
+weir_status wr_wait_begin(wr_wait_pass **out, const wr_db *db, bool temporary, bool divide)
+{
+  wait_walk *w = *out = calloc(1, sizeof(*w));
+  if (!w) return out_of_memory(db);
+  w->db = db;
+  w->temporary = temporary;
+  if (temporary) w->folder = wr_run_beside();
+  return begin_pass(w, divide);
+}
+
+weir_status wr_wait_end(wr_wait_pass *w)
+{
+  weir_status s = wr_schema_waits(w->db, w->temporary);
+  if (!s) s = wr_batch_open(&w->batch, w->db);
+  if (!s) s = judge_all(w);
+  if (!s) s = wr_batch_flush(&w->batch, true);
+  wr_batch_close(&w->batch);
+  return s;
+}
+
+void wr_wait_close(wr_wait_pass *w)
+{
+  if (!w) return;
+  wr_run_drop(&w->calls);
+  wr_device_log_close(&w->device);
+  wr_queues_close(w->queues);
+  hash_map_free(&w->by_template);
+  free(w->templates);
+  free(w->roles);
+  free(w->folder);
+  free(w);
+}
+
 weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide)
 {
-  wr_batch batch = {0};
-  const wr_sweep_taker taker = {write_wait_time, write_gap, write_idle, write_full, &batch};
-  char *folder = temporary ? wr_run_beside() : NULL;
-  if (temporary && !folder) return out_of_memory(db);
-  const char *beside = folder ? folder : db->path;
-  weir_status s = wr_schema_waits(db, temporary);
-  if (!s) s = wr_batch_open(&batch, db);
-  if (!s) s = wr_wait_each(db, beside, write_verdict, &batch, divide ? &taker : NULL);
-  if (!s) s = wr_batch_flush(&batch, true);
-  wr_batch_close(&batch);
-  free(folder);
+  wr_wait_pass *w = NULL;
+  weir_status s = wr_wait_begin(&w, db, temporary, divide);
+  if (!s) s = wr_db_walk(db, WR_WAIT_COLUMNS, "main.event_row", take_event_row, w);
+  if (!s) s = wr_wait_end(w);
+  wr_wait_close(w);
   return s;
 }

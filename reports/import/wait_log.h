@@ -5,18 +5,20 @@
 #define WEIR_REPORTS_WAIT_LOG_H
 
 #include "reports/import/schema.h"
-#include "reports/queues/queues.h"
-#include "reports/queues/sweep.h"
-
-/* Calls `verdict` for each call of a complete trace of version 2 in which the host waits or may
- * wait; and the taker, where that is not NULL and there are device times. `beside`: begin of the paths
- * of the files of a long pass (run_log.h). Errors: ENOMEM, EIO, those of `verdict` and the taker. */
-weir_status wr_wait_each(const wr_db *db, const char *beside, wr_verdict_fn verdict, void *context,
-                         const wr_sweep_taker *taker);
 
 /* Makes `wait_detail`, `wait_time`, `device_gap`, `device_idle` and `queue_full` of such a trace, in
  * the caller's transaction, in place of those that are there. `temporary`: tables of this connection's, and nothing is
- * written beside the trace, but in TMPDIR. Not `divide`: `wait_detail` alone, whatever device times there are. */
+ * written beside the trace, but in TMPDIR. Not `divide`: `wait_detail` alone, whatever device times there are.
+ * Errors: ENOMEM, EIO, ENOSPC, ECORRUPT. */
 weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide);
+
+/* The same for who walks over all rows of `event_row` anyway: begin, each row with these columns, end.
+ * Whatever becomes of it, it is closed. */
+#define WR_WAIT_COLUMNS "id, template, start, duration, a, b, bytes"
+typedef struct wr_wait_pass wr_wait_pass;
+weir_status wr_wait_begin(wr_wait_pass **out, const wr_db *db, bool temporary, bool divide);
+void wr_wait_take(wr_wait_pass *p, sqlite3_value **v);
+weir_status wr_wait_end(wr_wait_pass *p);
+void wr_wait_close(wr_wait_pass *p);
 
 #endif

@@ -6,6 +6,7 @@
 #define WEIR_REPORTS_DEVICE_TIMES_H
 
 #include "reports/import/schema.h"
+#include "reports/queues/sweep.h"
 #include "reports/import/wait_log.h"
 #include "reports/base/util.h"
 

@@ -12,7 +12,7 @@
 
 enum { FEW = 3000, MANY = 300000 /* beyond what is in memory */, COLUMNS = 5 };
 
-static uint64_t mix(uint64_t x)
+static uint64_t scatter(uint64_t x)
 {
   x = (x ^ x >> 31) * UINT64_C(0x9e3779b97f4a7c15);
   return x ^ x >> 29;
@@ -22,15 +22,15 @@ static uint64_t mix(uint64_t x)
 static void row_of(int64_t v[COLUMNS], uint64_t n, int64_t *id)
 {
   static const int64_t extremes[] = {0, INT64_MAX, INT64_MIN, -1, 1};
-  *id += 1 + (int64_t)(mix(n) % 3);
+  *id += 1 + (int64_t)(scatter(n) % 3);
   v[0] = *id;
   v[1] = (int64_t)(n % 100);
-  v[2] = extremes[mix(n + 7) % 5];
-  v[3] = (int64_t)mix(n + 11);
+  v[2] = extremes[scatter(n + 7) % 5];
+  v[3] = (int64_t)scatter(n + 11);
   v[4] = -(int64_t)n;
 }
 
-static void fill(wr_pack *p, uint64_t rows)
+static void fill_pack(wr_pack *p, uint64_t rows)
 {
   int64_t id = INT64_MIN + 5, v[COLUMNS];
   p->columns = COLUMNS;
@@ -45,7 +45,7 @@ static void compare_all(uint64_t rows)
   wr_pack p = {0};
   wr_pack_reader r = {0};
   uint64_t n = 0;
-  fill(&p, rows);
+  fill_pack(&p, rows);
   ck_assert_uint_eq(p.rows, rows);
   ck_assert_int_eq(p.in_file > 0, rows == MANY);
   for (int walk = 0; walk < 2; walk++) {
@@ -82,13 +82,15 @@ static void find_all(uint64_t rows)
   wr_pack p = {0};
   wr_pack_reader r = {0};
   int64_t *ids = calloc(rows, sizeof(*ids)), id = INT64_MIN + 5, v[COLUMNS];
-  fill(&p, rows);
+  fill_pack(&p, rows);
   for (uint64_t n = 0; n < rows; n++) {
     row_of(v, n, &id);
     ids[n] = id;
   }
   for (uint64_t i = 0; i < 6 * (uint64_t)FEW; i++) {
-    uint64_t at = i < FEW ? i : i < 2 * (uint64_t)FEW ? 2 * (uint64_t)FEW - 1 - i : mix(i) % rows;
+    uint64_t at = i < FEW                 ? i
+                  : i < 2 * (uint64_t)FEW ? 2 * (uint64_t)FEW - 1 - i
+                                          : scatter(i) % rows;
     bool found = !wr_pack_find(&r, &p, ids[at]) && !r.over && r.v[0] == ids[at];
     if (!found || r.v[4] != -(int64_t)at) ck_abort_msg("row %llu", (unsigned long long)at);
     if (!at || ids[at] - ids[at - 1] == 1) continue;
@@ -146,7 +148,7 @@ static void log_runs(uint64_t back, size_t most)
   wr_run_log log = {.beside = "/tmp/weir-test-pack", .size = sizeof(logged), .most = most};
   logged last = {{INT64_MIN, INT64_MIN}, 0};
   for (uint64_t n = 0; n < FEW; n++) {
-    logged x = {{(int64_t)(FEW - n), (int64_t)(n - mix(n) % back)}, n};
+    logged x = {{(int64_t)(FEW - n), (int64_t)(n - scatter(n) % back)}, n};
     wr_run_keep(&log, &x.at);
   }
   ck_assert_msg(wr_run_each(&log, take_logged, &last) == WEIR_OK, "%s", weir_error_message());
