@@ -1,7 +1,9 @@
 /* reports.c: see reports.h. Headings and units are Nsight Systems'. */
 #include "reports/stats/reports.h"
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include "reports/base/util.h"
 #include "reports/import/schema.h"
 
 /* ---- headings -------------------------------------------------------------------------------- */
@@ -50,6 +52,12 @@
   " ON w.content = l.content AND w.type = 0 WHERE l.event = e.id) END FROM event e"                \
   " WHERE e.id = d.event)), CASE WHEN d.graph_node IS NULL THEN '(kernel not known)'"              \
   " ELSE '(kernel of a graph)' END)"
+
+/* What is ahead of a kernel's name: the range that its call was made in. */
+#define RANGE_OF_CALL                                                                              \
+  "ifnull((SELECT n.text || char(31) FROM main.event_range r CROSS JOIN main.range_row x"          \
+  " ON x.id = r.range CROSS JOIN main.range_name n ON n.id = x.name WHERE r.event = d.event), '')" \
+  " || "
 
 #define API_ROWS    "SELECT " FUNCTION ", " HOST_NS " AS v0, " ALIKE " AS w" CALLS
 #define KERNEL_ROWS "SELECT " KERNEL ", " DEVICE_NS " AS v0, 1 AS w FROM " WORK("= 3")
@@ -181,7 +189,11 @@
     name, NULL, NULL, why, 0, 0, 0, STATS_NEVER                                                    \
   }
 
-#define NO_PAGES   "pages of managed memory that move, and faults on them"
+#define SKIPPED(name)                                                                              \
+  {                                                                                                \
+    name, NULL, NULL, "CUDA Unified Memory CPU page faults data", 0, 0, 0, STATS_SKIPPED           \
+  }
+
 #define NO_SYSTEM  "calls of the operating system's library"
 #define NO_THREADS "blocks of a launch by dimension"
 
@@ -238,9 +250,9 @@ const stats_report stats_reports[] = {
          "i#  Row#|1   In-Use (%)|i   Duration (ns)|i   Start (ns)|i   PID|i   Device ID|"
          "i   Context ID",
          USE_RULE),
-    NEVER("um_sum", NO_PAGES),
-    NEVER("um_total_sum", NO_PAGES),
-    NEVER("um_cpu_page_faults_sum", NO_PAGES),
+    SKIPPED("um_sum"),
+    SKIPPED("um_total_sum"),
+    SKIPPED("um_cpu_page_faults_sum"),
     NEVER("osrt_sum", NO_SYSTEM),
     NEVER("syscall_sum", "system calls"),
     NEVER("cuda_gpu_kern_gb_sum", NO_THREADS),
@@ -251,4 +263,20 @@ const stats_report *stats_report_named(const char *name)
   for (const stats_report *r = stats_reports; r->name; r++)
     if (!strcmp(r->name, name)) return r;
   return NULL;
+}
+
+char *stats_sql_by_range(const char *sql)
+{
+  static const char kernel[] = KERNEL;
+  char *named = wr_format("%s", "");
+  for (const char *at = sql; named && at;) {
+    const char *next = strstr(at, kernel);
+    size_t bytes = next ? (size_t)(next - at) : strlen(at);
+    char *more = next ? wr_format("%s%.*s" RANGE_OF_CALL "%s", named, (int)bytes, at, kernel)
+                      : wr_format("%s%s", named, at);
+    free(named);
+    named = more;
+    at = next ? next + sizeof kernel - 1 : NULL;
+  }
+  return named;
 }

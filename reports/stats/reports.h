@@ -15,7 +15,8 @@ typedef enum stats_needs {
   STATS_CALLS,  /* what every trace has */
   STATS_RANGES, /* ranges by NVTX */
   STATS_DEVICE, /* times of devices */
-  STATS_NEVER   /* `sql` says what Weir does not record */
+  STATS_NEVER,  /* `sql` says what Weir does not record */
+  STATS_SKIPPED /* no trace has it, `sql`, and nsys stats goes on to the next report */
 } stats_needs;
 
 typedef struct stats_report {
@@ -30,5 +31,10 @@ extern const stats_report stats_reports[]; /* ends with a name NULL */
 
 /* NULL: there is none. */
 const stats_report *stats_report_named(const char *name);
+
+/* The SQL of a report with the innermost range by NVTX ahead of each kernel's name, STATS_RANGE_MARK
+ * between them: new. NULL: out of memory. */
+#define STATS_RANGE_MARK '\x1f'
+char *stats_sql_by_range(const char *sql);
 
 #endif

@@ -28,6 +28,7 @@ typedef struct group {
 typedef struct column {
   char shown, from;
   int of;
+  bool time; /* in ns */
 } column;
 
 typedef struct stats {
@@ -42,7 +43,10 @@ typedef struct stats {
   int which;   /* measure that is gone through in order */
   int64_t all; /* of the first measure's totals */
   int64_t rows;
+  const char *sql; /* the report's, or by range */
+  char *by_range;  /* owned */
   stats_names names;
+  stats_unit unit;
   bool names_of[MOST_LABELS]; /* labels that are kernels' */
   wr_demangler cxx;
 } stats;
@@ -66,8 +70,16 @@ static sheet_cell number_cell(double value, char shown)
   return (sheet_cell){.number = value, .decimals = shown == 'f' ? 3 : 1, .there = true};
 }
 
-/* As the report shows it: new; NULL: as it is, or out of memory */
-static char *kernel_name(const stats *x, const char *name)
+/* A number of ns in the unit that is asked for, with all its digits. */
+static void convert_time(const stats *x, const column *c, sheet_cell *cell)
+{
+  static const double ns[] = {1, 1e3, 1e6, 1e9};
+  if (!c->time || !x->unit || cell->text || !cell->there) return;
+  cell->number = (cell->decimals ? cell->number : (double)cell->whole) / ns[x->unit];
+  cell->decimals = 3 * (int)x->unit;
+}
+
+static char *function_shown(const stats *x, const char *name)
 {
   char *whole = x->names == STATS_MANGLED ? NULL : wr_demangle(&x->cxx, name);
   if (!whole || x->names != STATS_BASE) return whole;
@@ -78,10 +90,21 @@ static char *kernel_name(const stats *x, const char *name)
   return copy;
 }
 
+/* As the report shows it: new; NULL: as it is, or out of memory. `between`: behind a range's text. */
+static char *kernel_name(const stats *x, const char *name, char between)
+{
+  const char *mark = x->by_range ? strrchr(name, STATS_RANGE_MARK) : NULL;
+  if (!mark) return function_shown(x, name);
+  char *shown = function_shown(x, mark + 1);
+  char *whole = wr_format("%.*s%c%s", (int)(mark - name), name, between, shown ? shown : mark + 1);
+  free(shown);
+  return whole;
+}
+
 /* *plain: new, to be freed, or NULL */
 static sheet_cell text_cell(const stats *x, const char *text, char shown, char **plain)
 {
-  *plain = shown == 'k' ? kernel_name(x, text) : NULL;
+  *plain = shown == 'k' ? kernel_name(x, text, '/') : NULL;
   return (sheet_cell){.text = *plain ? *plain : text, .there = true};
 }
 
@@ -154,7 +177,8 @@ static weir_status group_at(stats *x, sqlite3_stmt *q, group **out)
   char *base[MOST_LABELS] = {0};
   for (int i = 0; i < x->report->labels; i++) {
     labels[i] = (const char *)sqlite3_column_text(q, i);
-    if (x->names == STATS_BASE && x->names_of[i]) base[i] = kernel_name(x, labels[i]);
+    if (x->names == STATS_BASE && x->names_of[i])
+      base[i] = kernel_name(x, labels[i], STATS_RANGE_MARK);
     if (base[i]) labels[i] = base[i];
   }
   weir_status s = group_of(x, labels, out);
@@ -235,6 +259,7 @@ static weir_status put_group(stats *x, const group *g)
   for (int i = 0; i < x->sheet.columns; i++) {
     const column *c = &x->column[i];
     cells[i] = c->from == 'L' ? label_cell(x, g, c, &plain[i]) : measure_cell(x, &g->m[c->of], c);
+    convert_time(x, c, &cells[i]);
   }
   weir_status s = sheet_row(&x->sheet, cells);
   for (int i = 0; i < x->sheet.columns; i++)
@@ -245,9 +270,9 @@ static weir_status put_group(stats *x, const group *g)
 static weir_status write_sum(stats *x)
 {
   const stats_report *r = x->report;
-  weir_status s = wr_db_each(&x->input.in.db, r->sql, take_sum, x);
+  weir_status s = wr_db_each(&x->input.in.db, x->sql, take_sum, x);
   for (x->which = 0; x->which < r->measures && !s; x->which++) {
-    char *sql = wr_format("SELECT * FROM (%s) ORDER BY v%d / w", r->sql, x->which);
+    char *sql = wr_format("SELECT * FROM (%s) ORDER BY v%d / w", x->sql, x->which);
     s = sql ? wr_db_each(&x->input.in.db, sql, take_in_order, x) : export_out_of_memory();
     free(sql);
   }
@@ -279,8 +304,10 @@ static weir_status take_list(void *context, sqlite3_stmt *q)
   sheet_cell cells[SHEET_COLUMNS];
   char *plain[SHEET_COLUMNS] = {0};
   x->count++;
-  for (int i = 0; i < x->sheet.columns; i++)
+  for (int i = 0; i < x->sheet.columns; i++) {
     cells[i] = list_cell(x, q, i, &plain[i]);
+    convert_time(x, &x->column[i], &cells[i]);
+  }
   weir_status s = sheet_row(&x->sheet, cells);
   for (int i = 0; i < x->sheet.columns; i++)
     free(plain[i]);
@@ -289,7 +316,7 @@ static weir_status take_list(void *context, sqlite3_stmt *q)
 
 static weir_status write_list(stats *x)
 {
-  char *sql = wr_format("%s LIMIT %lld", x->report->sql, (long long)(x->rows ? x->rows : -1));
+  char *sql = wr_format("%s LIMIT %lld", x->sql, (long long)(x->rows ? x->rows : -1));
   weir_status s = sql ? wr_db_each(&x->input.in.db, sql, take_list, x) : export_out_of_memory();
   x->count = 0;
   free(sql);
@@ -297,6 +324,16 @@ static weir_status write_list(stats *x)
 }
 
 /* ---- a report -------------------------------------------------------------------------------- */
+
+/* "Avg (ns)" becomes "Avg (us)". */
+static bool put_unit(const stats *x, char *heading)
+{
+  static const char *const units[] = {"(ns)", "(us)", "(ms)", "(s)"};
+  size_t length = strlen(heading);
+  if (length < 4 || strcmp(heading + length - 4, units[0]) != 0) return false;
+  memcpy(heading + length - 4, units[x->unit], strlen(units[x->unit]) + 1);
+  return true;
+}
 
 static weir_status read_columns(stats *x)
 {
@@ -306,7 +343,7 @@ static weir_status read_columns(stats *x)
     int i = x->sheet.columns++;
     next = strchr(at, '|');
     if (next) *next++ = '\0';
-    x->column[i] = (column){at[0], at[1], at[2] - '0'};
+    x->column[i] = (column){at[0], at[1], at[2] - '0', put_unit(x, at + 4)};
     if (at[0] == 'k' && at[1] == 'L') x->names_of[at[2] - '0'] = true;
     x->sheet.heading[i] = at + 4;
   }
@@ -335,7 +372,8 @@ static weir_status check_needs(const stats *x)
   const wr_db *db = &x->input.in.db;
   const stats_report *r = x->report;
   bool ranges = wr_db_has_table(db, "range_row") && wr_db_has_table(db, "range_name");
-  if (r->needs == STATS_RANGES && !ranges)
+  if (x->by_range && !(ranges && wr_db_has_table(db, "event_range"))) ranges = false;
+  if ((r->needs == STATS_RANGES || x->by_range) && !ranges)
     return weir_fail(WEIR_ENOTSUP,
                      "%s is of a Weir that did not record NVTX ranges, which %s is of", db->path,
                      r->name);
@@ -368,8 +406,14 @@ weir_status stats_write(FILE *out, const char *trace, const stats_report *report
                      report->sql);
   stats x = {.report = report, .sheet = {.out = out, .format = settings->format}};
   x.names = settings->names;
+  x.unit = settings->unit;
   x.rows = settings->rows < 0 ? report->rows : settings->rows;
   weir_status s = export_input_open(&x.input, trace);
+  if (!s && report->needs == STATS_SKIPPED)
+    s = weir_fail(WEIR_ENOTSUP, "SKIPPED: %s does not contain %s", trace, report->sql);
+  if (!s && settings->ranges && !(x.by_range = stats_sql_by_range(report->sql)))
+    s = export_out_of_memory();
+  x.sql = x.by_range ? x.by_range : report->sql;
   wr_demangler_open(&x.cxx);
   if (!s) s = write_report(&x);
   wr_demangler_close(&x.cxx);
@@ -381,5 +425,6 @@ weir_status stats_write(FILE *out, const char *trace, const stats_report *report
   free(x.groups);
   hash_map_free(&x.index);
   free(x.headings);
+  free(x.by_range);
   return s;
 }

@@ -93,7 +93,7 @@ static const struct {
     {"check --budget x --min-cost -1ms a", "--min-cost takes a cost"},
     {"stats -r cuda_api_sum,nothing a", "no report 'nothing'"},
     {"stats cuda_api_sum:base a", "no argument 'base': rows=N"},
-    {"stats -r cuda_gpu_kern_sum:nvtx-name a", "base, mangled or rows=N"},
+    {"stats -r cuda_gpu_kern_sum:nvtx a", "base, mangled or rows=N"},
     {"stats -r , a", "no report ''"},
     {"export -o x a", "--format FORMAT is missing"},
     {"export --format rmm-csv a", "-o FILE is missing"},

@@ -46,8 +46,6 @@ START_TEST(what_the_trace_has_nothing_for_is_one_sentence)
   ck_assert_ptr_nonnull(strstr(o->err, "--device-times"));
   o = sh_status(1, "$WEIR stats gpu_gaps -o out t.db; s=$?; ls | grep out; exit $s");
   ck_assert_str_eq(o->out, "");
-  o = sh_status(1, "$WEIR stats um_total_sum t.db");
-  ck_assert_ptr_nonnull(strstr(o->err, "Weir does not record pages of managed memory"));
   o = sh_status(1, "$WEIR stats osrt_sum t.db");
   ck_assert_ptr_nonnull(strstr(o->err, "does not record"));
   sh_status(0, "$WEIR stats cuda_gpu_mem_size_sum -f csv t.db | grep -q '^Total (MB),Count'");
@@ -129,7 +127,7 @@ START_TEST(several_reports_are_made_in_one_call)
   sh_status(0, "$WEIR stats -q -r cuda_api_sum --report nvtx_sum -f csv -o base t.db &&"
                " cmp base_cuda_api_sum.csv a && cmp base_nvtx_sum.csv b && rm base_*");
   sh_status(0, "$WEIR stats -r cuda_api_trace:rows=2 -o base t.db && ls base_*");
-  ck_assert_str_eq(sh_status(0, "ls base_*; rm base_*")->out, "base_cuda_api_trace_rows=2.txt\n");
+  ck_assert_str_eq(sh_status(0, "ls base_*; rm base_*")->out, "base_cuda_api_trace_rows=2.csv\n");
   outcome *o = sh_status(1, "$WEIR stats -r osrt_sum,cuda_api_sum -f csv t.db");
   ck_assert_ptr_nonnull(strstr(o->out, "Num Calls"));
   ck_assert_ptr_nonnull(strstr(o->err, "does not record calls of the operating system"));
@@ -139,6 +137,118 @@ START_TEST(several_reports_are_made_in_one_call)
   sh_status(0, RUN
             "-- $VICTIM repeat 3; $WEIR stats t.db 2>said | grep -q '(cuda_gpu_mem_size_sum):'");
   sh_status(0, "test $(grep -c device-times said) = 2");
+}
+END_TEST
+
+/* Lists of formats and outputs stand beside that of reports; of a shorter one the last is meant again. */
+START_TEST(formats_and_outputs_are_lists)
+{
+  sh_status(0, RUN "-- $VICTIM repeat 3");
+  sh_status(0, "$WEIR stats cuda_api_sum -f csv t.db >a; $WEIR stats nvtx_sum t.db >b;"
+               " $WEIR stats cuda_api_trace t.db >c; $WEIR stats cuda_api_sum -f tsv t.db >d");
+  sh_status(0,
+            "$WEIR stats -r cuda_api_sum -r nvtx_sum,cuda_api_trace -f csv,column -o base,-"
+            " t.db >out && cmp base_cuda_api_sum.csv a && cat b c | cmp - out && test $(ls base_* |"
+            " wc -l) = 1 && rm base_*");
+  sh_status(
+      0, "$WEIR stats -r cuda_api_sum -f csv -f . -o base -o - t.db >out &&"
+         " cmp base_cuda_api_sum.csv a && $WEIR stats cuda_api_sum t.db | cmp - out && rm base_*");
+  sh_status(0,
+            "$WEIR stats -r cuda_api_sum -f csv,tsv -o one,two t.db && cmp one_cuda_api_sum.csv a"
+            " && cmp two_cuda_api_sum.tsv d && rm one_* two_*");
+  sh_status(
+      0, "mkdir a.b && cp t.db a.b/ && $WEIR stats -r cuda_api_sum -o . a.b/t.db &&"
+         " cmp a.b/t_cuda_api_sum.csv a && cp t.db a.b/t && $WEIR stats -r nvtx_sum -o . a.b/t &&"
+         " ls a.b/t_nvtx_sum.csv");
+  sh_status(0, "$WEIR stats cuda_api_sum -f csv -o one,two t.db && cmp one,two a");
+  outcome *o = sh_status(2, "$WEIR stats -r cuda_api_sum -o @sort t.db");
+  ck_assert_ptr_nonnull(strstr(o->err, "runs no command"));
+  sh_status(2, "$WEIR stats -r cuda_api_sum -f csv,nothing t.db");
+  sh_status(2, "$WEIR stats -r cuda_api_sum -o base, t.db");
+}
+END_TEST
+
+/* Every digit of a time is there in each unit; what is no time stays. */
+START_TEST(times_have_the_unit_that_is_asked_for)
+{
+  sh_status(0, RUN "-- $VICTIM repeat 3");
+  sh_status(0, "sqlite3 t.db 'DELETE FROM event_row WHERE id > 2; UPDATE event_row SET start = 5,"
+               " duration = 1234567 * id, template = (SELECT min(template) FROM event_row)'");
+  const char *row = "$WEIR stats cuda_api_sum -f csv --timeunit %s t.db | cut -d, -f1-8";
+  ck_assert_str_eq(sh_status(0, row, "nsec")->out,
+                   "Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),"
+                   "StdDev (ns)\n"
+                   "100.0,3703701,2,1851850.5,1851850.5,1234567,2469134,872970.7\n");
+  ck_assert_str_eq(sh_status(0, row, "usec")->out,
+                   "Time (%),Total Time (us),Num Calls,Avg (us),Med (us),Min (us),Max (us),"
+                   "StdDev (us)\n"
+                   "100.0,3703.701,2,1851.851,1851.851,1234.567,2469.134,872.971\n");
+  ck_assert_str_eq(sh_status(0, row, "mil")->out, sh_status(0, row, "msec")->out);
+  ck_assert_ptr_nonnull(strstr(sh_status(0, row, "msec")->out, ",3.703701,2,"));
+  ck_assert_ptr_nonnull(strstr(sh_status(0, row, "seconds")->out, "Total Time (s)"));
+  ck_assert_ptr_nonnull(strstr(sh_status(0, row, "s")->out, ",0.003703701,2,"));
+  sh_status(0, "$WEIR stats cuda_api_trace -f csv --timeunit=ms t.db | sed -n 2p | grep -q"
+               " '^0.000005,1.234567,'");
+  sh_status(2, "$WEIR stats cuda_api_sum --timeunit m t.db");
+  sh_status(2, "$WEIR stats cuda_api_sum --timeunit minutes t.db");
+  sh_status(2, "$WEIR stats cuda_api_sum --timeunit= t.db");
+}
+END_TEST
+
+/* As nsys stats has it of a file without them. */
+START_TEST(what_no_trace_has_is_skipped)
+{
+  sh_status(0, RUN "-- $VICTIM repeat 3");
+  outcome *o =
+      sh_status(0, "$WEIR stats -r um_sum,um_total_sum,um_cpu_page_faults_sum -f csv t.db");
+  ck_assert_str_eq(o->out, "");
+  const char *line = "SKIPPED: t.db does not contain CUDA Unified Memory CPU page faults data.\n";
+  char three[300];
+  (void)snprintf(three, sizeof(three), "%s%s%s", line, line, line);
+  ck_assert_str_eq(o->err, three);
+  o = sh_status(0, "$WEIR stats -r um_sum,cuda_api_sum -f csv -o base t.db; ls base_*");
+  ck_assert_str_eq(o->out, "base_cuda_api_sum.csv\n");
+  sh_status(1, "$WEIR stats um_sum nothing.db");
+  sh_status(1, "$WEIR stats um_sum $WEIR");
+}
+END_TEST
+
+/* ":nvtx-name": the innermost range of the call, and a slash. */
+START_TEST(kernels_are_named_by_their_range)
+{
+  sh_status(0, RUN "--device-times=all -- $BUILD/tests/e2e/random_caller 5 2 300 counts");
+  sh_status(
+      0,
+      "sqlite3 t.db \"DELETE FROM name WHERE kind = 'kernel';"
+      "INSERT INTO name(process, kind, handle, name) SELECT id, 'kernel', 1,"
+      " '_ZN1a3addIiEEvPT_' FROM process; UPDATE event_row SET a = 1 WHERE template IN"
+      " (SELECT id FROM template WHERE kind = 6); DELETE FROM event_range;"
+      " DELETE FROM range_row; DELETE FROM range_name; INSERT INTO range_name(id, text, domain_id,"
+      " domain) VALUES (1, 'a::b(c) step', 0, ''), (2, 'inner', 0, '');"
+      " INSERT INTO range_row(id, process, thread, kind, name, start) SELECT 1, min(id), 1, 1, 1, 0"
+      " FROM process UNION ALL SELECT 2, min(id), 1, 1, 2, 0 FROM process;"
+      " INSERT INTO event_range SELECT id, 1 + id %% 3 FROM event_row WHERE id %% 3 < 2\"");
+  const char *names =
+      "$WEIR stats cuda_gpu_kern_sum%s -f csv t.db | sed 1d | grep add | cut -d, -f9- |"
+      " sort";
+  ck_assert_str_eq(sh_status(0, names, ":nvtx-name:base")->out,
+                   "a::b(c) step/add\nadd\ninner/add\n");
+  ck_assert_str_eq(sh_status(0, names, ":nvtx-name")->out,
+                   "a::b(c) step/void a::add<int>(int*)\ninner/void a::add<int>(int*)\n"
+                   "void a::add<int>(int*)\n");
+  ck_assert_ptr_nonnull(
+      strstr(sh_status(0, names, ":nvtx-name:mangled")->out, "inner/_ZN1a3addIiEEvPT_\n"));
+  const char *sum = "$WEIR stats cuda_gpu_kern_sum%s -f csv t.db | sed 1d | awk -F, '{ n += $3;"
+                    " ns += $2 } END { print n, ns }'";
+  char *all = strdup(sh_status(0, sum, "")->out);
+  ck_assert_str_eq(sh_status(0, sum, ":nvtx-name")->out, all);
+  free(all);
+  sh_status(
+      0, "for r in cuda_gpu_trace cuda_gpu_sum cuda_api_gpu_sum cuda_kern_exec_sum; do"
+         " $WEIR stats $r:nvtx-name -f csv t.db | grep -q 'inner/void a::add<int>' || exit; done");
+  sh_status(2, "$WEIR stats cuda_api_sum:nvtx-name t.db");
+  sh_status(0, "$WEIR stats -r cuda_gpu_kern_sum:nvtx-name:base -o x t.db && ls"
+               " x_cuda_gpu_kern_sum_nvtx-name_base.csv");
 }
 END_TEST
 
@@ -194,6 +304,10 @@ int main(void)
   tcase_add_test(t, names_of_any_bytes_stay_in_their_cells);
   tcase_add_test(t, columns_are_as_wide_as_what_is_in_them);
   tcase_add_test(t, several_reports_are_made_in_one_call);
+  tcase_add_test(t, formats_and_outputs_are_lists);
+  tcase_add_test(t, times_have_the_unit_that_is_asked_for);
+  tcase_add_test(t, what_no_trace_has_is_skipped);
+  tcase_add_test(t, kernels_are_named_by_their_range);
   tcase_add_test(t, kernels_have_the_names_that_are_asked_for);
   tcase_add_test(t, what_cannot_be_written_is_said);
   suite_add_tcase(s, t);
