@@ -40,15 +40,9 @@ static bool predict(const row *r, double *ns)
                                 "--",        bench_text("%s/tests/findings/waster", bench_build),
                                 r->args[0],  "unfixed",
                                 r->args[1],  NULL};
-  const char *const report[] = {
-      "sh",
-      "-c",
-      "\"$0\" report findings --format csv --min-cost 0ns \"$1\" |"
-      " awk -F, -v id=\"$2\" '$1 == id { ns += $3 } END { printf \"%.0f\\n\", ns }'",
-      weir,
-      trace,
-      r->args[0],
-      NULL};
+  const char *sum = "\"$0\" report findings --format csv --min-cost 0ns \"$1\" |"
+                    " awk -F, -v id=\"$2\" '$1 == id { ns += $3 } END { printf \"%.0f\\n\", ns }'";
+  const char *const report[] = {"sh", "-c", sum, weir, trace, r->args[0], NULL};
   double rounds;
   return bench_run(&rounds, NULL, NULL, record) && bench_run(ns, NULL, NULL, report);
 }

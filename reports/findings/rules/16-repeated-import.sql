@@ -7,14 +7,13 @@
 -- calls: t.kind = 1 AND t.mem = 8
 -- fix: Call cudaIpcOpenMemHandle() once for each block of the other process, and keep what it gives
 --      until that process frees the block.
-WITH step AS (
-  SELECT b.process, b.stack, b.device, b.bytes, b.alloc, b.free, b.how = 1 AND NOT b.registered AS freed, x.step,
-         sum(x.step) OVER (PARTITION BY b.process, b.stack, b.device, b.bytes
-                           ORDER BY CASE x.step WHEN 1 THEN b.born ELSE b.died END
-                           ROWS UNBOUNDED PRECEDING) AS live,
-         CASE x.step WHEN 1 THEN b.born ELSE b.died END AS place
-  FROM block b CROSS JOIN (SELECT 1 AS step UNION ALL SELECT -1) x
-  WHERE b.mem = 8 AND b.alloc IS NOT NULL AND (x.step = 1 OR b.died IS NOT NULL)),
+WITH life AS MATERIALIZED (
+  SELECT b.process, b.stack, b.device, b.bytes, b.alloc, b.free, b.born, b.died, b.how = 1 AND NOT b.registered AS freed
+  FROM block b WHERE b.mem = 8 AND b.alloc IS NOT NULL),
+step AS (
+  SELECT *, sum(step) OVER (PARTITION BY process, stack, device, bytes ORDER BY place ROWS UNBOUNDED PRECEDING) AS live
+  FROM (SELECT *, 1 AS step, born AS place FROM life
+        UNION ALL SELECT *, -1, died FROM life WHERE died IS NOT NULL)),
 pair AS (
   SELECT *, sum(freed AND again) OVER (PARTITION BY process, stack, device, bytes) AS times
   FROM (SELECT *, live <= max(live) OVER (PARTITION BY process, stack, device, bytes ORDER BY place

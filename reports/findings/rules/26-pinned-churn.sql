@@ -8,13 +8,13 @@
 -- calls: t.kind = 11 OR (t.kind = 1 AND t.mem = 2)
 -- fix: Keep one pinned buffer, or a ring of them, for the whole run; 'weir run' caches what
 --      cudaMallocHost() and cudaHostAlloc() give.
-WITH step AS (
-  SELECT b.process, b.stack, b.alloc, b.free, b.how = 1 AND b.alloc IS NOT NULL AS freed, x.step,
-         sum(x.step) OVER (PARTITION BY b.process, b.stack ORDER BY CASE x.step WHEN 1 THEN b.born ELSE b.died END
-                           ROWS UNBOUNDED PRECEDING) AS live,
-         CASE x.step WHEN 1 THEN b.born ELSE b.died END AS place
-  FROM block b CROSS JOIN (SELECT 1 AS step UNION ALL SELECT -1) x
-  WHERE (b.mem = 2 OR b.registered) AND b.alloc IS NOT NULL AND (x.step = 1 OR b.died IS NOT NULL)),
+WITH life AS MATERIALIZED (
+  SELECT b.process, b.stack, b.alloc, b.free, b.born, b.died, b.how = 1 AS freed
+  FROM block b WHERE (b.mem = 2 OR b.registered) AND b.alloc IS NOT NULL),
+step AS (
+  SELECT *, sum(step) OVER (PARTITION BY process, stack ORDER BY place ROWS UNBOUNDED PRECEDING) AS live
+  FROM (SELECT *, 1 AS step, born AS place FROM life
+        UNION ALL SELECT *, -1, died FROM life WHERE died IS NOT NULL)),
 pair AS (
   SELECT *, sum(freed AND again) OVER (PARTITION BY process, stack) AS times
   FROM (SELECT *, live <= max(live) OVER (PARTITION BY process, stack ORDER BY place
