@@ -9,20 +9,19 @@
 -- fix: Keep one pinned buffer, or a ring of them, for the whole run; 'weir run' caches what
 --      cudaMallocHost() and cudaHostAlloc() give.
 WITH life AS MATERIALIZED (
-  SELECT b.process, b.stack, b.alloc, b.free, b.born, b.died, b.how = 1 AS freed
-  FROM block b WHERE (b.mem = 2 OR b.registered) AND b.alloc IS NOT NULL),
-step AS (
-  SELECT *, sum(step) OVER (PARTITION BY process, stack ORDER BY place ROWS UNBOUNDED PRECEDING) AS live
-  FROM (SELECT *, 1 AS step, born AS place FROM life
-        UNION ALL SELECT *, -1, died FROM life WHERE died IS NOT NULL)),
+  SELECT b.process, b.stack, b.alloc, b.free, b.born, b.died
+  FROM block b WHERE b.how = 1 AND (b.mem = 2 OR b.registered) AND b.alloc IS NOT NULL),
+family AS MATERIALIZED (
+  SELECT process, stack, min(died) AS first, max(born) AS last FROM life GROUP BY process, stack),
+use AS MATERIALIZED (
+  SELECT f.process, f.stack, f.first, sum(l.died < f.last) AS freed FROM life l CROSS JOIN family f
+  WHERE l.process IS f.process AND l.stack IS f.stack GROUP BY f.process, f.stack),
 pair AS (
-  SELECT *, sum(freed AND again) OVER (PARTITION BY process, stack) AS times
-  FROM (SELECT *, live <= max(live) OVER (PARTITION BY process, stack ORDER BY place
-                                          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS again FROM step)
-  WHERE step = 1)
+  SELECT l.alloc, l.free, f.freed, row_number() OVER (PARTITION BY f.process, f.stack ORDER BY l.born) AS nth
+  FROM life l CROSS JOIN use f WHERE l.process IS f.process AND l.stack IS f.stack AND l.born > f.first)
 SELECT p.alloc AS event, a.template AS template, a.duration + f.duration AS cost_ns, p.free AS related,
        t.flags & 64 <> 0 AS removed
 FROM pair p CROSS JOIN event_row a ON a.id = p.alloc CROSS JOIN template t ON t.id = a.template
 CROSS JOIN event_row f ON f.id = p.free
-WHERE p.times >= :min_pairs - 1 AND p.freed AND p.again
+WHERE p.freed >= :min_pairs - 1 AND p.nth <= p.freed
   AND t.api NOT IN (SELECT id FROM api WHERE layer = 'weir')
