@@ -27,7 +27,7 @@ class Reductions:
 
     def largest(self, t):
         """The largest element: what a result's rounding is measured by."""
-        x = t.abs().double().nan_to_num(0, 0, 0)
+        x = (t.double().abs() if not t.is_complex() else t.abs().double()).nan_to_num(0, 0, 0)
         return x.max() if x.numel() else torch.zeros((), dtype=torch.float64)
 
     def variance(self):
