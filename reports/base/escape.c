@@ -63,6 +63,14 @@ size_t wr_put_clean_text(FILE *out, const char *text, bool quoted)
   return count;
 }
 
+void wr_put_csv_text(FILE *out, const char *text, const char *also)
+{
+  bool quoted = strpbrk(text, ",\"\r\n") || strpbrk(text, also);
+  if (quoted) (void)putc('"', out);
+  (void)wr_put_clean_text(out, text, quoted);
+  if (quoted) (void)putc('"', out);
+}
+
 /* The character of `n` bytes at `c` as it may be printed. */
 static void put_clean_character(FILE *out, const unsigned char *c, size_t n)
 {

@@ -14,6 +14,10 @@ void wr_put_json_text(FILE *out, const char *text);
  * many characters that are. */
 size_t wr_put_clean_text(FILE *out, const char *text, bool quoted);
 
+/* A field of CSV: within quotes where there is a comma, a quote, an end of line or one of `also` in it; '?' as
+ * above. */
+void wr_put_csv_text(FILE *out, const char *text, const char *also);
+
 /* A text that Markdown shows as it is: what is a sign of Markdown's or of HTML's, and what it would
  * make a link of, is a number in "&#;"; '?' as above. */
 void wr_put_markdown_text(FILE *out, const char *text);

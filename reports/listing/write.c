@@ -15,16 +15,6 @@ static const char *const column_names[LISTING_COLUMNS] = {
 #undef LISTING_COLUMN_NAME
 };
 
-/* ---- texts ----------------------------------------------------------------------------------- */
-
-static void put_csv_text(FILE *out, const char *text)
-{
-  bool quoted = text[strcspn(text, "\",\r\n ;\t")] != '\0';
-  if (quoted) (void)putc('"', out);
-  (void)wr_put_clean_text(out, text, quoted);
-  if (quoted) (void)putc('"', out);
-}
-
 /* ---- CSV and JSON ---------------------------------------------------------------------------- */
 
 static void write_csv(FILE *out, const listing_row *row)
@@ -37,7 +27,7 @@ static void write_csv(FILE *out, const listing_row *row)
     else if (v->type == VALUE_HANDLE)
       (void)fprintf(out, "0x%" PRIx64, (uint64_t)v->number);
     else if (v->type == VALUE_TEXT)
-      put_csv_text(out, v->text);
+      wr_put_csv_text(out, v->text, " ;\t");
   }
   (void)putc('\n', out);
 }

@@ -183,12 +183,11 @@ static void put_value(const sheet *s, const sheet_cell *c)
   char number[NUMBER];
   if (c->text && s->format == SHEET_JSON)
     wr_put_json_text(s->out, c->text);
-  else if (c->text) {
-    bool quoted = s->format == SHEET_CSV && strpbrk(c->text, ",\"\r\n");
-    if (quoted) (void)putc('"', s->out);
-    (void)wr_put_clean_text(s->out, c->text, quoted);
-    if (quoted) (void)putc('"', s->out);
-  } else if (c->there) {
+  else if (c->text && s->format == SHEET_CSV)
+    wr_put_csv_text(s->out, c->text, "");
+  else if (c->text)
+    (void)wr_put_clean_text(s->out, c->text, false);
+  else if (c->there) {
     write_number(number, c);
     (void)fputs(number, s->out);
   } else if (s->format == SHEET_JSON)

@@ -4,20 +4,13 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include "reports/base/escape.h"
 #include "reports/tables/table.h"
 
+/* What begins as the name of a table does, or would lose its first blank, is quoted too. */
 static void put_field(FILE *out, const char *text)
 {
-  if (!strpbrk(text, ",\"\r\n") && *text != '#' && *text != ' ') {
-    (void)fputs(text, out);
-    return;
-  }
-  (void)fputc('"', out);
-  for (; *text; text++) {
-    if (*text == '"') (void)fputc('"', out);
-    (void)fputc(*text, out);
-  }
-  (void)fputc('"', out);
+  wr_put_csv_text(out, text, *text == '#' || *text == ' ' ? " #" : "");
 }
 
 static void put_csv_value(FILE *out, const wr_value *v, wr_column_type type)
