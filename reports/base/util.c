@@ -57,14 +57,19 @@ char *wr_text(const char *text, size_t bytes, bool printable)
   return copy;
 }
 
+char *wr_vformat(const char *format, va_list args)
+{
+  char *text = NULL;
+  return vasprintf(&text, format, args) < 0 ? NULL : text;
+}
+
 char *wr_format(const char *format, ...)
 {
   va_list args;
-  char *text = NULL;
   va_start(args, format);
-  int n = vasprintf(&text, format, args);
+  char *text = wr_vformat(format, args);
   va_end(args);
-  return n < 0 ? NULL : text;
+  return text;
 }
 
 int wr_open_regular(const char *path, uint64_t most, struct stat *file)

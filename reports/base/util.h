@@ -5,6 +5,7 @@
 #ifndef WEIR_REPORTS_UTIL_H
 #define WEIR_REPORTS_UTIL_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +27,6 @@ int wr_open_regular(const char *path, uint64_t most, struct stat *file);
 
 /* A new string, printf style. NULL: out of memory. */
 char *wr_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *wr_vformat(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 
 #endif

@@ -32,9 +32,8 @@ static void add_cell(wr_grid *g, char *text, size_t keep)
 void wr_grid_cell(wr_grid *g, const char *format, ...)
 {
   va_list args;
-  char *text = NULL;
   va_start(args, format);
-  if (vasprintf(&text, format, args) < 0) text = NULL;
+  char *text = wr_vformat(format, args);
   va_end(args);
   add_cell(g, text, 0);
 }

@@ -65,9 +65,8 @@ void wr_page_line(wr_page *p, bool warn, const char *text)
 void wr_page_say(wr_page *p, bool warn, const char *format, ...)
 {
   va_list args;
-  char *text = NULL;
   va_start(args, format);
-  if (vasprintf(&text, format, args) < 0) text = NULL;
+  char *text = wr_vformat(format, args);
   va_end(args);
   if (text)
     wr_page_line(p, warn, text);

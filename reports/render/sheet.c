@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/escape.h"
+#include "reports/base/util.h"
 
 void wr_sheet_heading(wr_sheet *s, const char *title, const char *aside)
 {
@@ -23,9 +24,8 @@ void wr_sheet_heading(wr_sheet *s, const char *title, const char *aside)
 void wr_sheet_line(wr_sheet *s, bool warn, const char *format, ...)
 {
   va_list args;
-  char *text = NULL;
   va_start(args, format);
-  if (vasprintf(&text, format, args) < 0) text = NULL;
+  char *text = wr_vformat(format, args);
   va_end(args);
   if (!text) {
     s->page.failed = true;

@@ -35,9 +35,8 @@ wr_named_table *wr_tables_add(wr_tables *t, const char *name, const char *title,
 void wr_tables_note(wr_tables *t, const char *format, ...)
 {
   va_list args;
-  char *text = NULL;
   va_start(args, format);
-  if (vasprintf(&text, format, args) < 0) text = NULL;
+  char *text = wr_vformat(format, args);
   va_end(args);
   char *words = text ? clean(text) : NULL;
   free(text);
@@ -150,11 +149,10 @@ void wr_table_put_speed(wr_named_table *t, uint64_t bytes, uint64_t ns)
 
 void wr_table_aside(wr_named_table *t, const char *format, ...)
 {
-  va_list args;
-  char *text = NULL;
   if (!t) return;
+  va_list args;
   va_start(args, format);
-  if (vasprintf(&text, format, args) < 0) text = NULL;
+  char *text = wr_vformat(format, args);
   va_end(args);
   free(t->aside);
   t->aside = text ? clean(text) : NULL;
