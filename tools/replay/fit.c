@@ -58,16 +58,16 @@ static weir_status search_needs(rp_fit *out, const rp_ops *ops, const rp_options
 weir_status rp_fit_try(rp_fit *out, const rp_ops *ops, const rp_policy *policy,
                        const rp_options *options)
 {
-  uint64_t low = options->capacity, high = low;
-  *out = (rp_fit){.policy = policy, .capacity = low, .needs = low};
-  weir_status s = try_capacity(out, ops, low, options);
+  uint64_t low = 0, high = options->capacity;
+  *out = (rp_fit){.policy = policy, .capacity = high, .needs = high};
+  weir_status s = try_capacity(out, ops, high, options);
   if (s || out->fits) return s;
-  for (bool fits = false; !s && !fits; low = fits ? low : high) {
-    rp_fit t = {.policy = policy};
+  rp_fit larger = {.policy = policy};
+  while (!s && !larger.fits) {
     if (high >= RP_UNLIMITED) return weir_fail(WEIR_EOOM, "no device is large enough");
+    low = high;
     high = high < RP_UNLIMITED / 2 ? rp_round(2 * high, STEP) : RP_UNLIMITED;
-    s = try_capacity(&t, ops, high, options);
-    fits = t.fits;
+    s = try_capacity(&larger, ops, high, options);
   }
   return s ? s : search_needs(out, ops, options, low, high);
 }
