@@ -2,19 +2,8 @@
  * for its own is escaped. */
 #include <stdlib.h>
 #include <string.h>
+#include "reports/base/escape.h"
 #include "reports/tables/table.h"
-
-static void put_escaped(FILE *out, const char *text)
-{
-  for (; *text; text++) {
-    if (*text == '<' || *text == '>' || *text == '&') {
-      (void)fputs(*text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", out);
-      continue;
-    }
-    if (strchr("\\`*_[]|~!#", *text)) (void)fputc('\\', out);
-    (void)fputc(*text, out);
-  }
-}
 
 static bool put_markdown_row(FILE *out, const wr_named_table *t, size_t row)
 {
@@ -22,7 +11,7 @@ static bool put_markdown_row(FILE *out, const wr_named_table *t, size_t row)
   for (size_t c = 0; c < t->columns; c++) {
     char *words = wr_value_words(&t->value[row * t->columns + c], t->column[c].type);
     (void)fputs(c ? " | " : "| ", out);
-    if (words) put_escaped(out, words);
+    if (words) wr_put_markdown_text(out, words);
     good &= words != NULL;
     free(words);
   }
@@ -34,7 +23,7 @@ static bool put_markdown_table(FILE *out, const wr_named_table *t, bool filtered
 {
   bool good = true;
   (void)fputs("\n## ", out);
-  put_escaped(out, t->title);
+  wr_put_markdown_text(out, t->title);
   (void)fputs("\n\n", out);
   if (filtered && t->whole_run) (void)fputs("Of the whole run.\n\n", out);
   if (!t->rows) {
@@ -43,7 +32,7 @@ static bool put_markdown_table(FILE *out, const wr_named_table *t, bool filtered
   }
   for (size_t c = 0; c < t->columns; c++) {
     (void)fputs(c ? " | " : "| ", out);
-    put_escaped(out, t->column[c].title);
+    wr_put_markdown_text(out, t->column[c].title);
   }
   (void)fputs(" |\n", out);
   for (size_t c = 0; c < t->columns; c++) {
@@ -61,11 +50,11 @@ weir_status wr_tables_markdown(FILE *out, const wr_tables *t, const char *only)
   bool good = true;
   if (!only) {
     (void)fprintf(out, "# weir report %s: ", t->report);
-    put_escaped(out, t->trace);
+    wr_put_markdown_text(out, t->trace);
     (void)fputc('\n', out);
     if (t->scope) {
       (void)fputs("\nOnly ", out);
-      put_escaped(out, t->scope);
+      wr_put_markdown_text(out, t->scope);
       (void)fputs(".\n", out);
     }
   }
@@ -74,7 +63,7 @@ weir_status wr_tables_markdown(FILE *out, const wr_tables *t, const char *only)
       good &= put_markdown_table(out, t->table[i], t->scope != NULL);
   for (size_t i = 0; i < t->notes && !only; i++) {
     (void)fputc('\n', out);
-    put_escaped(out, t->note[i]);
+    wr_put_markdown_text(out, t->note[i]);
     (void)fputc('\n', out);
   }
   return good ? WEIR_OK : wr_tables_no_memory(t);

@@ -3,6 +3,7 @@
 summary as text, JSON, CSV and Markdown, the reports in tables, diff, check, stats, the page, the export of calls
 as CSV, the trace's views. Then each number that was read is made wrong in turn, which must be noticed. Prints what
 is not so, one a line; exit status 1 if there was any."""
+import html
 import csv
 import io
 import json
@@ -59,7 +60,7 @@ def summaries():
     for row in table('summary', 'totals'):
         take('CSV', row['total'], row['value'])
     for line in weir('report', 'summary', '--table', 'totals', '-f', 'markdown', TRACE).splitlines():
-        cells = [cell.strip().replace('\\', '') for cell in line.strip('|').split('|')]
+        cells = [html.unescape(cell.strip()) for cell in line.strip('|').split('|')]
         if len(cells) == 3 and cells[1].replace(',', '').isdigit():
             take('Markdown', cells[0], cells[1].replace(',', ''))
     text = weir('report', TRACE)

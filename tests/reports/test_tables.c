@@ -566,10 +566,9 @@ static void expect_next(const char **at, const char *words, bool markdown)
 {
   *at += strspn(*at, markdown ? " |" : " ");
   for (; *words; words++) {
-    if (markdown && **at == '\\') ++*at;
-    if (markdown && **at == '&') {
-      ck_assert(strchr("<>&", *words) != NULL);
-      *at = strchr(*at, ';') + 1;
+    if (markdown && **at == '&') { /* "&#60;" */
+      ck_assert_int_eq(strtol(*at + 2, (char **)(void *)at, 10), *words);
+      ++*at;
       continue;
     }
     ck_assert_msg(**at == *words, "'%.40s' is not '%.40s'", *at, words);
@@ -830,7 +829,7 @@ START_TEST(hostile_names_are_harmless_in_all_formats)
     ck_assert_ptr_null(strstr(text, "\xff"));
     if (f == WEIR_REPORT_MARKDOWN) {
       ck_assert_ptr_null(strstr(text, "<b>"));
-      ck_assert_ptr_nonnull(strstr(text, "a?\\[31m\\|&lt;b&gt;"));
+      ck_assert_ptr_nonnull(strstr(text, "a?&#91;31m&#124;&#60;b&#62;"));
     }
     if (f == WEIR_REPORT_CSV) ck_assert_ptr_nonnull(strstr(text, "\"a?[31m|<b>,\"\"x\"\"?`_?\","));
     free(text);
