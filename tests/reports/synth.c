@@ -268,6 +268,30 @@ static char *report(const char *trace, report_format format, int width)
   return text;
 }
 
+void synth_change(const char *trace, const char *sql)
+{
+  sqlite3 *db = NULL;
+  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
+  ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", sql,
+                sqlite3_errmsg(db));
+  sqlite3_close(db);
+}
+
+static uint64_t random_state;
+
+void synth_seed(uint64_t seed)
+{
+  random_state = seed;
+}
+
+uint64_t synth_below(uint64_t n)
+{
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return (random_state >> 11) % n;
+}
+
 json_t *synth_json(const char *trace)
 {
   json_error_t error;

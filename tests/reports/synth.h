@@ -59,6 +59,13 @@ const char *synth_import(const char *name, const char *const *spools);
 /* One number of a trace. */
 int64_t synth_number(const char *trace, const char *sql);
 
+/* Changes a trace. */
+void synth_change(const char *trace, const char *sql);
+
+/* Numbers below n, the same ones after the same seed, which is not 0. */
+void synth_seed(uint64_t seed);
+uint64_t synth_below(uint64_t n);
+
 /* The report: JSON (new) or text (new, malloc). */
 json_t *synth_json(const char *trace);
 char *synth_text(const char *trace, int width);

@@ -20,16 +20,6 @@ typedef struct source {     /* of a trace: where its functions are */
 
 enum { FUNCTIONS = 8, STEPS = 600 };
 
-static uint64_t random_state;
-
-static uint64_t random_below(uint64_t n)
-{
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return random_state % n;
-}
-
 /* A stack that is one function of a script: a name, a file, a line. */
 static void name_function(uint32_t id, const char *function, const char *file, uint32_t line)
 {
@@ -71,43 +61,43 @@ static trace_event random_copy(void)
 {
   static const int kinds[] = {WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD,
                               WEIR_COPY_PTOP, WEIR_COPY_HTOH, WEIR_COPY_UNKNOWN};
-  int copy = kinds[random_below(6)], device = (int)random_below(2);
+  int copy = kinds[synth_below(6)], device = (int)synth_below(2);
   bool to = copy != WEIR_COPY_DTOH && copy != WEIR_COPY_HTOH;
   bool from = copy != WEIR_COPY_HTOD && copy != WEIR_COPY_HTOH;
-  int host = random_below(2) ? WEIR_MEM_PAGEABLE : WEIR_MEM_PINNED;
+  int host = synth_below(2) ? WEIR_MEM_PAGEABLE : WEIR_MEM_PINNED;
   return (trace_event){
       .kind = WEIR_EV_COPY,
       .copy = (uint8_t)copy,
       .api = synth_api("cudaMemcpy"),
       .device = (uint8_t)(to ? device : HOST),
       .src_device = (uint8_t)(from ? 1 - device : HOST),
-      .flags = random_below(2) ? WEIR_EVF_IMPLICIT_SYNC : 0,
+      .flags = synth_below(2) ? WEIR_EVF_IMPLICIT_SYNC : 0,
       .mem = (uint8_t)((to ? WEIR_MEM_DEVICE : host) | (from ? WEIR_MEM_DEVICE : host) << 4)};
 }
 
 static trace_event random_call(uint64_t i)
 {
-  bool pinned = random_below(4) == 0;
-  switch (random_below(6)) {
+  bool pinned = synth_below(4) == 0;
+  switch (synth_below(6)) {
   case 0:
     return (trace_event){.kind = WEIR_EV_ALLOC,
                          .api = synth_api(pinned ? "cudaMallocHost" : "cudaMalloc"),
                          .a = 0x100000000 + (i << 24),
-                         .device = (uint8_t)(pinned ? HOST : (int)random_below(2)),
+                         .device = (uint8_t)(pinned ? HOST : (int)synth_below(2)),
                          .mem = (uint8_t)(pinned ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE)};
   case 1:
     return (trace_event){.kind = WEIR_EV_FREE,
                          .api = synth_api("cudaFree"),
                          .flags = WEIR_EVF_IMPLICIT_SYNC,
-                         .a = 0x100000000 + (random_below(i + 1) << 24),
+                         .a = 0x100000000 + (synth_below(i + 1) << 24),
                          .device = WEIR_DEVICE_NONE};
   case 2:
     return random_copy();
   case 3:
     return (trace_event){.kind = WEIR_EV_SYNC,
                          .api = synth_api("cudaStreamSynchronize"),
-                         .copy = (uint8_t)(1 + random_below(4)),
-                         .device = (uint8_t)random_below(2)};
+                         .copy = (uint8_t)(1 + synth_below(4)),
+                         .device = (uint8_t)synth_below(2)};
   case 4:
     return (trace_event){.kind = WEIR_EV_MEMSET, .api = synth_api("cudaMemset"), .device = 1};
   default:
@@ -142,17 +132,17 @@ static void begin_trace(const source *s)
 
 static const char *random_trace(const char *name, const source *s)
 {
-  random_state = UINT64_C(88172645463325252) + s->seed * 7919;
+  synth_seed(UINT64_C(88172645463325252) + s->seed * 7919);
   begin_trace(s);
   for (uint64_t i = 0, open = 0; i < STEPS; i++) {
     uint64_t at = 1000 + i * 1000;
     trace_event e = random_call(i);
     e.flags |= WEIR_EVF_RUNTIME;
-    e.bytes = e.kind == WEIR_EV_SYNC || e.kind == WEIR_EV_FREE ? 0 : random_below(1 << 20);
-    e.stack = (uint32_t)random_below(FUNCTIONS + 1);
-    e.status = random_below(20) == 0;
-    if (i % 7 == 0) range_event(at - 10, WEIR_RANGE_PUSH, 1 + random_below(3)), open++;
-    synth_event(0, at, 10 + random_below(900), e);
+    e.bytes = e.kind == WEIR_EV_SYNC || e.kind == WEIR_EV_FREE ? 0 : synth_below(1 << 20);
+    e.stack = (uint32_t)synth_below(FUNCTIONS + 1);
+    e.status = synth_below(20) == 0;
+    if (i % 7 == 0) range_event(at - 10, WEIR_RANGE_PUSH, 1 + synth_below(3)), open++;
+    synth_event(0, at, 10 + synth_below(900), e);
     if (i % 7 == 5 && open) range_event(at + 950, WEIR_RANGE_POP, 0), open--;
   }
   return import_as(name);

@@ -9,14 +9,6 @@
 
 enum { HISTORIES = 12, CALLS = 400, PLACES = 5, UNIT = 4096, SEED = 20261123 };
 
-static unsigned seed;
-
-static unsigned random_below(unsigned n)
-{
-  seed = seed * 1103515245u + 12345u;
-  return (seed >> 12) % n;
-}
-
 static bool live[PLACES];
 
 static uint64_t address(unsigned place)
@@ -43,16 +35,16 @@ static void copy_call(int thread, uint64_t at, bool in, uint64_t device, uint64_
 /* One copy, or rows of a matrix. */
 static void copy_calls(int thread, uint64_t at, unsigned place)
 {
-  bool in = random_below(2);
-  uint64_t host = UINT64_C(0x7f0000000000) + (random_below(3) ? at * 64 : place * 64),
-           device = address(place) + random_below(2) * 512;
-  for (unsigned i = 0, rows = random_below(4) ? 1 : 2 + random_below(8); i < rows; i++)
+  bool in = synth_below(2);
+  uint64_t host = UINT64_C(0x7f0000000000) + (synth_below(3) ? at * 64 : place * 64),
+           device = address(place) + synth_below(2) * 512;
+  for (unsigned i = 0, rows = synth_below(4) ? 1 : 2 + synth_below(8); i < rows; i++)
     copy_call(thread, at + i * 10, in, device + (uint64_t)i * 256, host + (uint64_t)i * 128);
 }
 
 static void random_call(int thread, uint64_t at, unsigned launches)
 {
-  unsigned place = random_below(PLACES), what = random_below(10 + launches);
+  unsigned place = synth_below(PLACES), what = synth_below(10 + launches);
   trace_event e = {.device = 0, .src_device = WEIR_DEVICE_NONE, .a = address(place)};
   if (what < 2 && !live[place]) {
     synth_alloc(thread, at, 4, address(place), UNIT, 0, WEIR_MEM_DEVICE);
@@ -78,12 +70,12 @@ static const char *make_history(int history)
 {
   const char *one[] = {NULL, NULL};
   unsigned threads = history % 3 ? 1 : 3, launches = (unsigned)history % 4;
-  seed = SEED + (unsigned)history;
+  synth_seed(SEED + (uint64_t)history);
   for (int i = 0; i < PLACES; i++)
     live[i] = false;
   synth_open(synth_dir());
   for (uint64_t at = 1; at <= CALLS; at++)
-    random_call((int)random_below(threads), at * 100, launches);
+    random_call((int)synth_below(threads), at * 100, launches);
   synth_close();
   one[0] = synth_spool();
   return synth_import("t.db", one);

@@ -271,14 +271,6 @@ START_TEST(what_was_taken_is_a_block_where_nothing_else_ran_meanwhile)
 }
 END_TEST
 
-static void insert(const char *trace, const char *sql)
-{
-  sqlite3 *db;
-  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
-  ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
-  sqlite3_close(db);
-}
-
 /* A program from 0 to 1005 that has 40 bytes from 200 on, device 0 on bus 1A, and NVML's word on
  * that bus each 10 ns up to 1200: 18 bytes are in use, with its context 30, then 70, 75 once, and 25 when it has gone.
  * `more`: of another CUDA program, from 500 on. */
@@ -299,7 +291,7 @@ static const char *trace_with_nvml(int64_t total, int more)
                  "+ (n >= 500) * %d, 1,"
                  " 5 + (n >= 500) * %d FROM t",
                  (long long)total, more, more);
-  insert(trace, sql);
+  synth_change(trace, sql);
   return trace;
 }
 
@@ -358,8 +350,8 @@ START_TEST(of_a_divided_device_and_of_an_ordinal_of_two_devices_nvml_is_not_hear
   json_decref(report);
   synth_clean();
   const char *trace = trace_with_nvml(10100, 0);
-  insert(trace, "INSERT INTO name(process, kind, handle, name) VALUES(2, 'device_bus', 0,"
-                " '0000:1B:00.0')");
+  synth_change(trace, "INSERT INTO name(process, kind, handle, name) VALUES(2, 'device_bus', 0,"
+                      " '0000:1B:00.0')");
   report = synth_json(trace);
   device = json_array_get(json_object_get(report, "devices"), 0);
   ck_assert(json_is_null(json_object_get(device, "in_use_nvml")));

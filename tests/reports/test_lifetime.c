@@ -328,16 +328,6 @@ END_TEST
 #define SLOTS   300
 #define DEVICES 3
 
-static uint64_t random_state;
-
-static uint64_t random_below(uint64_t n)
-{
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return random_state % n;
-}
-
 typedef struct oracle {
   uint64_t pointer[SLOTS], bytes[SLOTS];
   int device[SLOTS];
@@ -359,22 +349,22 @@ static void oracle_change(oracle *o, int device, int64_t bytes, int64_t at)
 /* One random operation at `at`, on a random thread; addresses are few, so they are soon reused. */
 static void oracle_step(oracle *o, uint64_t at)
 {
-  size_t slot = random_below(SLOTS);
-  int thread = (int)random_below(8);
+  size_t slot = synth_below(SLOTS);
+  int thread = (int)synth_below(8);
   uint64_t pointer = 0x10000 + slot * 0x100;
   if (o->pointer[slot]) {
-    synth_free(thread, at, 30 + random_below(400), pointer);
+    synth_free(thread, at, 30 + synth_below(400), pointer);
     oracle_change(o, o->device[slot], -(int64_t)o->bytes[slot], (int64_t)at);
     o->pointer[slot] = 0;
     o->frees++;
     return;
   }
-  uint64_t took = random_below(40); /* returns before the next operation begins */
+  uint64_t took = synth_below(40); /* returns before the next operation begins */
   o->pointer[slot] = pointer;
-  o->bytes[slot] = 1 + random_below(100000);
-  o->device[slot] = (int)random_below(DEVICES);
+  o->bytes[slot] = 1 + synth_below(100000);
+  o->device[slot] = (int)synth_below(DEVICES);
   synth_alloc(thread, at, took, pointer, o->bytes[slot], o->device[slot],
-              random_below(4) ? WEIR_MEM_DEVICE : WEIR_MEM_MANAGED);
+              synth_below(4) ? WEIR_MEM_DEVICE : WEIR_MEM_MANAGED);
   o->allocs++;
   o->allocated += (int64_t)o->bytes[slot];
   oracle_change(o, o->device[slot], (int64_t)o->bytes[slot], (int64_t)(at + took));
@@ -383,7 +373,7 @@ static void oracle_step(oracle *o, uint64_t at)
 START_TEST(peaks_and_leaks_are_those_of_the_oracle)
 {
   oracle o = {0};
-  random_state = UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(_i + 1);
+  synth_seed(UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(_i + 1));
   synth_open(synth_dir());
   for (uint64_t i = 1; i <= 8000; i++)
     oracle_step(&o, i * 50);
@@ -412,14 +402,6 @@ START_TEST(peaks_and_leaks_are_those_of_the_oracle)
 }
 END_TEST
 
-static void change(const char *trace, const char *sql)
-{
-  sqlite3 *db = NULL;
-  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
-  ck_assert_msg(!sqlite3_exec(db, sql, NULL, NULL, NULL), "%s", sqlite3_errmsg(db));
-  sqlite3_close(db);
-}
-
 /* An importer that takes all events of a trace has kept those of memory; one that finds them there
  * reads them from the rows. */
 START_TEST(lifetimes_of_what_was_kept_are_those_of_the_rows)
@@ -427,7 +409,7 @@ START_TEST(lifetimes_of_what_was_kept_are_those_of_the_rows)
   oracle o = {0};
   trace_importer *im = NULL;
   importer_options merge = {.merge = true};
-  random_state = UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(_i + 1);
+  synth_seed(UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(_i + 1));
   synth_open(synth_dir());
   for (uint64_t i = 1; i <= 2000; i++)
     oracle_step(&o, i * 50);
@@ -436,7 +418,8 @@ START_TEST(lifetimes_of_what_was_kept_are_those_of_the_rows)
     oracle_step(&o, i * 50);
   synth_close();
   const char *t = import_synth_spool();
-  change(t, "CREATE TABLE kept AS SELECT * FROM block; CREATE TABLE sums AS SELECT * FROM memory");
+  synth_change(
+      t, "CREATE TABLE kept AS SELECT * FROM block; CREATE TABLE sums AS SELECT * FROM memory");
   ck_assert_int_eq(importer_open(&im, t, &merge), WEIR_OK);
   ck_assert_int_eq(importer_add(im, synth_spool(), false, NULL), WEIR_OK);
   ck_assert_int_eq(importer_finish(im), WEIR_OK);
@@ -557,13 +540,14 @@ END_TEST
 /* Of the schema's version, from before a block could be a graph's. */
 static void make_older(const char *t)
 {
-  change(t, "CREATE TABLE was AS SELECT * FROM block_row; DROP TABLE block_row;"
-            "CREATE TABLE block_row(id INTEGER PRIMARY KEY, event INTEGER, how INTEGER,"
-            " free_after INTEGER, life INTEGER, born INTEGER, died_after INTEGER);"
-            "INSERT INTO block_row SELECT id, event, how, free_after, life, born, died_after FROM"
-            " was; DROP TABLE was; DROP VIEW block;"
-            "DROP TABLE graph_work; DROP TABLE graph_launch; DROP TABLE graph_node;"
-            "DROP TABLE graph_change; CREATE VIEW block(id) AS SELECT id FROM block_row");
+  synth_change(
+      t, "CREATE TABLE was AS SELECT * FROM block_row; DROP TABLE block_row;"
+         "CREATE TABLE block_row(id INTEGER PRIMARY KEY, event INTEGER, how INTEGER,"
+         " free_after INTEGER, life INTEGER, born INTEGER, died_after INTEGER);"
+         "INSERT INTO block_row SELECT id, event, how, free_after, life, born, died_after FROM"
+         " was; DROP TABLE was; DROP VIEW block;"
+         "DROP TABLE graph_work; DROP TABLE graph_launch; DROP TABLE graph_node;"
+         "DROP TABLE graph_change; CREATE VIEW block(id) AS SELECT id FROM block_row");
 }
 
 START_TEST(an_older_trace_is_read_and_added_to)
@@ -602,8 +586,8 @@ START_TEST(a_reader_of_an_unfinished_trace_makes_graphs_blocks_itself)
   launch(100, 10, 1);
   synth_close();
   const char *t = import_synth_spool();
-  change(t, "DELETE FROM block_row; DELETE FROM memory; DELETE FROM graph_work;"
-            "DELETE FROM graph_launch; UPDATE meta SET value = 0 WHERE key = 'finished'");
+  synth_change(t, "DELETE FROM block_row; DELETE FROM memory; DELETE FROM graph_work;"
+                  "DELETE FROM graph_launch; UPDATE meta SET value = 0 WHERE key = 'finished'");
   json_t *report = synth_json(t);
   ck_assert_int_eq(synth_total(report, "live_at_exit_bytes"), 130);
   ck_assert_int_eq(synth_total(report, "peak_bytes"), 150);

@@ -69,15 +69,6 @@ static const char *make_trace(void)
   return synth_import("trace.db", spools);
 }
 
-static void change(const char *trace, const char *text)
-{
-  sqlite3 *db = NULL;
-  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
-  ck_assert_msg(sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", text,
-                sqlite3_errmsg(db));
-  sqlite3_close(db);
-}
-
 /* What is listed (new); NULL: an error, in *status. */
 static char *list(const char *trace, const listing_settings *o, weir_status *status)
 {
@@ -188,7 +179,7 @@ END_TEST
 START_TEST(threads_and_processes_are_found_by_the_kernels_numbers)
 {
   const char *t = make_trace();
-  change(t, "UPDATE process SET pid = 7000 + id; UPDATE thread SET tid = 8000 + id");
+  synth_change(t, "UPDATE process SET pid = 7000 + id; UPDATE thread SET tid = 8000 + id");
   for (int i = 1; i <= PROCESSES * THREADS; i++) {
     char sql[128];
     listing_settings o = {.format = LISTING_JSONL, .filter = {.thread = NUMBER(8000 + i)}};
@@ -226,11 +217,12 @@ START_TEST(a_range_has_its_own_events_and_those_of_the_ranges_in_it)
 {
   weir_status s;
   const char *t = make_trace();
-  change(t, "DELETE FROM range_row; DELETE FROM range_name; DELETE FROM event_range;"
-            "INSERT INTO range_name(id, text) VALUES(1, 'outer'), (2, 'inner'), (3, 'step 1');"
-            "INSERT INTO range_row(id, process, thread, name, parent) VALUES(1, 1, 1, 1, NULL),"
-            " (2, 1, 1, 2, 1), (3, 1, 1, 3, 2);"
-            "INSERT INTO event_range SELECT id, 1 + id % 3 FROM event WHERE id % 5");
+  synth_change(t,
+               "DELETE FROM range_row; DELETE FROM range_name; DELETE FROM event_range;"
+               "INSERT INTO range_name(id, text) VALUES(1, 'outer'), (2, 'inner'), (3, 'step 1');"
+               "INSERT INTO range_row(id, process, thread, name, parent) VALUES(1, 1, 1, 1, NULL),"
+               " (2, 1, 1, 2, 1), (3, 1, 1, 3, 2);"
+               "INSERT INTO event_range SELECT id, 1 + id % 3 FROM event WHERE id % 5");
   static const char *const texts[] = {"outer", "inner", "step ?"};
   static const char *const counts[] = {COUNT_OF_RANGE(1), COUNT_OF_RANGE(2), COUNT_OF_RANGE(3)};
   for (int i = 0; i < 3; i++) {
@@ -240,7 +232,7 @@ START_TEST(a_range_has_its_own_events_and_those_of_the_ranges_in_it)
     ck_assert(strstr(text, "\"range\":\"step 1\"}") && !strstr(text, "outer") == (i > 0));
     free(text);
   }
-  change(t, "UPDATE range_row SET parent = 3 WHERE id = 1"); /* a circle ends */
+  synth_change(t, "UPDATE range_row SET parent = 3 WHERE id = 1"); /* a circle ends */
   listing_settings o = {.format = LISTING_JSONL, .filter = {.ranges = "step 1"}};
   char *text = list_all(t, &o);
   ck_assert_int_eq(lines_of(text), synth_number(t, counts[0]));
@@ -249,7 +241,7 @@ START_TEST(a_range_has_its_own_events_and_those_of_the_ranges_in_it)
   free(list(t, &o, &s));
   ck_assert_int_eq(s, WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "no range"));
-  change(t, "DROP TABLE event_range");
+  synth_change(t, "DROP TABLE event_range");
   free(list(t, &o, &s));
   ck_assert_int_eq(s, WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "has no ranges"));
@@ -261,8 +253,9 @@ START_TEST(polls_that_are_one_event_have_their_count)
   const char *t = make_trace();
   listing_settings o = {.format = LISTING_JSONL,
                         .filter = {.kinds = KIND(SYNC), .to = NUMBER(260)}};
-  change(t, "UPDATE template SET status = 600 WHERE kind = 5; UPDATE event_row SET bytes = 149999"
-            " WHERE template IN (SELECT id FROM template WHERE kind = 5)");
+  synth_change(
+      t, "UPDATE template SET status = 600 WHERE kind = 5; UPDATE event_row SET bytes = 149999"
+         " WHERE template IN (SELECT id FROM template WHERE kind = 5)");
   char *text = list_all(t, &o);
   ck_assert_ptr_nonnull(strstr(text, "\"count\":150000}"));
   ck_assert_int_eq(synth_number(t, "SELECT min(count) FROM wait"), 150000);
@@ -274,13 +267,14 @@ END_TEST
 static const char *make_named_trace(void)
 {
   const char *t = make_trace();
-  change(t, "INSERT INTO name(process, kind, handle, name, time) SELECT 1, 'os_thread', tid,"
-            " 'loader', 500 FROM thread WHERE process = 1 AND serial = 1;"
-            "INSERT INTO name(process, kind, handle, name, time) VALUES"
-            " (1, 'region', 0x10000, 'weights', 50), (1, 'heap', 0x103e8, 'arena', 1010),"
-            " (1, 'region', 0x103e8, 'gradients', 1100), (1, 'region', 0x107d0, 'too soon', 1500),"
-            " (1, 'device_label', 0, 'left', 0), (1, 'stream', 1, 'copies', 0),"
-            " (1, 'stream', 0xfeedfacecafebee, 'no stream', 0)");
+  synth_change(
+      t, "INSERT INTO name(process, kind, handle, name, time) SELECT 1, 'os_thread', tid,"
+         " 'loader', 500 FROM thread WHERE process = 1 AND serial = 1;"
+         "INSERT INTO name(process, kind, handle, name, time) VALUES"
+         " (1, 'region', 0x10000, 'weights', 50), (1, 'heap', 0x103e8, 'arena', 1010),"
+         " (1, 'region', 0x103e8, 'gradients', 1100), (1, 'region', 0x107d0, 'too soon', 1500),"
+         " (1, 'device_label', 0, 'left', 0), (1, 'stream', 1, 'copies', 0),"
+         " (1, 'stream', 0xfeedfacecafebee, 'no stream', 0)");
   return t;
 }
 
@@ -437,8 +431,8 @@ START_TEST(an_unfinished_trace_and_a_spool_are_listed)
 {
   const char *t = make_trace();
   listing_settings o = {.format = LISTING_CSV};
-  change(t, "UPDATE meta SET value = 0 WHERE key = 'finished'; DROP TABLE batch_item;"
-            "CREATE TABLE batch_item(id INTEGER PRIMARY KEY, call)");
+  synth_change(t, "UPDATE meta SET value = 0 WHERE key = 'finished'; DROP TABLE batch_item;"
+                  "CREATE TABLE batch_item(id INTEGER PRIMARY KEY, call)");
   char *text = list_all(t, &o);
   ck_assert_int_eq(lines_of(text), 1 + synth_number(t, "SELECT count(*) FROM event"));
   free(text);
@@ -454,10 +448,11 @@ START_TEST(a_trace_of_version_1_is_listed_the_same)
   const char *t = make_trace();
   listing_settings o = {.format = LISTING_JSONL};
   char *now = list_all(t, &o);
-  change(t, "CREATE TABLE wide AS SELECT * FROM event; CREATE TABLE blocks AS SELECT * FROM block;"
-            "DROP VIEW event; DROP VIEW block; DROP TABLE event_row; DROP TABLE block_row;"
-            "DROP TABLE template; CREATE TABLE event AS SELECT * FROM wide;"
-            "CREATE TABLE block AS SELECT * FROM blocks; PRAGMA user_version = 1");
+  synth_change(
+      t, "CREATE TABLE wide AS SELECT * FROM event; CREATE TABLE blocks AS SELECT * FROM block;"
+         "DROP VIEW event; DROP VIEW block; DROP TABLE event_row; DROP TABLE block_row;"
+         "DROP TABLE template; CREATE TABLE event AS SELECT * FROM wide;"
+         "CREATE TABLE block AS SELECT * FROM blocks; PRAGMA user_version = 1");
   char *then = list_all(t, &o);
   ck_assert_str_eq(now, then);
   free(now);
@@ -487,7 +482,7 @@ START_TEST(values_out_of_range_do_no_harm)
   };
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
     const char *t = make_trace();
-    change(t, changes[i]);
+    synth_change(t, changes[i]);
     for (int format = LISTING_TEXT; format <= LISTING_JSONL; format++) {
       char *text = list_all(t, &(listing_settings){.format = (listing_format)format}), *saved;
       ck_assert_ptr_null(strchr(text, 0x1b));
@@ -506,8 +501,9 @@ END_TEST
 START_TEST(a_view_of_the_files_own_is_not_asked)
 {
   const char *t = make_trace();
-  change(t, "DROP TABLE wait_kind; CREATE VIEW wait_kind AS WITH RECURSIVE r(id) AS (SELECT 1 UNION"
-            " ALL SELECT id + 1 FROM r) SELECT id, 'x' AS name FROM r");
+  synth_change(
+      t, "DROP TABLE wait_kind; CREATE VIEW wait_kind AS WITH RECURSIVE r(id) AS (SELECT 1 UNION"
+         " ALL SELECT id + 1 FROM r) SELECT id, 'x' AS name FROM r");
   free(list_all(t, &(listing_settings){.format = LISTING_CSV}));
 }
 END_TEST

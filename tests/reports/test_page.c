@@ -10,14 +10,6 @@
 #include "reports/page/page.h"
 #include "tests/reports/synth.h"
 
-static uint64_t seed;
-
-static uint64_t draw_below(uint64_t below)
-{
-  seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-  return (seed >> 11) % below;
-}
-
 /* ---- traces ---------------------------------------------------------------------------------- */
 
 static void random_alloc(int thread, uint64_t at)
@@ -26,17 +18,17 @@ static void random_alloc(int thread, uint64_t at)
                                  WEIR_MEM_MANAGED, WEIR_MEM_UNKNOWN, WEIR_MEM_ARRAY,
                                  WEIR_MEM_IMPORTED};
   synth_event(
-      thread, at, 1 + draw_below(40),
+      thread, at, 1 + synth_below(40),
       (trace_event){.kind = WEIR_EV_ALLOC,
                     .api = synth_api("cudaMalloc"),
-                    .flags = (uint8_t)(WEIR_EVF_RUNTIME | (draw_below(9) ? 0 : WEIR_EVF_CAPTURE)),
-                    .a = 0x100000 + draw_below(40) * 0x1000,
-                    .bytes = 1 + draw_below(1 << 20),
-                    .status = (uint16_t)(draw_below(10) ? 0 : 2),
-                    .device = (uint8_t)draw_below(3),
+                    .flags = (uint8_t)(WEIR_EVF_RUNTIME | (synth_below(9) ? 0 : WEIR_EVF_CAPTURE)),
+                    .a = 0x100000 + synth_below(40) * 0x1000,
+                    .bytes = 1 + synth_below(1 << 20),
+                    .status = (uint16_t)(synth_below(10) ? 0 : 2),
+                    .device = (uint8_t)synth_below(3),
                     .src_device = WEIR_DEVICE_NONE,
-                    .stack = (uint32_t)draw_below(5) | (uint32_t)draw_below(3) << 24,
-                    .mem = mems[draw_below(sizeof mems)]});
+                    .stack = (uint32_t)synth_below(5) | (uint32_t)synth_below(3) << 24,
+                    .mem = mems[synth_below(sizeof mems)]});
 }
 
 static void random_copy(int thread, uint64_t at)
@@ -44,19 +36,20 @@ static void random_copy(int thread, uint64_t at)
   static const uint8_t copies[] = {WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD,
                                    WEIR_COPY_PTOP, WEIR_COPY_HTOH, WEIR_COPY_UNKNOWN};
   static const uint8_t flags[] = {0, WEIR_EVF_ASYNC, WEIR_EVF_IMPLICIT_SYNC, WEIR_EVF_CAPTURE};
-  synth_event(thread, at, 1 + draw_below(60),
-              (trace_event){.kind = WEIR_EV_COPY,
-                            .api = synth_api("cudaMemcpy"),
-                            .flags = (uint8_t)(WEIR_EVF_RUNTIME | flags[draw_below(4)]),
-                            .a = 0x7f0000000000,
-                            .b = 0x7e0000000000,
-                            .bytes = draw_below(1 << 22),
-                            .copy = copies[draw_below(6)],
-                            .device = draw_below(4) ? (uint8_t)draw_below(3) : WEIR_DEVICE_NONE,
-                            .src_device = draw_below(4) ? (uint8_t)draw_below(3) : WEIR_DEVICE_NONE,
-                            .mem = (uint8_t)(draw_below(7) | draw_below(7) << 4),
-                            .stack = (uint32_t)draw_below(5) | (uint32_t)draw_below(3) << 24,
-                            .stream = draw_below(3)});
+  synth_event(
+      thread, at, 1 + synth_below(60),
+      (trace_event){.kind = WEIR_EV_COPY,
+                    .api = synth_api("cudaMemcpy"),
+                    .flags = (uint8_t)(WEIR_EVF_RUNTIME | flags[synth_below(4)]),
+                    .a = 0x7f0000000000,
+                    .b = 0x7e0000000000,
+                    .bytes = synth_below(1 << 22),
+                    .copy = copies[synth_below(6)],
+                    .device = synth_below(4) ? (uint8_t)synth_below(3) : WEIR_DEVICE_NONE,
+                    .src_device = synth_below(4) ? (uint8_t)synth_below(3) : WEIR_DEVICE_NONE,
+                    .mem = (uint8_t)(synth_below(7) | synth_below(7) << 4),
+                    .stack = (uint32_t)synth_below(5) | (uint32_t)synth_below(3) << 24,
+                    .stream = synth_below(3)});
 }
 
 static void random_other(int thread, uint64_t at)
@@ -68,18 +61,18 @@ static void random_other(int thread, uint64_t at)
                {WEIR_EV_HOSTREG, "cudaHostRegister"},   {WEIR_EV_SYNC, "cudaStreamSynchronize"},
                {WEIR_EV_SYNC, "cudaDeviceSynchronize"}, {WEIR_EV_EVENT, "cudaEventRecord"},
                {WEIR_EV_CALL, "cudaGraphLaunch"}};
-  size_t i = draw_below(sizeof kinds / sizeof *kinds);
-  synth_event(thread, at, draw_below(80),
+  size_t i = synth_below(sizeof kinds / sizeof *kinds);
+  synth_event(thread, at, synth_below(80),
               (trace_event){.kind = (uint8_t)kinds[i].kind,
                             .api = synth_api(kinds[i].api),
                             .flags = WEIR_EVF_RUNTIME,
-                            .copy = (uint8_t)draw_below(6),
-                            .a = kinds[i].kind == WEIR_EV_CALL ? 5 : 0x77 + draw_below(3),
-                            .bytes = draw_below(5000),
-                            .device = (uint8_t)draw_below(3),
+                            .copy = (uint8_t)synth_below(6),
+                            .a = kinds[i].kind == WEIR_EV_CALL ? 5 : 0x77 + synth_below(3),
+                            .bytes = synth_below(5000),
+                            .device = (uint8_t)synth_below(3),
                             .src_device = WEIR_DEVICE_NONE,
-                            .stack = (uint32_t)draw_below(5) | (uint32_t)draw_below(3) << 24,
-                            .stream = draw_below(3)});
+                            .stack = (uint32_t)synth_below(5) | (uint32_t)synth_below(3) << 24,
+                            .stream = synth_below(3)});
 }
 
 static void name_kernel(const char *name, size_t bytes)
@@ -101,14 +94,14 @@ static void write_process(int events)
   synth_graph(0, 0, 5, nodes, 3);
   uint64_t at[3] = {100, 100, 100};
   for (int i = 0; i < events; i++) {
-    int thread = (int)draw_below(3);
-    uint64_t t = at[thread] += 100 + draw_below(200);
-    switch (draw_below(4)) {
+    int thread = (int)synth_below(3);
+    uint64_t t = at[thread] += 100 + synth_below(200);
+    switch (synth_below(4)) {
     case 0:
       random_alloc(thread, t);
       break;
     case 1:
-      synth_free(thread, t, 1 + draw_below(50), 0x100000 + draw_below(40) * 0x1000);
+      synth_free(thread, t, 1 + synth_below(50), 0x100000 + synth_below(40) * 0x1000);
       break;
     case 2:
       random_copy(thread, t);
@@ -132,15 +125,6 @@ static const char *random_trace(int processes, int events)
     spools[p] = spool[p];
   }
   return synth_import("trace.db", spools);
-}
-
-static void change(const char *trace, const char *text)
-{
-  sqlite3 *db = NULL;
-  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
-  ck_assert_msg(sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", text,
-                sqlite3_errmsg(db));
-  sqlite3_close(db);
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -176,17 +160,17 @@ static void check_page(const char *trace)
 
 START_TEST(a_page_has_the_sums_of_the_report)
 {
-  seed = 0x9e3779b97f4a7c15 + (uint64_t)_i;
+  synth_seed(0x9e3779b97f4a7c15 + (uint64_t)_i);
   check_page(random_trace(1 + _i % 3, 200 << _i));
 }
 END_TEST
 
 START_TEST(an_unfinished_trace_and_a_spool_have_a_page)
 {
-  seed = 77;
+  synth_seed(77);
   const char *t = random_trace(1, 300);
-  change(t, "UPDATE meta SET value = 0 WHERE key = 'finished'; DELETE FROM block_row;"
-            "DELETE FROM memory");
+  synth_change(t, "UPDATE meta SET value = 0 WHERE key = 'finished'; DELETE FROM block_row;"
+                  "DELETE FROM memory");
   check_page(t);
   check_page(synth_spool());
 }
@@ -206,7 +190,7 @@ START_TEST(texts_of_any_kind_make_a_whole_page)
 {
   static const char bad[] =
       "</script><script>alert(1)</script><!-- \" \\ \xff\xc3 \x1b[2J \xe2\x80\xa8";
-  seed = 5;
+  synth_seed(5);
   const char *t = random_trace(1, 200);
   char sql[1200];
   (void)snprintf(
@@ -215,10 +199,10 @@ START_TEST(texts_of_any_kind_make_a_whole_page)
       "UPDATE thread SET name = '%s'; UPDATE name SET name = '%s';"
       "UPDATE module SET path = '/lib/' || '%s'",
       bad, bad, bad);
-  change(t, sql);
+  synth_change(t, sql);
   check_page(t);
-  change(t, "UPDATE name SET name = replace(hex(zeroblob(5242880)), '00', '<x');"
-            "UPDATE process SET exe = (SELECT name FROM name LIMIT 1)");
+  synth_change(t, "UPDATE name SET name = replace(hex(zeroblob(5242880)), '00', '<x');"
+                  "UPDATE process SET exe = (SELECT name FROM name LIMIT 1)");
   check_page(t);
 }
 END_TEST
@@ -252,9 +236,9 @@ START_TEST(values_that_cannot_be_make_a_page_or_an_error)
   char page[600];
   (void)snprintf(page, sizeof page, "%s/page.html", synth_dir());
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-    seed = 5;
+    synth_seed(5);
     const char *t = random_trace(1, 120);
-    change(t, changes[i]);
+    synth_change(t, changes[i]);
     weir_status s = make_page(t, page);
     ck_assert_msg(!s || strlen(weir_error_message()) > 0, "%s", changes[i]);
   }
@@ -267,13 +251,13 @@ START_TEST(a_view_of_the_files_own_is_not_asked)
   char page[600], text[400];
   (void)snprintf(page, sizeof page, "%s/page.html", synth_dir());
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-    seed = 5;
+    synth_seed(5);
     const char *t = random_trace(1, 50);
     (void)snprintf(text, sizeof text,
                    "DROP TABLE %s; CREATE VIEW %s AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL"
                    " SELECT x FROM n) SELECT x AS id FROM n",
                    tables[i], tables[i]);
-    change(t, text);
+    synth_change(t, text);
     ck_assert_int_eq(make_page(t, page), WEIR_ECORRUPT);
   }
 }
@@ -281,7 +265,7 @@ END_TEST
 
 START_TEST(a_page_that_cannot_be_written_is_an_error)
 {
-  seed = 5;
+  synth_seed(5);
   const char *t = random_trace(1, 50);
   FILE *full = fopen("/dev/full", "w");
   ck_assert_ptr_nonnull(full);
@@ -293,9 +277,9 @@ END_TEST
 /* More cells than a page has, so that bins are put together. Unfinished: findings take their time. */
 START_TEST(a_long_run_has_a_page_with_fewer_bins)
 {
-  seed = 3; /* 220 calls a bin of 2048, of 500 sites: nearly each is a cell */
+  synth_seed(3); /* 220 calls a bin of 2048, of 500 sites: nearly each is a cell */
   const char *t = random_trace(1, 50);
-  change(
+  synth_change(
       t,
       "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 500)"
       " INSERT INTO template SELECT 100000 + x, process, thread, kind, x, status, stack, context,"
@@ -318,7 +302,7 @@ START_TEST(a_changed_byte_is_an_error_or_a_page)
   char page[600], copy[600];
   (void)snprintf(page, sizeof page, "%s/page.html", synth_dir());
   (void)snprintf(copy, sizeof copy, "%s/copy.db", synth_dir());
-  seed = 11;
+  synth_seed(11);
   const char *t = random_trace(1, 60);
   FILE *f = fopen(t, "r");
   ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
@@ -328,9 +312,9 @@ START_TEST(a_changed_byte_is_an_error_or_a_page)
   ck_assert_uint_eq(fread(bytes, 1, size, f), size);
   (void)fclose(f);
   for (int round = 0; round < 25; round++) {
-    size_t at = 100 + draw_below(size - 100);
+    size_t at = 100 + synth_below(size - 100);
     char was = bytes[at];
-    bytes[at] ^= (char)(1 + draw_below(255));
+    bytes[at] ^= (char)(1 + synth_below(255));
     f = fopen(copy, "w");
     ck_assert_uint_eq(fwrite(bytes, 1, size, f), size);
     (void)fclose(f);

@@ -16,16 +16,6 @@ static const char *import_synth_spool(void)
 
 /* ---- the oracle ------------------------------------------------------------------------------ */
 
-static uint64_t random_state;
-
-static uint64_t random_below(uint64_t n)
-{
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return random_state % n;
-}
-
 typedef struct oracle {
   int64_t calls[11], bytes[11]; /* by copy kind */
   int64_t memsets, memset_bytes, waits, wait_ns, implicit, implicit_ns, launches, failed, captured,
@@ -38,10 +28,10 @@ static const int kinds[] = {WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD, WEIR
 
 static void random_copy(oracle *o, trace_event *e, uint64_t ns)
 {
-  int copy = kinds[random_below(5)], other = (int)random_below(2);
+  int copy = kinds[synth_below(5)], other = (int)synth_below(2);
   bool to_device = copy != WEIR_COPY_DTOH && copy != WEIR_COPY_HTOH;
   bool from_device = copy != WEIR_COPY_HTOD && copy != WEIR_COPY_HTOH;
-  int host_mem = random_below(2) ? WEIR_MEM_PAGEABLE : WEIR_MEM_PINNED;
+  int host_mem = synth_below(2) ? WEIR_MEM_PAGEABLE : WEIR_MEM_PINNED;
   e->kind = WEIR_EV_COPY;
   e->copy = (uint8_t)copy;
   e->api = synth_api("cudaMemcpy");
@@ -60,7 +50,7 @@ static void random_copy(oracle *o, trace_event *e, uint64_t ns)
 static void random_sync(oracle *o, trace_event *e, uint64_t ns)
 {
   e->kind = WEIR_EV_SYNC;
-  e->copy = (uint8_t)(1 + random_below(5));
+  e->copy = (uint8_t)(1 + synth_below(5));
   e->api = synth_api("cudaStreamSynchronize");
   e->flags &= (uint8_t)~WEIR_EVF_IMPLICIT_SYNC;
   if (e->status || e->flags & WEIR_EVF_CAPTURE) return;
@@ -71,20 +61,20 @@ static void random_sync(oracle *o, trace_event *e, uint64_t ns)
 
 static void random_event(oracle *o, uint64_t at)
 {
-  uint64_t ns = 10 + random_below(900);
+  uint64_t ns = 10 + synth_below(900);
   trace_event e = {.flags = WEIR_EVF_RUNTIME,
-                   .device = (uint8_t)random_below(2),
+                   .device = (uint8_t)synth_below(2),
                    .src_device = HOST,
-                   .bytes = random_below(1 << 20),
-                   .stream = random_below(4)};
-  if (random_below(20) == 0) e.status = 1;
-  if (random_below(20) == 0) e.flags |= WEIR_EVF_CAPTURE;
-  if (random_below(3) == 0) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+                   .bytes = synth_below(1 << 20),
+                   .stream = synth_below(4)};
+  if (synth_below(20) == 0) e.status = 1;
+  if (synth_below(20) == 0) e.flags |= WEIR_EVF_CAPTURE;
+  if (synth_below(3) == 0) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
   o->events++;
   o->failed += e.status != 0;
   o->captured += e.flags & WEIR_EVF_CAPTURE && !e.status;
   bool done = !e.status && !(e.flags & WEIR_EVF_CAPTURE);
-  switch (random_below(4)) {
+  switch (synth_below(4)) {
   case 0:
     random_copy(o, &e, ns);
     break;
@@ -101,7 +91,7 @@ static void random_event(oracle *o, uint64_t at)
     e.flags &= (uint8_t)~WEIR_EVF_IMPLICIT_SYNC;
     o->launches += done;
   }
-  synth_event((int)random_below(8), at, ns, e);
+  synth_event((int)synth_below(8), at, ns, e);
 }
 
 static void expect_totals(const oracle *o, const json_t *j)
@@ -205,7 +195,7 @@ static void expect_nsight(const oracle *o, const char *t, const json_t *j)
 START_TEST(totals_parts_and_nsight_queries_agree_with_the_oracle)
 {
   oracle o = {0};
-  random_state = UINT64_C(0x2545f4914f6cdd1d) * (uint64_t)(_i + 1);
+  synth_seed(UINT64_C(0x2545f4914f6cdd1d) * (uint64_t)(_i + 1));
   synth_open(synth_dir());
   for (uint64_t i = 0; i < 6000; i++)
     random_event(&o, i * 1000);
@@ -603,7 +593,7 @@ END_TEST
 START_TEST(text_keeps_to_its_width_and_says_what_was_lost)
 {
   oracle o = {0};
-  random_state = 99;
+  synth_seed(99);
   synth_open(synth_dir());
   for (uint64_t i = 0; i < 3000; i++)
     random_event(&o, i * 1000);

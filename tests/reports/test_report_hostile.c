@@ -164,15 +164,6 @@ static const char *make_trace(void)
   return synth_import("trace.db", one);
 }
 
-static void sql(const char *trace, const char *text)
-{
-  sqlite3 *db = NULL;
-  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
-  ck_assert_msg(sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", text,
-                sqlite3_errmsg(db));
-  sqlite3_close(db);
-}
-
 START_TEST(what_is_no_trace_is_named_so)
 {
   expect(file("absent"), WEIR_ENOENT, "cannot open");
@@ -185,7 +176,7 @@ START_TEST(what_is_no_trace_is_named_so)
   expect(file("head"), WEIR_ECORRUPT, "");
   write_hostile_file("magic", WEIR_SPOOL_MAGIC "and nothing else", 24);
   expect(file("magic"), WEIR_ECORRUPT, "");
-  sql(file("other.db"), "CREATE TABLE event(id)");
+  synth_change(file("other.db"), "CREATE TABLE event(id)");
   expect(file("other.db"), WEIR_ECORRUPT, "no trace of Weir's");
 }
 END_TEST
@@ -196,19 +187,19 @@ START_TEST(other_versions_and_missing_tables_are_told)
       "meta", "process",  "module",    "stack_frame", "frame",     "name",       "note",
       "api",  "coverage", "event_row", "template",    "block_row", "batch_item", "memory"};
   const char *t = make_trace();
-  sql(t, "PRAGMA user_version = 3");
+  synth_change(t, "PRAGMA user_version = 3");
   expect(t, WEIR_EVERSION, "schema 3");
-  sql(t, "PRAGMA user_version = 0");
+  synth_change(t, "PRAGMA user_version = 0");
   expect(t, WEIR_EVERSION, "schema 0");
   for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
     char drop[64];
     t = make_trace();
     (void)snprintf(drop, sizeof(drop), "DROP TABLE %s", tables[i]);
-    sql(t, drop);
+    synth_change(t, drop);
     expect(t, WEIR_ECORRUPT, tables[i]);
   }
   t = make_trace();
-  sql(t, "DROP TABLE event_row; CREATE TABLE event_row(id INTEGER PRIMARY KEY, template)");
+  synth_change(t, "DROP TABLE event_row; CREATE TABLE event_row(id INTEGER PRIMARY KEY, template)");
   ck_assert_int_ne(report_on(t, WEIR_REPORT_TEXT), WEIR_OK);
 }
 END_TEST
@@ -221,11 +212,11 @@ END_TEST
 START_TEST(a_view_in_a_tables_place_is_refused)
 {
   const char *t = make_trace();
-  sql(t, "DROP TABLE event_row; CREATE VIEW event_row AS " ENDLESS);
+  synth_change(t, "DROP TABLE event_row; CREATE VIEW event_row AS " ENDLESS);
   expect(t, WEIR_ECORRUPT, "event_row");
   ck_assert_int_eq(export_all(t), WEIR_ECORRUPT);
   t = make_trace();
-  sql(t, "DROP VIEW event; CREATE VIEW event AS " ENDLESS "; PRAGMA user_version = 1");
+  synth_change(t, "DROP VIEW event; CREATE VIEW event AS " ENDLESS "; PRAGMA user_version = 1");
   expect(t, WEIR_ECORRUPT, "event");
 }
 END_TEST
@@ -234,7 +225,7 @@ END_TEST
 START_TEST(what_a_file_says_its_events_are_is_not_asked)
 {
   const char *t = make_trace();
-  sql(t, "DROP VIEW event; CREATE VIEW event AS " ENDLESS);
+  synth_change(t, "DROP VIEW event; CREATE VIEW event AS " ENDLESS);
   ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON), WEIR_OK);
   ck_assert_int_eq(export_all(t), WEIR_OK);
 }
@@ -253,16 +244,18 @@ START_TEST(a_trace_of_version_1_gives_the_same_report)
 {
   const char *t = make_trace();
   json_t *now = parts_of(t);
-  sql(t, "CREATE TABLE wide(id INTEGER PRIMARY KEY, process, thread, kind, api, start, \"end\","
+  synth_change(
+      t, "CREATE TABLE wide(id INTEGER PRIMARY KEY, process, thread, kind, api, start, \"end\","
          " status, stack, context, device, src_device, copy, mem, src_mem, flags, a, b, bytes,"
          " stream, call)");
-  sql(t, "INSERT INTO wide SELECT id, process, thread, kind, api, start, \"end\", status, stack,"
+  synth_change(
+      t, "INSERT INTO wide SELECT id, process, thread, kind, api, start, \"end\", status, stack,"
          " context, device, src_device, copy, mem, src_mem, flags, a, b, bytes, stream, call"
          " FROM event; CREATE TABLE blocks AS SELECT * FROM block");
-  sql(t, "DROP VIEW event; DROP TABLE event_row; DROP VIEW block; DROP TABLE block_row");
-  sql(t, "DROP TABLE template; CREATE TABLE event AS SELECT * FROM wide;"
-         "CREATE TABLE block AS SELECT * FROM blocks");
-  sql(t, "PRAGMA user_version = 1");
+  synth_change(t, "DROP VIEW event; DROP TABLE event_row; DROP VIEW block; DROP TABLE block_row");
+  synth_change(t, "DROP TABLE template; CREATE TABLE event AS SELECT * FROM wide;"
+                  "CREATE TABLE block AS SELECT * FROM blocks");
+  synth_change(t, "PRAGMA user_version = 1");
   json_t *then = parts_of(t);
   ck_assert(json_equal(now, then));
   ck_assert_msg(!export_all(t), "%s", weir_error_message());
@@ -298,7 +291,7 @@ START_TEST(values_out_of_range_do_no_harm)
       "INSERT INTO stack_frame SELECT 1, 1000 + id, 1 FROM api"};
   for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
     const char *t = make_trace();
-    sql(t, changes[i]);
+    synth_change(t, changes[i]);
     ck_assert_msg(report_on(t, WEIR_REPORT_TEXT) == WEIR_OK, "%s: %s", changes[i],
                   weir_error_message());
     ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON), WEIR_OK);

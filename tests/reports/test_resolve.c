@@ -75,15 +75,6 @@ static void resolve(const char *trace)
   ck_assert_msg(resolve_with(trace, NULL) == WEIR_OK, "%s", weir_error_message());
 }
 
-static void sql(const char *trace, const char *text)
-{
-  sqlite3 *db = NULL;
-  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
-  ck_assert_msg(sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", text,
-                sqlite3_errmsg(db));
-  sqlite3_close(db);
-}
-
 /* The first row of a query, its columns with | between them (static). */
 static const char *row_of(const char *trace, const char *query)
 {
@@ -268,7 +259,8 @@ END_TEST
 START_TEST(views_of_old_are_replaced)
 {
   const char *t = make_trace();
-  sql(t, "DROP VIEW allocation; CREATE VIEW allocation(id) AS SELECT id FROM event_row;"
+  synth_change(
+      t, "DROP VIEW allocation; CREATE VIEW allocation(id) AS SELECT id FROM event_row;"
          "DROP VIEW block; CREATE VIEW block(id) AS SELECT id FROM block_row; DROP VIEW copy");
   resolve(t);
   ck_assert_str_eq(row_of(t, "SELECT caller FROM allocation"), "inlined_function");
@@ -293,7 +285,8 @@ START_TEST(who_launches_a_kernel_is_who_calls_it)
   one[0] = synth_spool();
   const char *t = synth_import("t.db", one);
   resolve(t);
-  sql(t, "INSERT INTO source_line SELECT id, 0, '__cudaLaunchKernel_helper', 'f.h', 1 FROM frame"
+  synth_change(
+      t, "INSERT INTO source_line SELECT id, 0, '__cudaLaunchKernel_helper', 'f.h', 1 FROM frame"
          " WHERE address = 4112 UNION ALL"
          " SELECT id, 1, '__device_stub__Z4stepPf(float*)', 's.c', 2 FROM frame"
          " WHERE address = 4112 UNION ALL"
@@ -327,7 +320,7 @@ START_TEST(a_trace_that_is_written_or_not_complete_is_refused)
   ck_assert_int_eq(importer_open(&im, t, &o), WEIR_OK);
   expect_refused(t, WEIR_EIO, "being written by another run");
   importer_close(im);
-  sql(t, "UPDATE meta SET value = 0 WHERE key = 'finished'");
+  synth_change(t, "UPDATE meta SET value = 0 WHERE key = 'finished'");
   expect_refused(t, WEIR_EIO, "not complete");
 }
 END_TEST
@@ -351,12 +344,13 @@ END_TEST
 START_TEST(what_is_no_trace_of_this_schema_is_refused)
 {
   const char *t = make_trace();
-  sql(t, "PRAGMA user_version = 3");
+  synth_change(t, "PRAGMA user_version = 3");
   expect_refused(t, WEIR_EVERSION, "schema 3");
-  sql(t, "DROP VIEW event; DROP VIEW block; CREATE TABLE event(id); CREATE TABLE block(id);"
-         "PRAGMA user_version = 1");
+  synth_change(t,
+               "DROP VIEW event; DROP VIEW block; CREATE TABLE event(id); CREATE TABLE block(id);"
+               "PRAGMA user_version = 1");
   expect_refused(t, WEIR_EVERSION, "schema 1");
-  sql(t, "PRAGMA application_id = 7");
+  synth_change(t, "PRAGMA application_id = 7");
   expect_refused(t, WEIR_ECORRUPT, "no trace of Weir's");
   ck_assert_int_eq(resolve_with(synth_spool(), NULL), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "weir import"));
@@ -380,7 +374,7 @@ START_TEST(a_hostile_trace_is_an_error)
       {"UPDATE module SET path = '/' || hex(zeroblob(3000000))", "too big"},
   };
   const char *t = make_trace();
-  sql(t, changes[_i].change);
+  synth_change(t, changes[_i].change);
   expect_refused(t, _i ? WEIR_EIO : WEIR_ECORRUPT, changes[_i].says);
 }
 END_TEST
@@ -389,7 +383,8 @@ START_TEST(a_hostile_trace_runs_nothing_of_its_own)
 {
   const char *t = make_trace();
   resolve(t);
-  sql(t, "CREATE TRIGGER mine AFTER INSERT ON site BEGIN DELETE FROM event_row; END;"
+  synth_change(
+      t, "CREATE TRIGGER mine AFTER INSERT ON site BEGIN DELETE FROM event_row; END;"
          "CREATE TRIGGER too BEFORE INSERT ON source_line BEGIN SELECT RAISE(ABORT, 'no'); END;"
          "DROP VIEW allocation; CREATE VIEW allocation AS SELECT * FROM allocation");
   resolve(t);
@@ -403,7 +398,8 @@ START_TEST(stored_names_are_printable)
 {
   const char *t = make_trace();
   resolve(t);
-  sql(t, "UPDATE source_line SET function = char(27) || '[2Jx', file = 'a' || char(10) || 'b',"
+  synth_change(
+      t, "UPDATE source_line SET function = char(27) || '[2Jx', file = 'a' || char(10) || 'b',"
          " line = -5");
   char *text = synth_text(t, 200);
   ck_assert_msg(!strchr(text, 27) && strstr(text, "[2Jx") && !strstr(text, "a\nb"), "%s", text);

@@ -24,16 +24,6 @@ enum { REPORTS = sizeof reports / sizeof *reports };
 
 /* ---- a trace of all kinds of things ---------------------------------------------------------- */
 
-static uint64_t random_state;
-
-static uint64_t random_below(uint64_t n)
-{
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return random_state % n;
-}
-
 enum { WRITER = 5 }; /* the thread that writes what devices did */
 static uint32_t last_number;
 
@@ -41,14 +31,14 @@ static uint32_t last_number;
 static void any_device_time(int n, uint64_t at, int kind, int copy, uint64_t bytes)
 {
   uint64_t zero = spool_current()->clock_first.mono_ns, ticks = spool_current()->clock_first.ticks;
-  uint64_t start = zero + at + random_below(2000);
+  uint64_t start = zero + at + synth_below(2000);
   device_operation o = {.kind = (uint8_t)kind,
-                        .device = (uint8_t)random_below(2),
+                        .device = (uint8_t)synth_below(2),
                         .copy = (uint8_t)copy,
                         .bytes = bytes,
                         .correlation = ++last_number,
                         .start = start,
-                        .end = start + 1 + random_below(900)};
+                        .end = start + 1 + synth_below(900)};
   ck_assert(synth_extended(n, WEIR_EV_CORRELATION, last_number, ticks + at, "", 0));
   ck_assert(synth_extended(WRITER, WEIR_EV_DEVICE_WORK, 0, 0, &o, sizeof(o)));
 }
@@ -59,26 +49,26 @@ static void any_copy(int n, uint64_t at, uint32_t stack)
 {
   static const int kinds[] = {WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD, WEIR_COPY_PTOP,
                               WEIR_COPY_HTOH};
-  int copy = kinds[random_below(5)], device = (int)random_below(2);
+  int copy = kinds[synth_below(5)], device = (int)synth_below(2);
   bool to = copy != WEIR_COPY_DTOH && copy != WEIR_COPY_HTOH;
   bool from = copy != WEIR_COPY_HTOD && copy != WEIR_COPY_HTOH;
-  int host = random_below(2) ? WEIR_MEM_PAGEABLE : WEIR_MEM_PINNED;
+  int host = synth_below(2) ? WEIR_MEM_PAGEABLE : WEIR_MEM_PINNED;
   trace_event e = {
       .kind = WEIR_EV_COPY,
-      .api = synth_api(random_below(2) ? "cudaMemcpyAsync" : "cudaMemcpy"),
-      .flags = (uint8_t)(WEIR_EVF_RUNTIME | random_below(4)),
-      .status = random_below(20) == 0,
-      .bytes = random_below(8) ? random_below(1 << 14) : random_below(1 << 23),
+      .api = synth_api(synth_below(2) ? "cudaMemcpyAsync" : "cudaMemcpy"),
+      .flags = (uint8_t)(WEIR_EVF_RUNTIME | synth_below(4)),
+      .status = synth_below(20) == 0,
+      .bytes = synth_below(8) ? synth_below(1 << 14) : synth_below(1 << 23),
       .copy = (uint8_t)copy,
       .device = (uint8_t)(to ? device : HOST),
       .src_device = (uint8_t)(from ? copy == WEIR_COPY_PTOP ? 1 - device : device : HOST),
       .mem = (uint8_t)((to ? WEIR_MEM_DEVICE : host) | (from ? WEIR_MEM_DEVICE : host) << 4),
-      .stream = random_below(4),
+      .stream = synth_below(4),
       .stack = stack};
-  if (random_below(20) == 0) e.flags |= WEIR_EVF_CAPTURE;
+  if (synth_below(20) == 0) e.flags |= WEIR_EVF_CAPTURE;
   if (device_times && !e.status && !(e.flags & WEIR_EVF_CAPTURE))
     any_device_time(n, at, WEIR_DEVICE_COPY, copy, e.bytes);
-  synth_event(n, at, 10 + random_below(900), e);
+  synth_event(n, at, 10 + synth_below(900), e);
 }
 
 static void any_wait(int n, uint64_t at, uint32_t stack)
@@ -86,24 +76,24 @@ static void any_wait(int n, uint64_t at, uint32_t stack)
   static const char *const names[] = {"cudaEventSynchronize", "cudaStreamSynchronize",
                                       "cudaDeviceSynchronize"};
   static const uint8_t types[] = {WEIR_SYNC_EVENT, WEIR_SYNC_STREAM, WEIR_SYNC_CONTEXT};
-  size_t i = random_below(3);
-  synth_event(n, at, 10 + random_below(900),
+  size_t i = synth_below(3);
+  synth_event(n, at, 10 + synth_below(900),
               (trace_event){.kind = WEIR_EV_SYNC,
                             .api = synth_api(names[i]),
                             .flags = WEIR_EVF_RUNTIME,
                             .copy = types[i],
-                            .device = (uint8_t)random_below(2),
+                            .device = (uint8_t)synth_below(2),
                             .src_device = WEIR_DEVICE_NONE,
-                            .stream = 1 + random_below(3),
+                            .stream = 1 + synth_below(3),
                             .stack = stack});
 }
 
 static void any_memory(int n, uint64_t at, uint32_t stack)
 {
   static const int mems[] = {WEIR_MEM_DEVICE, WEIR_MEM_DEVICE, WEIR_MEM_MANAGED, WEIR_MEM_PINNED};
-  int mem = mems[random_below(4)];
-  if (random_below(3) == 0) {
-    synth_free(n, at, 20, 0x10000 + random_below(50) * 0x1000);
+  int mem = mems[synth_below(4)];
+  if (synth_below(3) == 0) {
+    synth_free(n, at, 20, 0x10000 + synth_below(50) * 0x1000);
     return;
   }
   synth_event(
@@ -111,9 +101,9 @@ static void any_memory(int n, uint64_t at, uint32_t stack)
       (trace_event){.kind = WEIR_EV_ALLOC,
                     .api = synth_api(mem == WEIR_MEM_PINNED ? "cudaMallocHost" : "cudaMalloc"),
                     .flags = WEIR_EVF_RUNTIME,
-                    .a = 0x10000 + random_below(50) * 0x1000,
-                    .bytes = 1 + random_below(1 << 20),
-                    .device = (uint8_t)(mem == WEIR_MEM_PINNED ? HOST : (int)random_below(2)),
+                    .a = 0x10000 + synth_below(50) * 0x1000,
+                    .bytes = 1 + synth_below(1 << 20),
+                    .device = (uint8_t)(mem == WEIR_MEM_PINNED ? HOST : (int)synth_below(2)),
                     .src_device = WEIR_DEVICE_NONE,
                     .mem = (uint8_t)mem,
                     .stack = stack});
@@ -123,7 +113,7 @@ static void any_memory(int n, uint64_t at, uint32_t stack)
  * handed out again without a free. */
 static const char *any_trace(uint64_t seed, uint64_t events)
 {
-  random_state = UINT64_C(0x2545f4914f6cdd1d) * (seed + 1);
+  synth_seed(UINT64_C(0x2545f4914f6cdd1d) * (seed + 1));
   device_times = seed & 1;
   last_number = 0;
   synth_open(synth_dir());
@@ -138,9 +128,9 @@ static const char *any_trace(uint64_t seed, uint64_t events)
       synth_stack(n, s, frames, 3);
     }
   for (uint64_t i = 0; i < events; i++) {
-    int n = (int)random_below(4);
-    uint64_t what = random_below(8), at = 1000 + i * 1000;
-    uint32_t stack = (uint32_t)random_below(30) | 1U << 24; /* of context 1 */
+    int n = (int)synth_below(4);
+    uint64_t what = synth_below(8), at = 1000 + i * 1000;
+    uint32_t stack = (uint32_t)synth_below(30) | 1U << 24; /* of context 1 */
     if (what < 3)
       any_copy(n, at, stack);
     else if (what < 5)
@@ -154,9 +144,9 @@ static const char *any_trace(uint64_t seed, uint64_t events)
                   (trace_event){.kind = WEIR_EV_LAUNCH,
                                 .api = synth_api("cudaLaunchKernel"),
                                 .flags = WEIR_EVF_RUNTIME,
-                                .device = (uint8_t)random_below(2),
+                                .device = (uint8_t)synth_below(2),
                                 .src_device = WEIR_DEVICE_NONE,
-                                .stream = random_below(3),
+                                .stream = synth_below(3),
                                 .stack = stack});
   }
   synth_close();

@@ -322,10 +322,7 @@ START_TEST(of_a_program_with_lost_events_all_is_unknown)
   sync_device(50, 350);
   finish();
   parts(0, 100, 0, 200, 0);
-  sqlite3 *db = NULL;
-  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
-  ck_assert_int_eq(sqlite3_exec(db, "UPDATE process SET dropped = 1", NULL, NULL, NULL), 0);
-  sqlite3_close(db);
+  synth_change(trace, "UPDATE process SET dropped = 1");
   resolve();
   parts(0, 0, 0, 0, 300);
 }
@@ -463,15 +460,6 @@ END_TEST
 
 /* ---- what no device did ---------------------------------------------------------------------- */
 
-static void change(const char *sql)
-{
-  sqlite3 *db = NULL;
-  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
-  ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", sql,
-                sqlite3_errmsg(db));
-  sqlite3_close(db);
-}
-
 static const char *const hostile[] = {
     "UPDATE device_work SET \"end\" = start - 50 WHERE id % 2",
     "UPDATE device_work SET \"end\" = 9223372036854775807",
@@ -523,7 +511,7 @@ START_TEST(hostile_results_make_no_report_fail)
 {
   idle_program();
   finish();
-  change(hostile_results[_i]);
+  synth_change(trace, hostile_results[_i]);
   json_t *j = synth_json(trace);
   json_decref(j);
   char *text = synth_text(trace, 80);
@@ -544,7 +532,7 @@ START_TEST(hostile_rows_give_no_sum_that_cannot_be)
       " + host_waiting_ns + host_elsewhere_ns + no_call_ns + queue_full_ns <> \"end\" - start";
   idle_program();
   finish();
-  change(hostile[_i]);
+  synth_change(trace, hostile[_i]);
   resolve();
   ck_assert_int_eq(synth_number(trace, bad_wait), 0);
   ck_assert_int_eq(synth_number(trace, bad_gap), 0);
@@ -681,9 +669,10 @@ START_TEST(a_report_of_very_many_operations_says_that_it_leaves_them_out)
   const char *one[] = {synth_spool(), NULL};
   synth_close();
   trace = synth_import("t.db", one);
-  change("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"
-         " INSERT INTO device_work(process, kind, device, start, \"end\")"
-         " SELECT 1, 3, 0, 3000 + i, 3001 + i FROM n");
+  synth_change(trace,
+               "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"
+               " INSERT INTO device_work(process, kind, device, start, \"end\")"
+               " SELECT 1, 3, 0, 3000 + i, 3001 + i FROM n");
   json_t *j = synth_json(trace), *waits = json_object_get(j, "waits");
   const json_t *seen = json_object_get(j, "device_observation");
   char *text = synth_text(trace, 0);
