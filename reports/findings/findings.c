@@ -18,6 +18,7 @@
 enum {
   RULE_MS = 10000,
   RULE_EVENTS = 1000000, /* for as many, and for each as many more */
+  ROW_BYTES = 8,         /* that a row of an event takes at least */
   JUDGED_WORK =
       400000,     /* operations of devices: waits of a trace that is not resolved are divided */
   ROWS = 1 << 26, /* of one rule, at most */
@@ -587,12 +588,23 @@ static weir_status run_rule(search *x, const wr_rule *rule)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+/* By their last number, and no more than the file has room for: that number is what it says. */
+static weir_status count_events(search *x)
+{
+  int64_t pages = 0, page_bytes = 0;
+  weir_status s = wr_db_number(x->db, "SELECT max(id) FROM event_row", &x->events);
+  if (!s) s = wr_db_number(x->db, "PRAGMA main.page_count", &pages);
+  if (!s) s = wr_db_number(x->db, "PRAGMA main.page_size", &page_bytes);
+  if (x->events > pages * page_bytes / ROW_BYTES) x->events = pages * page_bytes / ROW_BYTES;
+  return s;
+}
+
 /* `wait_detail` and what goes with it; of a trace that is not resolved they are made here, in the walk
  * that finds the facts. */
 static weir_status find_waits(search *x)
 {
   int64_t work = 0, made = 0;
-  weir_status s = wr_db_number(x->db, "SELECT max(id) FROM event_row", &x->events);
+  weir_status s = count_events(x);
   int64_t times = x->events > RULE_EVENTS ? (x->events - 1) / RULE_EVENTS + 1 : 1;
   x->rule_ms = x->settings->rule_ms ? x->settings->rule_ms : RULE_MS;
   x->rule_ms *= times < 1000 ? times : 1000;

@@ -97,6 +97,21 @@ START_TEST(a_rule_that_does_not_end_is_ended)
 }
 END_TEST
 
+/* Rules have more time in longer traces; how long one is, is not what it says. */
+START_TEST(numbers_that_a_trace_has_no_room_for_give_rules_no_time)
+{
+  wr_findings f;
+  const char *trace = make_trace();
+  synth_change(trace, "UPDATE event_row SET id = 9223372036854775807"
+                      " WHERE id = (SELECT max(id) FROM event_row)");
+  write_rule("endless", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+                        " SELECT count(*) AS event FROM n");
+  wr_findings_settings settings = {.rules = folder, .rule_ms = 20};
+  ck_assert_int_eq(judge_trace_with(&f, trace, &settings), WEIR_EINVAL);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "endless.sql: it takes more than 0.02 s"));
+}
+END_TEST
+
 START_TEST(a_stop_ends_a_rule)
 {
   wr_findings f;
@@ -118,6 +133,7 @@ int main(void)
   tcase_add_test(t, an_operation_that_two_rules_find_is_saved_once);
   tcase_add_test(t, no_operation_costs_more_than_the_run_or_less_than_nothing);
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
+  tcase_add_test(t, numbers_that_a_trace_has_no_room_for_give_rules_no_time);
   tcase_add_test(t, a_stop_ends_a_rule);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
