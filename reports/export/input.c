@@ -16,8 +16,7 @@ weir_status export_input_open(export_input *x, const char *trace)
   weir_status s = wr_input_open(&x->in, trace);
   if (s) return s;
   const wr_db *db = &x->in.db;
-  s = wr_input_check_tables(&x->in);
-  if (!s) s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
+  s = wr_db_number(db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
   if (!s && finished != 1 && wr_schema_graph_memory(db)) s = wr_graph_launches_temporary(db);
   if (!s && finished != 1) s = wr_lifetimes_temporary(db);
   return s ? s : wr_symbols_open(&x->symbols, db);

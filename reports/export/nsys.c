@@ -145,17 +145,10 @@ static weir_status show_overhead(const wr_db *db)
 
 static weir_status check_own_tables(const wr_db *db)
 {
-  sqlite3_stmt *q = NULL;
-  weir_status s = wr_db_prepare(db,
-                                "SELECT count(*) FROM main.sqlite_schema WHERE type = 'table' AND"
-                                " name IN ('StringIds', 'mem_kind')"
-                                " AND sql NOT LIKE 'CREATE VIRTUAL%'",
-                                &q);
-  if (s) return s;
-  if (sqlite3_step(q) != SQLITE_ROW || sqlite3_column_int(q, 0) != 2)
-    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: it has no table StringIds", db->path);
-  sqlite3_finalize(q);
-  return s;
+  return wr_db_has_table(db, "StringIds") && wr_db_has_table(db, "mem_kind")
+             ? WEIR_OK
+             : weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: it has no table StringIds",
+                         db->path);
 }
 
 /* CREATE TABLE of the columns that `rows` has, and (out, new) the statement that fills it. */

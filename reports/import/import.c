@@ -27,6 +27,7 @@ static weir_status open_database(trace_importer *im)
   im->db.schema = WR_SCHEMA_VERSION;
   if (sqlite3_open_v2(im->file.path, &im->db.handle, flags, NULL) != SQLITE_OK)
     return wr_db_fail(&im->db, "opening");
+  if (im->merging) wr_db_distrust(&im->db);
   sqlite3_busy_timeout(im->db.handle, 5000);
   /* One that is there is not touched before it is known to be the right one. */
   weir_status s = wr_db_exec(&im->db, im->merging ? later : pragmas);

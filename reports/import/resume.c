@@ -149,7 +149,7 @@ static weir_status check_schema(const trace_importer *im)
   if (!s && (version != WR_SCHEMA_VERSION || there < 7))
     s = weir_fail(WEIR_EVERSION, "%s was written by another version of Weir: it cannot be added to",
                   im->file.path);
-  return s;
+  return s ? s : wr_schema_check(&im->db);
 }
 
 weir_status wr_resume_write(trace_importer *im)

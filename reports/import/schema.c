@@ -157,16 +157,8 @@ weir_status wr_db_out_of_memory(const wr_db *db)
 
 bool wr_db_has_table(const wr_db *db, const char *table)
 {
-  sqlite3_stmt *q = NULL;
-  if (wr_db_prepare(db,
-                    "SELECT 1 FROM main.sqlite_schema WHERE name = ? AND type = 'table'"
-                    " AND sql NOT LIKE 'CREATE VIRTUAL%'",
-                    &q))
-    return false;
-  sqlite3_bind_text(q, 1, table, -1, SQLITE_STATIC);
-  bool has = sqlite3_step(q) == SQLITE_ROW;
-  sqlite3_finalize(q);
-  return has;
+  return sqlite3_table_column_metadata(db->handle, "main", table, NULL, NULL, NULL, NULL, NULL,
+                                       NULL) == SQLITE_OK;
 }
 
 bool wr_db_has_column(const wr_db *db, const char *table, const char *column)
@@ -179,6 +171,70 @@ bool wr_db_has_column(const wr_db *db, const char *table, const char *column)
   sqlite3_finalize(q);
   return has;
 }
+
+/* ---- a file of somebody else's ---------------------------------------------------------------- */
+
+void wr_db_distrust(const wr_db *db)
+{
+  sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+  sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+  sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+}
+
+/* What readers ask: a view of such a name could be anything, for ever. */
+static const char *const own_tables[] = {
+    "template",     "event_row",       "graph_change", "graph_node",
+    "graph_work",   "graph_launch",    "copy_hash",    "copy_hash_call",
+    "hash_outcome", "nvml_sample",     "meta",         "process",
+    "thread",       "module",          "stack",        "stack_frame",
+    "frame",        "python_frame",    "name",         "note",
+    "api",          "coverage",        "unseen",       "resume",
+    "event_kind",   "cache_reason",    "mem_kind",     "copy_direction",
+    "wait_kind",    "cache_fact",      "block_end",    "range_row",
+    "range_name",   "range_category",  "range_kind",   "event_range",
+    "batch_item",   "block_row",       "tensor",       "device_operation",
+    "device_work",  "device_call",     "device_fact",  "memory",
+    "graph_fact",   "graph_node_type", "StringIds",    "source_line",
+    "site",         "wait_detail",     "wait_time",    "device_gap",
+    "device_idle",  "queue_full",      "idle_cause"};
+
+/* The columns of a table are the file's own, each row's as long as it is there: one that is calculated could be
+ * as long as SQLite allows, in each row. */
+static weir_status check_own_table(const wr_db *db, const char *table, sqlite3_stmt *columns)
+{
+  sqlite3_bind_text(columns, 1, table, -1, SQLITE_STATIC);
+  int code = sqlite3_step(columns);
+  bool there = sqlite3_column_int(columns, 0) > 0, calculated = sqlite3_column_int(columns, 1) > 0;
+  weir_status s = WEIR_OK;
+  if (code != SQLITE_ROW)
+    s = wr_db_fail(db, "reading");
+  else if (there && !wr_db_has_table(db, table))
+    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: %s is no table", db->path, table);
+  else if (calculated)
+    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: a column of %s is calculated", db->path,
+                  table);
+  sqlite3_reset(columns);
+  return s;
+}
+
+weir_status wr_schema_check(const wr_db *db)
+{
+  sqlite3_stmt *columns = NULL;
+  int64_t others = 0;
+  weir_status s = wr_db_number(
+      db, "SELECT count(*) FROM main.sqlite_schema WHERE sql LIKE '%VIRTUAL%USING%'", &others);
+  if (!s && others)
+    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: it has virtual tables", db->path);
+  if (!s)
+    s = wr_db_prepare(db, "SELECT count(*), sum(hidden) FROM pragma_table_xinfo(?, 'main')",
+                      &columns);
+  for (size_t i = 0; !s && i < sizeof(own_tables) / sizeof(own_tables[0]); i++)
+    s = check_own_table(db, own_tables[i], columns);
+  sqlite3_finalize(columns);
+  return s;
+}
+
+/* ---- words ---------------------------------------------------------------------------------- */
 
 static const char *const category_names[] = {
     [WEIR_API_NONE] = "none",       [WEIR_API_ALLOC] = "alloc",     [WEIR_API_FREE] = "free",

@@ -52,9 +52,16 @@ char *wr_db_text(sqlite3_stmt *q, int column);
 /* The failure of a report for want of memory. */
 weir_status wr_db_out_of_memory(const wr_db *db);
 
-/* Whether the trace has a table of that name: no view, which in an untrusted file could be anything.
- */
+/* Whether the trace has a table of that name, as SQLite has read it: no view, which in an untrusted file could be
+ * anything, whatever its list of tables says. */
 bool wr_db_has_table(const wr_db *db, const char *table);
+
+/* For a file of somebody else's: what it says is to be done when it is read or written is not. */
+void wr_db_distrust(const wr_db *db);
+
+/* Whether what has the name of a table of a trace is one, and no view, virtual table or table of
+ * calculated columns, which have no end that the file's size sets. Errors: ECORRUPT. */
+weir_status wr_schema_check(const wr_db *db);
 
 /* Whether a table of the trace has a column: one of an older Weir may lack what came later. */
 bool wr_db_has_column(const wr_db *db, const char *table, const char *column);

@@ -57,7 +57,6 @@ static weir_status check_ids(wr_db *db)
   return s;
 }
 
-/* A view of that name could be anything, for ever: what is read must be tables. */
 static weir_status check_tables(const wr_db *db)
 {
   const char *const needed[] = {"meta",
@@ -76,22 +75,11 @@ static weir_status check_tables(const wr_db *db)
                                 db->schema < 2 ? "event" : "template",
                                 db->schema < 2 ? "block" : "block_row",
                                 db->schema < 2 ? "event" : "batch_item"};
-  sqlite3_stmt *q = NULL;
-  weir_status s = wr_db_prepare(db,
-                                "SELECT 1 FROM sqlite_schema WHERE name = ? AND type = 'table'"
-                                " AND sql NOT LIKE 'CREATE VIRTUAL%'",
-                                &q);
-  for (size_t i = 0; !s && i < sizeof(needed) / sizeof(needed[0]); i++) {
-    sqlite3_bind_text(q, 1, needed[i], -1, SQLITE_STATIC);
-    int code = sqlite3_step(q);
-    if (code == SQLITE_DONE)
+  weir_status s = wr_schema_check(db);
+  for (size_t i = 0; !s && i < sizeof(needed) / sizeof(needed[0]); i++)
+    if (!wr_db_has_table(db, needed[i]))
       s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: it has no table %s", db->path,
                     needed[i]);
-    else if (code != SQLITE_ROW)
-      s = wr_db_fail(db, "reading");
-    sqlite3_reset(q);
-  }
-  sqlite3_finalize(q);
   return s;
 }
 
@@ -116,9 +104,7 @@ static weir_status open_with(wr_db *db, const char *name, int flags)
   db->handle = NULL;
   if (sqlite3_open_v2(name, &db->handle, SQLITE_OPEN_NOMUTEX | flags, NULL))
     return wr_db_fail(db, "opening");
-  sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-  sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-  sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+  wr_db_distrust(db);
   sqlite3_busy_timeout(db->handle, 5000);
   return check_ids(db);
 }
@@ -207,22 +193,6 @@ weir_status wr_input_open(wr_input *in, const char *path)
     s = weir_fail(WEIR_ECORRUPT, "%s is neither a trace nor a spool", path);
   if (!s) s = kind == WR_FILE_SPOOL ? import_and_open(in, path) : open_trace(&in->db, path);
   if (s) wr_input_close(in);
-  return s;
-}
-
-weir_status wr_input_check_tables(const wr_input *in)
-{
-  int64_t others = 0;
-  weir_status s = wr_db_number(
-      &in->db,
-      "SELECT count(*) FROM main.sqlite_schema WHERE name IN ('meta', 'process', 'thread', 'api',"
-      " 'name', 'stack', 'stack_frame', 'frame', 'module', 'event_row', 'template', 'batch_item',"
-      " 'event_kind', 'copy_direction', 'mem_kind', 'block_row', 'memory', 'device_work',"
-      " 'graph_work', 'graph_launch', 'range_row', 'range_name', 'source_line', 'site',"
-      " 'python_frame') AND (type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
-      &others);
-  if (!s && others)
-    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: tables of it are none", in->db.path);
   return s;
 }
 

@@ -20,10 +20,6 @@ typedef struct wr_input {
 weir_status wr_input_open(wr_input *in, const char *path);
 void wr_input_close(wr_input *in);
 
-/* For readers that walk tables whole: a view of an untrusted file could be anything, one without an
- * end among it. Errors: ECORRUPT (what should be a table of a trace is something else). */
-weir_status wr_input_check_tables(const wr_input *in);
-
 /* Opens db->path, a complete trace, to be written. db->handle is to be closed, whatever comes of
  * it. Errors as above; EVERSION for one of an older schema, EIO for one that is not complete. */
 weir_status wr_finished_open(wr_db *db);

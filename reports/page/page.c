@@ -46,8 +46,7 @@ static void say_events(void *context, uint64_t events)
 static weir_status load_parts(writer *w)
 {
   say_step(w, "summing up");
-  weir_status s = wr_input_check_tables(&w->in);
-  if (!s) s = wr_model_load(&w->model, &w->in.db, 1);
+  weir_status s = wr_model_load(&w->model, &w->in.db, 1);
   if (!s && w->in.db.schema < 2)
     s = weir_fail(WEIR_EVERSION, "%s has trace schema 1: a page needs 2", w->in.db.path);
   if (!s) s = load_findings(w);

@@ -498,13 +498,16 @@ START_TEST(values_out_of_range_do_no_harm)
 }
 END_TEST
 
-START_TEST(a_view_of_the_files_own_is_not_asked)
+START_TEST(a_view_in_the_place_of_a_table_is_refused)
 {
+  weir_status s;
   const char *t = make_trace();
   synth_change(
       t, "DROP TABLE wait_kind; CREATE VIEW wait_kind AS WITH RECURSIVE r(id) AS (SELECT 1 UNION"
          " ALL SELECT id + 1 FROM r) SELECT id, 'x' AS name FROM r");
-  free(list_all(t, &(listing_settings){.format = LISTING_CSV}));
+  free(list(t, &(listing_settings){.format = LISTING_CSV}, &s));
+  ck_assert_int_eq(s, WEIR_ECORRUPT);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "wait_kind is no table"));
 }
 END_TEST
 
@@ -569,7 +572,7 @@ int main(void)
   tcase_add_test(t, an_unfinished_trace_and_a_spool_are_listed);
   tcase_add_test(t, a_trace_of_version_1_is_listed_the_same);
   tcase_add_test(t, values_out_of_range_do_no_harm);
-  tcase_add_test(t, a_view_of_the_files_own_is_not_asked);
+  tcase_add_test(t, a_view_in_the_place_of_a_table_is_refused);
   tcase_add_test(t, a_changed_byte_is_an_error_or_a_list);
   tcase_add_test(t, a_list_that_cannot_be_written_is_an_error);
   suite_add_tcase(s, t);

@@ -15,6 +15,7 @@
 #include "reports/export/perfetto.h"
 #include "reports/export/pprof.h"
 #include "reports/export/speedscope.h"
+#include "reports/model/resolve.h"
 #include "reports/render/diff_render.h"
 #include "reports/stats/stats.h"
 #include "reports/tables/tables.h"
@@ -221,6 +222,67 @@ START_TEST(a_view_in_a_tables_place_is_refused)
 }
 END_TEST
 
+/* Each of them, as whoever reads it meets it. */
+START_TEST(each_table_of_a_trace_must_be_one)
+{
+  char names[80][64];
+  int count = 0;
+  sqlite3 *db = NULL;
+  sqlite3_stmt *q = NULL;
+  const char *t = make_trace();
+  resolve_counts counts;
+  ck_assert_int_eq(resolve_trace(t, &(resolve_settings){0}, &counts), WEIR_OK);
+  ck_assert_int_eq(sqlite3_open(t, &db), SQLITE_OK);
+  ck_assert_int_eq(sqlite3_prepare_v2(db,
+                                      "SELECT name FROM sqlite_schema WHERE type = 'table'"
+                                      " AND name NOT LIKE 'ENUM_%'",
+                                      -1, &q, NULL),
+                   SQLITE_OK);
+  while (count < 80 && sqlite3_step(q) == SQLITE_ROW)
+    (void)snprintf(names[count++], sizeof names[0], "%s", sqlite3_column_text(q, 0));
+  sqlite3_finalize(q);
+  sqlite3_close(db);
+  ck_assert_int_gt(count, 50);
+  for (int i = 0; i < count; i++) {
+    t = make_trace();
+    char *text =
+        sqlite3_mprintf("DROP TABLE IF EXISTS %s; CREATE VIEW %s AS " ENDLESS, names[i], names[i]);
+    synth_change(t, text);
+    sqlite3_free(text);
+    expect(t, WEIR_ECORRUPT, names[i]);
+  }
+}
+END_TEST
+
+/* SQLite goes by the text of each, whatever the list says that it is. */
+START_TEST(a_list_of_tables_that_lies_is_seen_through)
+{
+  const char *t = make_trace();
+  synth_change(t, "DROP TABLE graph_launch; CREATE VIEW graph_launch AS " ENDLESS);
+  synth_change(t, "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET type = 'table', rootpage ="
+                  " (SELECT max(rootpage) FROM sqlite_schema) WHERE name = 'graph_launch'");
+  ck_assert_int_eq(report_on(t, WEIR_REPORT_TEXT), WEIR_ECORRUPT);
+  t = make_trace();
+  synth_change(t, "CREATE VIEW other AS " ENDLESS "; DROP TABLE unseen");
+  synth_change(t,
+               "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'other',"
+               " 'unseen') WHERE name = 'other'");
+  ck_assert_int_eq(report_on(t, WEIR_REPORT_TEXT), WEIR_ECORRUPT);
+}
+END_TEST
+
+START_TEST(a_column_that_is_calculated_is_refused)
+{
+  const char *t = make_trace();
+  synth_change(t, "DROP TABLE unseen; CREATE TABLE unseen(id INTEGER PRIMARY KEY, process, why,"
+                  " count, path AS (hex(zeroblob(400000000))))");
+  expect(t, WEIR_ECORRUPT, "a column of unseen is calculated");
+  t = make_trace();
+  synth_change(t, "CREATE TABLE other(x); CREATE VIRTUAL TABLE more USING rtree(id, a, b)");
+  expect(t, WEIR_ECORRUPT, "virtual tables");
+}
+END_TEST
+
 /* The views of a file are its own affair. */
 START_TEST(what_a_file_says_its_events_are_is_not_asked)
 {
@@ -393,6 +455,9 @@ int main(void)
   tcase_add_test(t, what_is_no_trace_is_named_so);
   tcase_add_test(t, other_versions_and_missing_tables_are_told);
   tcase_add_test(t, a_view_in_a_tables_place_is_refused);
+  tcase_add_test(t, each_table_of_a_trace_must_be_one);
+  tcase_add_test(t, a_list_of_tables_that_lies_is_seen_through);
+  tcase_add_test(t, a_column_that_is_calculated_is_refused);
   tcase_add_test(t, what_a_file_says_its_events_are_is_not_asked);
   tcase_add_test(t, a_trace_of_version_1_gives_the_same_report);
   tcase_add_test(t, values_out_of_range_do_no_harm);
