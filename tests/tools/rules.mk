@@ -89,3 +89,36 @@ TESTS_ALL  += $(TOOLS_TESTS_ALL)
 TESTS_LONG += $(TOOLS_TESTS_LONG)
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): | $(O)/tests/reroute/trap \
   $(addprefix $(O)/tests/tools/,walker own_runtime static_program starter victim libother_clock.so) $(FAKE_PYTHONS) $(INLINES)
+
+# All that reads traces, over damaged ones, for FUZZ_SECONDS: weir as the sanitizer's tree has it, but for its main().
+FUZZ_TARGETS    += fuzz-trace
+FUZZ_SEED       ?= 1
+FUZZ_TRACES     := $(addprefix $(O)/tests/tools/fuzz/,random.db graph.db short.db train.db pipeline.db)
+FUZZ_TRACE_OBJS := $(call objs,tests/tools/fuzz_trace.c tests/tools/damage.c) $(OBJ)/tests/tools/weir_main.o \
+                   $(sort $(filter-out $(OBJ)/tools/weir/main.o,$(TOOLS_OBJS)) $(REPLAY_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS))
+
+$(OBJ)/tests/tools/weir_main.o: tools/weir/main.c | check-tools
+	@mkdir -p $(@D)
+	$(say) CC "$< (weir_main)"
+	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tools) -Wno-missing-prototypes -Dmain=weir_main -c $< -o $@
+
+tools_comma := ,
+$(O)/tests/tools/fuzz_trace: $(FUZZ_TRACE_OBJS)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) $(addprefix -Wl$(tools_comma)--wrap=,sqlite3_open_v2 sqlite3_progress_handler wr_guard_time) \
+	  -o $@ $^ $(TOOLS_LIBS)
+
+$(O)/tests/tools/fuzz/random.db: FUZZ_RUN = --sim=2 --device-times=all --hash -o $@ -- $(O)/tests/e2e/random_caller 3 1 60 $@.counts
+$(O)/tests/tools/fuzz/graph.db: FUZZ_RUN = --sim --device-times=all -o $@ -- $(O)/tests/e2e/graph_caller random 1
+$(O)/tests/tools/fuzz/short.db: FUZZ_RUN = --sim -o $@ -- $(O)/tests/e2e/shortage 100000000
+$(O)/tests/tools/fuzz/train.db: FUZZ_RUN = --sim=2 --hash --mode=strict -o $@ -- $(O)/examples/train
+$(O)/tests/tools/fuzz/pipeline.db: FUZZ_RUN = --sim --device-times=all -o $@ -- $(O)/examples/pipeline
+$(FUZZ_TRACES): $(BIN)/weir | $(addprefix $(O)/tests/e2e/,random_caller graph_caller shortage) $(addprefix $(O)/examples/,train pipeline)
+	@mkdir -p $(@D)
+	$(Q)$(BIN)/weir run --force $(FUZZ_RUN) >$@.log 2>&1 || { cat $@.log; exit 1; }
+
+fuzz-trace: $(FUZZ_TRACES)
+	@$(MAKE) -s O=$(O)/asan SAN=address,undefined CFLAGS="-O1 -g" $(O)/asan/tests/tools/fuzz_trace
+	@$(O)/asan/tests/tools/fuzz_trace $(FUZZ_SECONDS) $(FUZZ_SEED) $(FUZZ_TRACES)
+.PHONY: fuzz-trace
