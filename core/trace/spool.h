@@ -142,7 +142,8 @@ typedef struct spool_header {
   char exe[1024];                    /* /proc/self/exe, NUL-terminated, cut */
   char cmdline[4096]; /* arguments, each NUL-terminated, cut; cmdline_bytes of them */
   uint32_t cmdline_bytes;
-  uint32_t pad2;
+  uint32_t
+      rank; /* of a launch of several processes, by its launcher's environment, and 1; 0: none */
   _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_* by api number */
   unseen_entry unseen[WEIR_SPOOL_UNSEEN];
   _Atomic uint32_t unseen_more; /* starts of images there was no entry left for */

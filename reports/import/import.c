@@ -288,10 +288,13 @@ static weir_status start_process(wr_spool *s)
     s->boot_shift = wr_between_boots(im, h->realtime_ns) - (int64_t)(s->opening - im->origin);
   struct stat file;
   int64_t uid = stat(s->path, &file) ? -1 : (int64_t)file.st_uid; /* who has made it */
-  wr_op op = {.sql = "INSERT INTO process(id, pid, ppid, start, events, mode, uid, exe, command,"
-                     " spool) VALUES(?,?,?,?,0," MODE("?5") ",NULLIF(?6,-1),?7,?8,?9)",
-              .v = {s->process, h->pid, h->ppid, wr_time_of_mono(s, s->opening), h->mode, uid},
-              .numbers = 6,
+  wr_op op = {.sql =
+                  "INSERT INTO process(id, pid, ppid, start, events, mode, uid, rank,"
+                  " exe, command, spool) VALUES(?,?,?,?,0," MODE("?5") ",NULLIF(?6,-1),"
+                                                                       "NULLIF(?7,-1),?8,?9,?10)",
+              .v = {s->process, h->pid, h->ppid, wr_time_of_mono(s, s->opening), h->mode, uid,
+                    (int64_t)h->rank - 1},
+              .numbers = 7,
               .texts = 3};
   op.text[0] = wr_text(h->exe, sizeof(h->exe), false);
   op.text[1] = command_line(h);

@@ -552,6 +552,8 @@ weir_status wr_schema_extend(const wr_db *db)
   if (!s)
     s = wr_db_exec(db, "INSERT OR IGNORE INTO mem_kind VALUES(9, 'code', 7),"
                        " (10, 'context', 7)");
+  if (!s && !wr_db_has_column(db, "process", "rank"))
+    s = wr_db_exec(db, "ALTER TABLE process ADD COLUMN rank INTEGER");
   bool pointers = wr_db_has_column(db, "graph_work", "pointer");
   if (!s && !pointers) s = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
   if (s || wr_db_has_column(db, "block_row", "work")) return s;

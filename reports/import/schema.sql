@@ -8,7 +8,8 @@ CREATE TABLE process(
   start INTEGER, "end" INTEGER, end_reason TEXT, end_detail INTEGER, mode TEXT,
   events INTEGER, dropped INTEGER, drop_errno INTEGER, dropped_extended INTEGER,
   damaged_chunks INTEGER, torn INTEGER, bytes_cut INTEGER,
-  unknown_lookups INTEGER, unknown_name TEXT, spool TEXT, uid INTEGER, nested_calls INTEGER);
+  unknown_lookups INTEGER, unknown_name TEXT, spool TEXT, uid INTEGER, nested_calls INTEGER,
+  rank INTEGER);
 
 CREATE TABLE thread(
   id INTEGER PRIMARY KEY, process INTEGER, serial INTEGER, tid INTEGER, name TEXT);

@@ -26,6 +26,7 @@ typedef enum report_by {
   WEIR_BY_DEVICE,
   WEIR_BY_THREAD,
   WEIR_BY_PROCESS,
+  WEIR_BY_RANK,
   WEIR_BY_FUNCTION
 } report_by;
 

@@ -10,7 +10,7 @@
 #include "reports/model/model.h"
 #include "reports/tables/tables.h"
 
-enum { THREADS, PROCESSES, FUNCTIONS, RANGES, STREAMS };
+enum { THREADS, PROCESSES, FUNCTIONS, RANGES, RANKS };
 enum { FRAMES = 64 /* of a stack that are written */ };
 
 typedef struct wr_numbered { /* what a number is called */
@@ -19,9 +19,10 @@ typedef struct wr_numbered { /* what a number is called */
 } wr_numbered;
 
 static const char *const by_names[] = {
-    [WEIR_BY_SITE] = "site",     [WEIR_BY_STACK] = "stack",     [WEIR_BY_MODULE] = "module",
-    [WEIR_BY_RANGE] = "range",   [WEIR_BY_STREAM] = "stream",   [WEIR_BY_DEVICE] = "device",
-    [WEIR_BY_THREAD] = "thread", [WEIR_BY_PROCESS] = "process", [WEIR_BY_FUNCTION] = "function"};
+    [WEIR_BY_SITE] = "site",        [WEIR_BY_STACK] = "stack",     [WEIR_BY_MODULE] = "module",
+    [WEIR_BY_RANGE] = "range",      [WEIR_BY_STREAM] = "stream",   [WEIR_BY_DEVICE] = "device",
+    [WEIR_BY_THREAD] = "thread",    [WEIR_BY_PROCESS] = "process", [WEIR_BY_RANK] = "rank",
+    [WEIR_BY_FUNCTION] = "function"};
 
 const char *wr_by_name(report_by by)
 {
@@ -104,9 +105,11 @@ static weir_status load_names(wr_groups *g)
       [PROCESSES] = "SELECT id, 'process ' || pid || ' ' || substr(exe, 1, 200) FROM process",
       [FUNCTIONS] = "SELECT id, name FROM api",
       [RANGES] = "SELECT id, CASE WHEN domain <> '' THEN substr(domain, 1, 200) || ': ' ELSE '' END"
-                 " || substr(text, 1, 1000) FROM range_name"};
+                 " || substr(text, 1, 1000) FROM range_name",
+      [RANKS] = "SELECT id, 'rank ' || rank FROM process WHERE typeof(rank) = 'integer'"};
   weir_status s = WEIR_OK;
-  for (int i = THREADS; !s && i <= RANGES; i++) {
+  for (int i = THREADS; !s && i <= RANKS; i++) {
+    if (i == RANKS && !wr_db_has_column(g->db, "process", "rank")) break; /* of an older Weir */
     name_load l = {g, i};
     if (i == RANGES && (g->by != WEIR_BY_RANGE || !wr_db_has_table(g->db, "range_name"))) continue;
     s = wr_db_each(g->db, queries[i], take_name, &l);
@@ -171,6 +174,7 @@ static uint64_t number_key(const wr_groups *g, const wr_common *c, int64_t range
   case WEIR_BY_THREAD:
     return (uint64_t)c->thread;
   case WEIR_BY_PROCESS:
+  case WEIR_BY_RANK:
     return (uint64_t)c->process;
   case WEIR_BY_FUNCTION:
     return (uint64_t)c->api;
@@ -258,6 +262,9 @@ static weir_status name_group(wr_groups *g, wr_group *x, const wr_common *c, int
     break;
   case WEIR_BY_PROCESS:
     x->text = numbered_words(g, PROCESSES, c->process, "(unknown)");
+    break;
+  case WEIR_BY_RANK:
+    x->text = numbered_words(g, RANKS, c->process, "(no rank)");
     break;
   case WEIR_BY_FUNCTION:
     x->text = numbered_words(g, FUNCTIONS, c->api, "(no function)");

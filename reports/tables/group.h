@@ -1,5 +1,5 @@
 /* group.h: what `--by` puts together: events by place, stack, module, range, stream, device, thread,
- * process or function, with what a person calls each. */
+ * process, rank or function, with what a person calls each. */
 #ifndef WEIR_REPORTS_GROUP_H
 #define WEIR_REPORTS_GROUP_H
 
@@ -20,7 +20,7 @@ typedef struct wr_groups {
   wr_group *group;     /* owned */
   size_t count, capacity;
   hash_map by_number, by_name; /* keys -> group */
-  struct wr_numbered *name[5]; /* owned; of threads, processes, functions, ranges, streams */
+  struct wr_numbered *name[5]; /* owned; of threads, processes, functions, ranges, ranks */
   size_t names[5], name_capacity[5];
 } wr_groups;
 

@@ -72,6 +72,24 @@ START_TEST(the_header_says_who_wrote_it)
 }
 END_TEST
 
+START_TEST(the_rank_is_what_the_launcher_says)
+{
+  static const struct {
+    const char *name, *value;
+    uint32_t rank; /* and 1 */
+  } cases[] = {{"HOME", "3", 0},      {"RANK", "0", 1},         {"SLURM_PROCID", "12", 13},
+               {"PMIX_RANK", "7", 8}, {"RANK", "", 0},          {"RANK", "-1", 0},
+               {"RANK", "5 of 6", 0}, {"RANK", "4294967296", 0}};
+  ck_assert_int_eq(setenv(cases[_i].name, cases[_i].value, 1), 0);
+  open_spool(folder, 0);
+  ck_assert_uint_eq(spool_current()->rank, cases[_i].rank);
+  spool_close();
+  ck_assert_int_eq(setenv("OMPI_COMM_WORLD_RANK", "2", 1), 0); /* Open MPI's own goes first */
+  open_spool(folder, 0);
+  ck_assert_uint_eq(spool_current()->rank, 3);
+}
+END_TEST
+
 START_TEST(the_start_time_is_procs)
 {
   char text[1024], *p;
@@ -754,6 +772,7 @@ int main(void)
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_add_test(t, an_empty_spool_delivers_nothing);
   tcase_add_test(t, the_header_says_who_wrote_it);
+  tcase_add_loop_test(t, the_rank_is_what_the_launcher_says, 0, 8);
   tcase_add_test(t, the_start_time_is_procs);
   tcase_add_test(t, names_go_on_counting);
   tcase_add_test(t, a_folder_that_is_not_there_is_enoent);

@@ -335,8 +335,8 @@ static void expect_work(const json_t *r, const json_t *summary, const char *by_t
 
 START_TEST(however_rows_are_grouped_they_add_up_to_the_summary)
 {
-  static const char *const names[] = {"",       "site",   "stack",  "module",  "range",
-                                      "stream", "device", "thread", "process", "function"};
+  static const char *const names[] = {"",       "site",   "stack",   "module", "range",   "stream",
+                                      "device", "thread", "process", "rank",   "function"};
   report_by by = (report_by)_i;
   const char *t = any_trace((uint64_t)_i, 3000), *suffix = _i ? names[_i] : "site";
   json_t *summary = synth_json(t);
@@ -776,6 +776,36 @@ START_TEST(a_range_has_what_was_done_inside_it_alone)
 }
 END_TEST
 
+/* A launch of three ranks, the last in two processes, and what launched them. */
+START_TEST(a_rank_has_what_all_its_processes_did)
+{
+  static const char *const ranks[] = {NULL, "0", "1", "2", "2"};
+  static char paths[5][600];
+  const char *spools[6] = {NULL};
+  for (size_t p = 0; p < 5; p++) {
+    if (ranks[p]) ck_assert_int_eq(setenv("PMI_RANK", ranks[p], 1), 0);
+    synth_open(synth_dir());
+    synth_copy(0, 1000, 100, WEIR_COPY_HTOD, 1 << p, 0, HOST, WEIR_MEM_DEVICE, WEIR_MEM_PINNED, 0);
+    synth_close();
+    (void)snprintf(paths[p], sizeof paths[p], "%s", synth_spool());
+    spools[p] = paths[p];
+  }
+  ck_assert_int_eq(unsetenv("PMI_RANK"), 0);
+  const char *t = synth_import("t.db", spools);
+  report_settings by = {.by = WEIR_BY_RANK};
+  json_t *j = tables_of("transfers", t, by);
+  ck_assert_int_eq(sum_rows(j, "transfers_by_rank", "bytes", "rank", "(no rank)"), 1);
+  ck_assert_int_eq(sum_rows(j, "transfers_by_rank", "bytes", "rank", "rank 0"), 2);
+  ck_assert_int_eq(sum_rows(j, "transfers_by_rank", "bytes", "rank", "rank 1"), 4);
+  ck_assert_int_eq(sum_rows(j, "transfers_by_rank", "bytes", "rank", "rank 2"), 8 + 16);
+  json_decref(j);
+  synth_change(t, "ALTER TABLE process DROP COLUMN rank"); /* of an earlier version */
+  j = tables_of("transfers", t, by);
+  ck_assert_int_eq(sum_rows(j, "transfers_by_rank", "bytes", "rank", "(no rank)"), 31);
+  json_decref(j);
+}
+END_TEST
+
 /* ---- columns --------------------------------------------------------------------------------- */
 
 START_TEST(time_columns_say_whose_time_they_are)
@@ -869,6 +899,7 @@ static Suite *tables_suite(void)
   tcase_add_test(c, parts_of_the_run_add_up_to_it);
   tcase_add_test(c, what_a_trace_has_not_is_said);
   tcase_add_test(c, a_range_has_what_was_done_inside_it_alone);
+  tcase_add_test(c, a_rank_has_what_all_its_processes_did);
   tcase_add_test(c, time_columns_say_whose_time_they_are);
   tcase_add_test(c, tables_columns_are_documented);
   tcase_add_test(c, hostile_names_are_harmless_in_all_formats);

@@ -77,8 +77,8 @@ static const char *one_of(const char *const *names, size_t count)
 
 static void add_group(line *l)
 {
-  static const char *const by[] = {"site",   "stack",  "module",  "range",   "stream",
-                                   "device", "thread", "process", "function"};
+  static const char *const by[] = {"site",   "stack",  "module",  "range", "stream",
+                                   "device", "thread", "process", "rank",  "function"};
   add_word(l, "--by=%s", one_of(by, COUNT(by)));
 }
 

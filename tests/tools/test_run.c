@@ -98,6 +98,17 @@ START_TEST(arguments_stay_out_of_a_redacted_trace)
 }
 END_TEST
 
+START_TEST(the_launchers_rank_is_in_the_trace)
+{
+  sh_status(0, "PMI_RANK=3 " RUN "-- $VICTIM call");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process WHERE rank = 3"), 1);
+  ck_assert_ptr_nonnull(
+      strstr(sh_status(0, "$WEIR report memory --by rank --format csv t.db")->out, "rank 3"));
+  sh_status(0, "rm t.db; env -u RANK -u SLURM_PROCID " RUN "-- $VICTIM call");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process WHERE rank IS NULL"), 1);
+}
+END_TEST
+
 START_TEST(what_is_no_answer_redacts)
 {
   outcome *o = sh_status(0, "WEIR_REDACT=perhaps " RUN "-- sh -c '$VICTIM call; : " SECRET "'");
@@ -754,6 +765,7 @@ int main(void)
   tcase_add_test(t, a_program_that_cannot_run_is_127_or_126);
   tcase_add_test(t, streams_are_untouched);
   tcase_add_test(t, arguments_stay_out_of_a_redacted_trace);
+  tcase_add_test(t, the_launchers_rank_is_in_the_trace);
   tcase_add_test(t, what_is_no_answer_redacts);
   tcase_add_test(t, the_default_trace_is_named_after_the_program);
   tcase_add_test(t, a_program_without_cuda_leaves_a_trace_without_events);

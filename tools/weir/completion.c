@@ -20,7 +20,7 @@ static const struct {
     {"report", NULL,
      "summary memory transfers waits cache findings leaks oom idle devices coverage"},
     {"report", "format", "text json csv markdown"},
-    {"report", "by", "site stack module range stream device thread process function"},
+    {"report", "by", "site stack module range stream device thread process rank function"},
     {"trace", "format", "text csv jsonl"},
     {"trace", "kind", "alloc free copy sync launch"},
     {"stats", "format", "column table csv tsv json"},

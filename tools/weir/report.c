@@ -41,9 +41,10 @@ typedef struct request {
 const cmd_option report_options[] = {
     [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT",
                     "text (default), json, csv or markdown", 0},
-    [OPT_BY] = {"by", 'b', CMD_ARG_REQUIRED, "WHAT",
-                "rows by site, stack, module, range, stream, device, thread, process or function",
-                0},
+    [OPT_BY] =
+        {"by", 'b', CMD_ARG_REQUIRED, "WHAT",
+         "rows by site, stack, module, range, stream, device, thread, process, rank or function",
+         0},
     [OPT_TOP] = {"top", 'n', CMD_ARG_REQUIRED, "N",
                  "rows, or call sites, in each list (default 10, 5)", 0},
     [OPT_DEPTH] = {"depth", 'd', CMD_ARG_REQUIRED, "N", "callers above each call site (default 2)",
@@ -112,11 +113,10 @@ static bool take_time(const cmd *c, const char *option, report_time *out, const 
 static bool take_by(const cmd *c, report_settings *o, const char *value)
 {
   if (report_by_read(value, &o->by)) return true;
-  cmd_usage(
-      c,
-      "there are no rows by '%s': site, stack, module, range, stream, device, thread, process "
-      "or function",
-      value);
+  cmd_usage(c,
+            "there are no rows by '%s': site, stack, module, range, stream, device, thread, "
+            "process, rank or function",
+            value);
   return false;
 }
 
