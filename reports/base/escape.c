@@ -87,12 +87,24 @@ static bool makes_a_link(const char *text, size_t at)
   return text[at] == '.' && at && (text[at - 1] == 'w' || text[at - 1] == 'W');
 }
 
+static bool is_word(char c)
+{
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+/* Has `text[at]` a meaning in Markdown? An underscore within a word has none. */
+static bool is_markdown(const char *text, size_t at)
+{
+  if (text[at] == '_') return !at || !is_word(text[at - 1]) || !is_word(text[at + 1]);
+  return strchr("&<>`|*~[]\\@#!$\"'", text[at]) || makes_a_link(text, at);
+}
+
 void wr_put_markdown_text(FILE *out, const char *text)
 {
   size_t bytes = strlen(text);
   for (size_t at = 0, n; at < bytes; at += n + !n) {
     n = wr_utf8_length((const unsigned char *)text + at, bytes - at);
-    if (n == 1 && (strchr("&<>`|*_~[]\\@#!$\"'", text[at]) || makes_a_link(text, at)))
+    if (n == 1 && is_markdown(text, at))
       (void)fprintf(out, "&#%d;", text[at]);
     else
       put_clean_character(out, (const unsigned char *)text + at, n);

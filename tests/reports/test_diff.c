@@ -785,7 +785,7 @@ END_TEST
 START_TEST(names_do_nothing_in_markdown)
 {
   synth_open(synth_dir());
-  name_function(1, "<img src=x>|`a`@all\x1b[2J*b*_c_[d](http://e)www.f\\", "/h/<b>.py", 5);
+  name_function(1, "<img src=x>|`a`@all\x1b[2J*b*_c_[d](http://e)www.f_g__h\\", "/h/<b>.py", 5);
   one_alloc(100, 1000, 1);
   const char *t = import_as("a.db");
   synth_open(synth_dir());
@@ -794,9 +794,9 @@ START_TEST(names_do_nothing_in_markdown)
   char *text = text_of(&d, WR_DIFF_MARKDOWN, 0);
   const char *row = strstr(text, "img src");
   ck_assert_ptr_nonnull(row);
-  ck_assert_ptr_nonnull(
-      strstr(text, "&#60;img src=x&#62;&#124;&#96;a&#96;&#64;all?&#91;2J&#42;b&#42;&#95;c&#95;"
-                   "&#91;d&#93;(http&#58;//e)www&#46;f&#92;  /h/&#60;b&#62;.py:5 |\n"));
+  ck_assert_ptr_nonnull(strstr(
+      text, "&#60;img src=x&#62;&#124;&#96;a&#96;&#64;all?&#91;2J&#42;b&#42;&#95;c&#95;"
+            "&#91;d&#93;(http&#58;//e)www&#46;f_g&#95;&#95;h&#92;  /h/&#60;b&#62;.py:5 |\n"));
   ck_assert_ptr_null(strpbrk(text, "<\x1b`@"));
   free(text);
   wr_diff_free(&d);
