@@ -87,8 +87,8 @@ weir_status weir_replicate(weir_module **out, weir_module *m, const weir_device 
 
 /* ---- scattering and gathering ---------------------------------------------------------------- */
 
-weir_status weir_scatter(weir_tensor **out, int *parts, const weir_tensor *t,
-                         const weir_device *devices, int count)
+weir_status weir_parallel_scatter(weir_tensor **out, int *parts, const weir_tensor *t,
+                                  const weir_device *devices, int count)
 {
   WEIR_REQUIRE(out, parts, t);
   if (count) WEIR_REQUIRE(devices);
@@ -149,8 +149,8 @@ static weir_status put_rows(weir_tensor *all, int64_t *at, const weir_tensor *t)
   return st;
 }
 
-weir_status weir_gather(weir_tensor **out, weir_tensor *const *tensors, int count,
-                        weir_device device)
+weir_status weir_parallel_gather(weir_tensor **out, weir_tensor *const *tensors, int count,
+                                 weir_device device)
 {
   WEIR_REQUIRE_OUT(out);
   if (count) WEIR_REQUIRE(tensors);
@@ -290,7 +290,7 @@ static weir_status scatter_inputs(part *p, const plan *plan, weir_tensor *const 
   int parts;
   p->count = plan->count;
   for (int k = 0; !st && k < p->each; k++) {
-    if ((st = weir_scatter(column, &parts, in[k], plan->device, plan->count))) break;
+    if ((st = weir_parallel_scatter(column, &parts, in[k], plan->device, plan->count))) break;
     for (int i = 0; i < parts; i++)
       p->in[i * p->each + k] = column[i];
     if (parts < p->count) p->count = parts;
@@ -325,7 +325,7 @@ static weir_status on_many(weir_tensor **out, weir_module *m, const plan *plan, 
   if (!st) p->replica[0] = weir_module_retain(m);
   if (!st) st = weir_replicate(p->replica + 1, m, plan->device + 1, p->count - 1);
   if (!st) st = weir_parallel_apply(p->out, p->replica, p->in, p->each, plan->device, p->count);
-  return st ? st : weir_gather(out, p->out, p->count, plan->output);
+  return st ? st : weir_parallel_gather(out, p->out, p->count, plan->output);
 }
 
 /* With one device: the inputs are brought there. */

@@ -38,8 +38,8 @@ WEIR_PUBLIC weir_status weir_replicate(weir_module **out, weir_module *m,
                                        const weir_device *devices, int count);
 /* At most `count` parts of t along dimension 0, out[i] (new) on devices[i]; *parts says how many
  * there are. Errors: EINVAL (no dimensions), EOOM, those of the device. */
-WEIR_PUBLIC weir_status weir_scatter(weir_tensor **out, int *parts, const weir_tensor *t,
-                                     const weir_device *devices, int count);
+WEIR_PUBLIC weir_status weir_parallel_scatter(weir_tensor **out, int *parts, const weir_tensor *t,
+                                              const weir_device *devices, int count);
 /* Calls modules[i] with inputs[i * each] and the next `each` - 1, all at once, a thread each, with
  * devices[i] current. out[i] is new. All or none; the error is that of the lowest i. */
 WEIR_PUBLIC weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
@@ -48,8 +48,8 @@ WEIR_PUBLIC weir_status weir_parallel_apply(weir_tensor **out, weir_module *cons
 /* The tensors one behind the other along dimension 0, on `device`; those without dimensions become
  * a row of numbers, and the log callback gets a warning. Errors: EINVAL "Input tensor at index 1
  * has invalid shape [2, 3], but expected [2, 4]". */
-WEIR_PUBLIC weir_status weir_gather(weir_tensor **out, weir_tensor *const *tensors, int count,
-                                    weir_device device);
+WEIR_PUBLIC weir_status weir_parallel_gather(weir_tensor **out, weir_tensor *const *tensors,
+                                             int count, weir_device device);
 
 #ifdef __cplusplus
 }

@@ -63,7 +63,7 @@ START_TEST(a_tensor_is_scattered_as_torch_chunks_it)
       weir_tensor *out[MOST];
       int parts;
       int64_t at = 0;
-      weir_ok(weir_scatter(out, &parts, x, devices, cases[n].devices));
+      weir_ok(weir_parallel_scatter(out, &parts, x, devices, cases[n].devices));
       ck_assert_int_eq(parts, cases[n].parts);
       for (int i = 0; i < parts; i++) {
         WEIR_TENSOR rows = NULL;
@@ -85,7 +85,7 @@ START_TEST(a_tensor_without_dimensions_cannot_be_scattered)
   weir_tensor *out[2];
   int parts;
   weir_not(WEIR_EINVAL, "chunk expects at least a 1-dimensional tensor",
-           weir_scatter(out, &parts, x, devices, 2));
+           weir_parallel_scatter(out, &parts, x, devices, 2));
   ck_assert_int_eq(parts, 0);
 }
 END_TEST
@@ -96,9 +96,9 @@ START_TEST(tensors_are_gathered_in_order_where_they_shall_be)
   WEIR_TENSOR x = rig_tensor(weir_shape(7, 2, 3), CPU, 1);
   weir_tensor *parts[3], *all;
   int count;
-  weir_ok(weir_scatter(parts, &count, x, devices, 3));
+  weir_ok(weir_parallel_scatter(parts, &count, x, devices, 3));
   for (int where = -1; where < 3; where++) {
-    weir_ok(weir_gather(&all, parts, count, where < 0 ? CPU : CUDA(where)));
+    weir_ok(weir_parallel_gather(&all, parts, count, where < 0 ? CPU : CUDA(where)));
     ck_assert(rig_on(all, where < 0 ? CPU : CUDA(where)));
     rig_same(all, x, 0);
     weir_tensor_release(all);
@@ -113,7 +113,7 @@ START_TEST(numbers_are_gathered_to_a_row_with_a_warning)
   with(2);
   weir_set_log_callback(rig_logged, &log);
   weir_tensor *t[2] = {scalar(3, CUDA(0)), scalar(4, CUDA(1))}, *all;
-  weir_ok(weir_gather(&all, t, 2, CUDA(1)));
+  weir_ok(weir_parallel_gather(&all, t, 2, CUDA(1)));
   ck_assert(weir_tensor_dim(all) == 1 && weir_tensor_size(all, 0) == 2);
   ck_assert(rig_number(all, 0) == 3 && rig_number(all, 1) == 4);
   ck_assert_int_eq(log.count, 1);
@@ -130,14 +130,14 @@ START_TEST(what_does_not_fit_together_is_not_gathered)
                        rig_tensor(weir_shape(2, 3), CUDA(1), 2)},
               *all;
   weir_not(WEIR_EINVAL, "Input tensor at index 1 has invalid shape [2, 3], but expected [2, 4]",
-           weir_gather(&all, t, 2, CUDA(0)));
+           weir_parallel_gather(&all, t, 2, CUDA(0)));
   ck_assert_ptr_null(all);
   weir_tensor_release(t[1]);
   weir_ok(
       weir_zeros(&t[1], weir_shape(2, 4), &(weir_options){.dtype = WEIR_INT64, .device = CUDA(1)}));
   weir_not(WEIR_EINVAL, "Input tensor at index 1 has dtype weir.int64, but expected weir.float32",
-           weir_gather(&all, t, 2, CUDA(0)));
-  weir_not(WEIR_EINVAL, "nothing", weir_gather(&all, t, 0, CUDA(0)));
+           weir_parallel_gather(&all, t, 2, CUDA(0)));
+  weir_not(WEIR_EINVAL, "nothing", weir_parallel_gather(&all, t, 0, CUDA(0)));
   drop_all(t, 2);
 }
 END_TEST

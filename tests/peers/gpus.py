@@ -352,13 +352,13 @@ class Devices(Rows):
             own = w.of(t)
             out, parts = (P * 2)(), C.c_int()
             def ours():
-                w.check(lib.weir_scatter(out, C.byref(parts), own, two, 2))
+                w.check(lib.weir_parallel_scatter(out, C.byref(parts), own, two, 2))
                 made = [P(v) for v in out[:parts.value]]
                 return [(self.where_is(x), w.shape(x), w.elements(x, torch.float32).tolist()) for x in made]
             theirs = torch.nn.parallel.scatter(t, [0, 1])
             self.fact(f"scatter {n} rows", lambda: [(str(x.device), tuple(x.shape), x.cpu().reshape(-1).tolist()) for x in theirs], ours)
             def gathered():
-                g = w.new("gather", out, parts.value, CPU)
+                g = w.new("parallel_gather", out, parts.value, CPU)
                 return (self.where_is(g), w.shape(g), w.elements(g, torch.float32).tolist())
             back = torch.nn.parallel.gather(theirs, "cpu")
             self.fact(f"gather {n} rows", lambda: (str(back.device), tuple(back.shape), back.reshape(-1).tolist()), gathered)
@@ -366,7 +366,7 @@ class Devices(Rows):
         none = self.empty([], CPU)
         out, parts = (P * 2)(), C.c_int()
         self.fact("scatter without dimensions", lambda: torch.nn.parallel.scatter(torch.ones(()), [0, 1]),
-                  lambda: w.check(lib.weir_scatter(out, C.byref(parts), none, two, 2)))
+                  lambda: w.check(lib.weir_parallel_scatter(out, C.byref(parts), none, two, 2)))
         w.release(none)
         for places in (("cpu",), ("cuda:1",)):
             net = torch.nn.DataParallel(torch.nn.Linear(3, 2), [0, 1])

@@ -43,7 +43,7 @@ class State(C.Structure):
 
 # Their out is an array.
 SEVERAL = ('weir_chunk', 'weir_split', 'weir_unbind', 'weir_split_with_sizes', 'weir_tensor_split', 'weir_tensor_split_at', 'weir_meshgrid',
-           'weir_scatter', 'weir_replicate', 'weir_parallel_apply', 'weir_tensor_drop', 'weir_module_drop')
+           'weir_parallel_scatter', 'weir_replicate', 'weir_parallel_apply', 'weir_tensor_drop', 'weir_module_drop')
 CPU, CUDA = Device(1, 0), Device(2, 0)
 # What a tensor of a function must look like for its other checks to pass.
 SHAPES = {'weir_conv2d': (1, 1, 2, 2), 'weir_max_pool2d': (1, 1, 2, 2), 'weir_bmm': (1, 2, 2), 'weir_dot': (2,), 'weir_item': ()}
@@ -132,7 +132,7 @@ GOOD = {
     'weir_module_max_pool2d': {1: pool_options},
     'weir_cat': {1: lambda m: m.tensors(1)},
     'weir_stack': {1: lambda m: m.tensors(1)},
-    'weir_gather': {1: lambda m: m.tensors(1)},
+    'weir_parallel_gather': {1: lambda m: m.tensors(1)},
     'weir_module_new': {1: lambda m: m.room((C.c_char_p * 5)(b'Net'))},
     'weir_module_call_many': {2: lambda m: m.tensors(1)},
     'weir_module_sequential': {1: lambda m: m.modules(1), 2: lambda m: C.c_size_t(1)},
@@ -141,7 +141,7 @@ GOOD = {
     'weir_tensor_drop': {0: lambda m: m.tensors(1)},
     'weir_memory_last_oom': {0: lambda m: m.out_of_memory()},
     'weir_replicate': {2: lambda m: m.devices(1)},
-    'weir_scatter': {3: lambda m: m.devices(1)},
+    'weir_parallel_scatter': {3: lambda m: m.devices(1)},
     'weir_parallel_apply': {1: lambda m: m.modules(1), 2: lambda m: m.tensors(1), 4: lambda m: m.devices(1)},
 }
 
