@@ -37,8 +37,18 @@ $(PEERS)/peers: $(sort $(call objs,tests/peers/peers.c) $(REPLAY_OBJS) $(REPORTS
 
 EXTRA_tests/peers/peers.c = -Wno-pedantic $(CUDAINC)
 
-bench-peers: $(PEERS)/peers $(PEERS)/pytorch.so $(PEERS)/rmm.so $(PEERS)/weir.so $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so corpus ## the real allocators of PyTorch and RMM: their time, and how faithful our models are (fetches 0.6 GB)
+bench-peers: $(PEERS)/peers $(PEERS)/pytorch.so $(PEERS)/rmm.so $(PEERS)/weir.so $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so corpus ## the real allocators of PyTorch and RMM, then bench-speed: times, and how faithful our models are (fetches 3 GB)
 	@tests/peers/peers.sh "$(abspath $(O))" "$(CUDA_HOME)" $(CORPUS)
+	@$(MAKE) bench-speed
+
+# Operations beside PyTorch's on the cpu.
+$(PEERS)/speed: tests/peers/speed.cc $(PEERS)/venv/client $(LIB)/libweir.so
+	$(say) CXX $<
+	$(Q)$(CXX) -O2 -g -std=c++20 -Wall -Wextra -Werror -I. $(CUDAINC) -isystem $(PEERS)/torch/include -o $@ $< \
+	  -L$(PEERS)/torch/lib -L$(LIB) -lweir -ltorch_cpu -lc10 -Wl,-rpath,'$$ORIGIN/torch/lib' -Wl,-rpath,'$$ORIGIN/../lib'
+
+bench-speed: $(PEERS)/speed $(SIM)/libcudart.so.13 ## operations beside PyTorch's on the cpu, 1 and 2 threads; prints a table, writes build/peers/speed.json (fetches 3 GB; ROWS="softmax conv2d": only these)
+	@LD_LIBRARY_PATH="$(SIM)" $(PEERS)/speed --json $(PEERS)/speed.json $(ROWS)
 
 # PyTorch as a client of the software device.
 $(PEERS)/venv/client: tests/peers/setup.sh
@@ -50,4 +60,4 @@ $(PEERS)/venv/client: tests/peers/setup.sh
 test-peers: all $(PEERS)/venv/client $(O)/tests/e2e/graph_caller $(O)/tests/e2e/random_caller ## PyTorch's published CUDA build on the software device, bare and under Weir (fetches 3 GB)
 	@tests/peers/run.sh "$(O)" $(CASES)
 
-.PHONY: bench-peers test-peers
+.PHONY: bench-peers bench-speed test-peers
