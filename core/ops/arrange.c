@@ -76,28 +76,14 @@ STACK(dstack, 3, 2)
 
 /* ---- backwards ------------------------------------------------------------------------------- */
 
-static weir_status check_flips(unsigned *flipped, const int *dims, int count, int all)
-{
-  *flipped = 0;
-  for (int i = 0; i < count; i++) {
-    int d;
-    weir_status st = dim_resolve(&d, dims[i], all);
-    if (st) return st;
-    if (*flipped >> d & 1)
-      return weir_fail(WEIR_EINVAL, "dim %d appears multiple times in the list of dims", d);
-    *flipped |= 1U << d;
-  }
-  return WEIR_OK;
-}
-
 weir_status weir_flip(weir_tensor **out, const weir_tensor *t, const int *dims, int count)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, t);
   if (count > 0) WEIR_REQUIRE(dims);
-  unsigned flipped;
+  uint32_t flipped = 0;
   weir_loop l;
-  weir_status st = check_flips(&flipped, dims, count, t->dims);
+  weir_status st = count > 0 ? reduction_mask(&flipped, t, dims, count) : WEIR_OK;
   if (!st) st = tensor_new_like(out, t, (weir_dtype)t->dtype, device_of_tensor(t), false);
   if (st) return st;
   l.op = WEIR_OP_COPY;
