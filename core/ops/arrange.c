@@ -86,12 +86,7 @@ weir_status weir_flip(weir_tensor **out, const weir_tensor *t, const int *dims, 
   weir_status st = count > 0 ? reduction_mask(&flipped, t, dims, count) : WEIR_OK;
   if (!st) st = tensor_new_like(out, t, (weir_dtype)t->dtype, device_of_tensor(t), false);
   if (st) return st;
-  l.op = WEIR_OP_COPY;
-  l.compute = (weir_dtype)t->dtype;
-  l.has_alpha = false;
-  l.dims = t->dims;
-  memcpy(l.size, t->size, (size_t)t->dims * sizeof *l.size);
-  l.out = operand_of(*out, &l);
+  loop_begin(&l, WEIR_OP_COPY, *out);
   l.in[0] = operand_of(t, &l);
   for (int d = 0; d < t->dims && t->numel; d++) {
     if (!(flipped >> d & 1)) continue;

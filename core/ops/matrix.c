@@ -34,13 +34,7 @@ static weir_status keep_triangle(const weir_tensor *out, const weir_tensor *t, i
   weir_loop l;
   weir_status st = make_triangle(&truth, t, diagonal, low);
   if (st) return st;
-  l.op = WEIR_OP_WHERE;
-  l.compute = (weir_dtype)t->dtype;
-  l.has_alpha = false;
-  l.dims = t->dims;
-  for (int d = 0; d < t->dims; d++)
-    l.size[d] = t->size[d];
-  l.out = operand_of(out, &l);
+  loop_begin(&l, WEIR_OP_WHERE, out);
   l.in[0] = operand_of(truth, &l);
   l.in[1] = operand_of(t, &l);
   l.in[2] = (weir_operand){.dtype = WEIR_INT64, .number = weir_int(0)};

@@ -66,17 +66,8 @@ static weir_status run_within(const weir_tensor *to, const weir_tensor *from)
 /* `from` broadcasts to `to`, is on the same device, and they do not overlap. */
 static weir_status copy_within(const weir_tensor *to, const weir_tensor *from)
 {
-  weir_loop l;
   if (!to->numel) return WEIR_OK;
-  if (one_run(to, from)) return run_within(to, from);
-  l.op = WEIR_OP_COPY;
-  l.compute = (weir_dtype)to->dtype;
-  l.has_alpha = false;
-  l.dims = to->dims;
-  memcpy(l.size, to->size, (size_t)to->dims * sizeof *l.size);
-  l.out = operand_of(to, &l);
-  l.in[0] = operand_of(from, &l);
-  return loop_run(device_of_tensor(to), &l);
+  return one_run(to, from) ? run_within(to, from) : loop_copy(to, from);
 }
 
 /* ---- runs of bytes between devices ----------------------------------------------------------- */

@@ -204,13 +204,7 @@ weir_status loop_run(weir_device device, weir_loop *l)
 weir_status loop_copy(const weir_tensor *to, const weir_tensor *from)
 {
   weir_loop l;
-  l.op = WEIR_OP_COPY;
-  l.compute = (weir_dtype)to->dtype;
-  l.has_alpha = false;
-  l.dims = to->dims;
-  for (int i = 0; i < to->dims; i++)
-    l.size[i] = to->size[i];
-  l.out = operand_of(to, &l);
+  loop_begin(&l, WEIR_OP_COPY, to);
   l.in[0] = operand_of(from, &l);
   return loop_run(device_of_tensor(to), &l);
 }

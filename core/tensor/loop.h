@@ -76,6 +76,19 @@ weir_status compute_target_done(const compute_target *t, weir_status st, const c
  * in memory in the order in which they do in the inputs, as torch's results do; l->out is it. */
 weir_status loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, weir_device device);
 
+/* l becomes a request that writes every element of `out`, calculated in its dtype; its inputs and
+ * what else its operation reads are the caller's to fill. */
+static inline void loop_begin(weir_loop *l, weir_op op, const weir_tensor *out)
+{
+  l->op = op;
+  l->compute = (weir_dtype)out->dtype;
+  l->has_alpha = false;
+  l->dims = out->dims;
+  for (int i = 0; i < out->dims; i++)
+    l->size[i] = out->size[i];
+  l->out = operand_of(out, l);
+}
+
 /* Copies `from`, broadcast and cast, into `to` on the same device; they share no memory. */
 weir_status loop_copy(const weir_tensor *to, const weir_tensor *from);
 /* A copy that is dense. */

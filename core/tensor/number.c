@@ -90,12 +90,7 @@ weir_status weir_fill_(weir_tensor *t, weir_scalar value)
   weir_loop l;
   weir_status st = scalar_for(&value, value, (weir_dtype)t->dtype);
   if (st) return st;
-  l.op = WEIR_OP_COPY;
-  l.compute = (weir_dtype)t->dtype;
-  l.has_alpha = false;
-  l.dims = t->dims;
-  memcpy(l.size, t->size, (size_t)t->dims * sizeof *l.size);
-  l.out = operand_of(t, &l);
+  loop_begin(&l, WEIR_OP_COPY, t);
   l.in[0].data = NULL;
   l.in[0].dtype = value.dtype;
   l.in[0].number = value;
