@@ -270,9 +270,7 @@ weir_status weir_repeat(weir_tensor **out, const weir_tensor *t, weir_shape repe
   if (lead < 0)
     return weir_fail(WEIR_EINVAL, "Number of dimensions of repeat dims can not be smaller than "
                                   "number of dimensions of tensor");
-  if (repeats.count > WEIR_MAX_DIMS)
-    return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS,
-                     repeats.count);
+  if (check_dim_count(repeats.count)) return WEIR_EINVAL;
   for (int d = lead; d < repeats.count; d++)
     if (__builtin_mul_overflow(shape.size[d], t->size[d - lead], &shape.size[d]))
       shape.size[d] = INT64_MAX;

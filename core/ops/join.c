@@ -124,9 +124,7 @@ weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int
   if (!st) st = categories_result(&dtype, &c);
   if (st) return st;
   const weir_tensor *a = tensors[0];
-  if (a->dims == WEIR_MAX_DIMS)
-    return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS,
-                     a->dims + 1);
+  if (check_dim_count(a->dims + 1)) return WEIR_EINVAL;
   for (int d = 0; d <= a->dims; d++)
     shape.size[shape.count++] = d == dim ? count : a->size[d - (d > dim)];
   st = tensor_new(out, dtype, device_of_tensor(a), false, shape);

@@ -99,9 +99,7 @@ weir_status weir_diag_embed(weir_tensor **out, const weir_tensor *t, int64_t off
   if (st) return st;
   if (one == two)
     return weir_fail(WEIR_EINVAL, "diagonal dimensions cannot be identical %d, %d", dim1, dim2);
-  if (shape.count > WEIR_MAX_DIMS)
-    return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS,
-                     shape.count);
+  if (check_dim_count(shape.count)) return WEIR_EINVAL;
   st = distance_of(&side, offset, t->size[t->dims - 1]);
   for (int d = 0; d < shape.count; d++)
     shape.size[d] = d == one || d == two ? side : t->size[from++];

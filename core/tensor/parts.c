@@ -7,13 +7,6 @@
 
 /* ---- several parts --------------------------------------------------------------------------- */
 
-static weir_status drop_parts(weir_tensor **out, int count, weir_status st)
-{
-  while (st && count--)
-    weir_tensor_drop(&out[count]);
-  return st;
-}
-
 /* torch wraps no dimension of a tensor that has none. */
 static weir_status dim_of(int *out, int dim, const weir_tensor *t)
 {
@@ -38,8 +31,8 @@ weir_status weir_unbind(weir_tensor **out, int *count, int room, const weir_tens
   return drop_parts(out, i, st);
 }
 
-/* given: the dimension as it was given, for the sentence. */
-static weir_status check_splits(const int64_t *sizes, int count, const weir_tensor *t, int given,
+/* named: the dimension as the caller counts it, for the sentence. */
+static weir_status check_splits(const int64_t *sizes, int count, const weir_tensor *t, int named,
                                 int dim)
 {
   text_buffer text;
@@ -58,7 +51,7 @@ static weir_status check_splits(const int64_t *sizes, int count, const weir_tens
              : weir_fail(WEIR_EINVAL,
                          "split_with_sizes expects split_sizes to sum exactly to %lld (input "
                          "tensor's size at dimension %d), but got split_sizes=%s",
-                         (long long)t->size[dim], given, shape_format(&text, shown));
+                         (long long)t->size[dim], named, shape_format(&text, shown));
 }
 
 weir_status weir_split_with_sizes(weir_tensor **out, const weir_tensor *t, const int64_t *sizes,
@@ -67,9 +60,9 @@ weir_status weir_split_with_sizes(weir_tensor **out, const weir_tensor *t, const
   WEIR_REQUIRE(out, t);
   if (count > 0) WEIR_REQUIRE(sizes);
   if (!t->dims) return weir_fail(WEIR_EINVAL, "split expects at least a 1-dimensional tensor");
-  int given = dim;
+  int named = dim;
   weir_status st = dim_resolve(&dim, dim, t->dims);
-  if (!st) st = check_splits(sizes, count, t, given, dim);
+  if (!st) st = check_splits(sizes, count, t, named, dim);
   if (st) return st;
   int i = 0;
   for (int64_t from = 0; i < count && !st; from += sizes[i++])
@@ -133,12 +126,6 @@ static weir_status check_window(int64_t whole, int dim, int64_t size, int64_t st
   return WEIR_OK;
 }
 
-static weir_status check_dims(int dims)
-{
-  if (dims <= WEIR_MAX_DIMS) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS, dims);
-}
-
 weir_status weir_unfold(weir_tensor **out, const weir_tensor *t, int dim, int64_t size,
                         int64_t step)
 {
@@ -147,7 +134,7 @@ weir_status weir_unfold(weir_tensor **out, const weir_tensor *t, int dim, int64_
   int64_t stride[WEIR_MAX_DIMS + 1] = {0};
   weir_status st = dim_resolve(&dim, dim, t->dims);
   if (!st) st = check_window(t->dims ? t->size[dim] : 1, dim, size, step);
-  if (!st) st = check_dims(t->dims + 1);
+  if (!st) st = check_dim_count(t->dims + 1);
   if (st) return st;
   for (int i = 0; i < t->dims; i++)
     stride[i] = t->stride[i];
@@ -298,7 +285,7 @@ weir_status weir_unflatten(weir_tensor **out, const weir_tensor *t, int dim, wei
   if (!t->dims)
     return weir_fail(WEIR_EINVAL,
                      "unflatten got an unexpected error: the tensor has no dimensions");
-  st = check_dims(t->dims - 1 + sizes.count);
+  st = check_dim_count(t->dims - 1 + sizes.count);
   if (!st) st = infer_part(&sizes, t->size[dim], dim);
   if (st) return st;
   for (int i = 0; i < t->dims; i++)
@@ -340,7 +327,7 @@ static weir_status check_grid(const weir_tensor *const *tensors, int count)
     if (!weir_device_equal(device_of_tensor(tensors[i]), device_of_tensor(tensors[0])))
       return weir_fail(WEIR_EINVAL, "meshgrid expects all tensors to have the same device");
   }
-  return check_dims(count);
+  return check_dim_count(count);
 }
 
 weir_status weir_meshgrid(weir_tensor **out, const weir_tensor *const *tensors, int count, bool xy)

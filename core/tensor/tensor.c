@@ -28,14 +28,25 @@ const char *shape_format(text_buffer *out, weir_shape shape)
   return out->at;
 }
 
+weir_status check_dim_count(int dims)
+{
+  if (dims >= 0 && dims <= WEIR_MAX_DIMS) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS, dims);
+}
+
+weir_status drop_parts(weir_tensor **out, int count, weir_status st)
+{
+  while (st && count--)
+    weir_tensor_drop(&out[count]);
+  return st;
+}
+
 static __attribute__((cold)) weir_status bad_shape(weir_shape s, weir_dtype dtype)
 {
   text_buffer text;
   if ((unsigned)dtype >= WEIR_DTYPES || !dtype)
     return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
-  if (s.count < 0 || s.count > WEIR_MAX_DIMS)
-    return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS,
-                     s.count);
+  if (check_dim_count(s.count)) return WEIR_EINVAL;
   for (int i = 0; i < s.count; i++)
     if (s.size[i] < 0)
       return weir_fail(WEIR_EINVAL, "Trying to create tensor with negative dimension %lld: %s",

@@ -115,6 +115,9 @@ weir_status tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shap
 /* The same, of sizes and strides that are borrowed for the call. */
 weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const int64_t *sizes,
                         const int64_t *strides, int64_t offset);
+/* After a failed call of what makes several tensors: drops the first `count` of out where st is an
+ * error; returns st. */
+weir_status drop_parts(weir_tensor **out, int count, weir_status st);
 /* A shape as torch writes it, "[2, 3]", for messages; returns out->at. */
 typedef struct text_buffer {
   char at[WEIR_MAX_DIMS * 24];
@@ -123,6 +126,8 @@ const char *shape_format(text_buffer *out, weir_shape shape);
 /* Elements of a shape. Errors: EINVAL: too many dimensions, a negative size, bytes that overflow.
  */
 weir_status shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype);
+/* Whether a tensor may have as many dimensions. Errors: EINVAL. */
+weir_status check_dim_count(int dims);
 /* A dimension counted from the front. Errors: EINVAL, torch's sentence. */
 weir_status dim_resolve(int *out, int dim, int dims);
 

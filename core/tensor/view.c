@@ -47,12 +47,6 @@ static __attribute__((cold)) weir_status bad_shape(const weir_tensor *t, weir_sh
                    shape_format(&text, s), (long long)t->numel);
 }
 
-static weir_status check_count(int count)
-{
-  if (count >= 0 && count <= WEIR_MAX_DIMS) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS, count);
-}
-
 /* The one size that is -1 becomes what is left; then as many elements as t has. */
 static weir_status infer_size(weir_shape *s, const weir_tensor *t)
 {
@@ -60,7 +54,7 @@ static weir_status infer_size(weir_shape *s, const weir_tensor *t)
   int at = -1;
   int64_t known = 1;
   bool over = false;
-  weir_status st = check_count(s->count);
+  weir_status st = check_dim_count(s->count);
   if (st) return st;
   for (int i = 0; i < s->count; i++) {
     if (s->size[i] >= 0) {
@@ -165,7 +159,7 @@ weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
   view v;
   view_of(&v, t);
   weir_status st = dim_resolve(&dim, dim, t->dims + 1);
-  if (!st) st = check_count(t->dims + 1);
+  if (!st) st = check_dim_count(t->dims + 1);
   if (st) return st;
   for (int i = v.shape.count++; i > dim; i--) {
     v.shape.size[i] = v.shape.size[i - 1];
@@ -205,7 +199,7 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
   int64_t numel;
   view v = {.shape = shape};
   int more = shape.count - t->dims;
-  weir_status st = check_count(shape.count);
+  weir_status st = check_dim_count(shape.count);
   if (st) return st;
   if (more < 0)
     return weir_fail(WEIR_EINVAL,
@@ -364,10 +358,8 @@ static weir_status pieces(weir_tensor **out, int *count, const weir_tensor *t, i
     int64_t left = t->size[dim] - i * each;
     st = slice_dim(&out[i], t, dim, i * each, left < each ? left : each, 1);
   }
-  while (st && i--)
-    weir_tensor_drop(&out[i]);
   if (!st) *count = (int)number;
-  return st;
+  return drop_parts(out, i, st);
 }
 
 weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int chunks, int dim)
