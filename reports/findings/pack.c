@@ -29,15 +29,10 @@ static weir_status write_all(wr_pack *p, const char *beside)
 {
   if (!p->in_file && (p->file = wr_run_file(beside)) < 0)
     return weir_fail_errno(WEIR_EIO, errno, "making a temporary file %s-runs", beside);
-  for (size_t done = 0; done < p->used;) {
-    ssize_t n = pwrite(p->file, p->bytes + done, p->used - done, (off_t)(p->in_file + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      if (!p->in_file) (void)close(p->file);
-      return weir_fail_errno(WEIR_EIO, n ? errno : ENOSPC, "writing a temporary file %s-runs",
-                             beside);
-    }
-    done += (size_t)n;
+  int wrong = wr_run_write(p->file, p->bytes, p->used, p->in_file);
+  if (wrong) {
+    if (!p->in_file) (void)close(p->file);
+    return weir_fail_errno(WEIR_EIO, wrong, "writing a temporary file %s-runs", beside);
   }
   p->in_file += p->used;
   p->used = 0;
@@ -109,12 +104,8 @@ static weir_status read_file(wr_pack_reader *r, uint64_t offset, size_t bytes)
 {
   if (!r->buffer && !(r->buffer = malloc(WR_PACK_BLOCK)))
     return weir_fail(WEIR_ENOMEM, "reading rows of findings: out of host memory");
-  for (size_t got = 0; got < bytes;) {
-    ssize_t n = pread(r->pack->file, r->buffer + got, bytes - got, (off_t)(offset + got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return weir_fail_errno(WEIR_EIO, n ? errno : EIO, "reading rows of findings back");
-    got += (size_t)n;
-  }
+  int wrong = wr_run_read(r->pack->file, r->buffer, bytes, offset);
+  if (wrong) return weir_fail_errno(WEIR_EIO, wrong, "reading rows of findings back");
   r->at = r->buffer;
   return WEIR_OK;
 }

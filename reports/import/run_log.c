@@ -33,16 +33,26 @@ int wr_run_file(const char *beside)
   return fd;
 }
 
-static bool write_whole(int fd, const void *data, size_t bytes)
+int wr_run_write(int file, const void *data, size_t bytes, uint64_t at)
 {
-  for (const char *at = data; bytes;) {
-    ssize_t n = write(fd, at, bytes);
+  for (size_t done = 0; done < bytes;) {
+    ssize_t n = pwrite(file, (const char *)data + done, bytes - done, (off_t)(at + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    bytes -= (size_t)n;
+    if (n <= 0) return n ? errno : ENOSPC;
+    done += (size_t)n;
   }
-  return true;
+  return 0;
+}
+
+int wr_run_read(int file, void *data, size_t bytes, uint64_t at)
+{
+  for (size_t done = 0; done < bytes;) {
+    ssize_t n = pread(file, (char *)data + done, bytes - done, (off_t)(at + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n ? errno : EIO;
+    done += (size_t)n;
+  }
+  return 0;
 }
 
 /* The last run goes into the file. False: nothing can be kept any more. */
@@ -53,7 +63,9 @@ static bool write_run(wr_run_log *log)
     return false;
   if (!log->run_count && (log->file = wr_run_file(log->beside)) < 0) return false;
   log->runs[log->run_count++] = log->count;
-  if (!write_whole(log->file, log->event, log->count * log->size)) return false;
+  size_t bytes = log->count * log->size;
+  if (wr_run_write(log->file, log->event, bytes, log->in_file)) return false;
+  log->in_file += bytes;
   log->count = 0;
   return true;
 }
@@ -127,13 +139,9 @@ typedef struct run_merge {
 static weir_status fill_buffer(const run_merge *m, run_reader *r)
 {
   size_t records = r->left < READ_AT_ONCE ? r->left : READ_AT_ONCE;
-  size_t bytes = records * m->size, got = 0;
-  while (got < bytes) {
-    ssize_t n = pread(m->file, r->buffer + got, bytes - got, r->next + (off_t)got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return weir_fail_errno(WEIR_EIO, n ? errno : EIO, "reading kept events back");
-    got += (size_t)n;
-  }
+  size_t bytes = records * m->size;
+  int wrong = wr_run_read(m->file, r->buffer, bytes, (uint64_t)r->next);
+  if (wrong) return weir_fail_errno(WEIR_EIO, wrong, "reading kept events back");
   r->at = r->buffer;
   r->end = r->at + bytes;
   r->next += (off_t)bytes;

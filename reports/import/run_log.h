@@ -25,9 +25,10 @@ typedef struct wr_run_log {
   size_t count, capacity;
   size_t *runs; /* records of each run in the file */
   size_t run_count, run_capacity;
-  int file;        /* while there are runs */
-  bool unsorted;   /* the last run is not in order of time */
-  bool incomplete; /* no room, or some were there before: nothing is kept */
+  int file;         /* while there are runs */
+  uint64_t in_file; /* bytes */
+  bool unsorted;    /* the last run is not in order of time */
+  bool incomplete;  /* no room, or some were there before: nothing is kept */
 } wr_run_log;
 
 /* Keeps a record of log->size bytes. Where there is no room the log is dropped. */
@@ -43,6 +44,10 @@ char *wr_run_beside(void);
 
 /* A new file that goes with its descriptor; -1: there can be none. */
 int wr_run_file(const char *beside);
+/* All of `bytes` at a place of such a file. 0, or what went wrong: ENOSPC where nothing was written,
+ * EIO where the file ended. */
+int wr_run_write(int file, const void *data, size_t bytes, uint64_t at);
+int wr_run_read(int file, void *data, size_t bytes, uint64_t at);
 
 /* Forgets all, for good. */
 void wr_run_drop(wr_run_log *log);
