@@ -245,7 +245,6 @@ struct wr_wait_pass {
   size_t template_count, template_capacity;
   bool temporary;
 };
-typedef wr_wait_pass wait_walk;
 
 static weir_status out_of_memory(const wr_db *db)
 {
@@ -253,7 +252,7 @@ static weir_status out_of_memory(const wr_db *db)
 }
 
 /* Of a call that asks for two events, both. */
-static void keep_call(wait_walk *w, const stored_call *x)
+static void keep_call(wr_wait_pass *w, const stored_call *x)
 {
   wr_queue_call c = translate(w->roles, x);
   if (c.act == WR_ACT_NONE) return;
@@ -270,7 +269,7 @@ static void keep_call(wait_walk *w, const stored_call *x)
 /* id, process, thread, kind, api, context, device, copy, mem, src_mem, flags, stream, status */
 static weir_status take_template_row(void *context, sqlite3_stmt *q)
 {
-  wait_walk *w = context;
+  wr_wait_pass *w = context;
   int64_t v[13];
   for (int i = 0; i < 13; i++)
     v[i] = sqlite3_column_int64(q, i);
@@ -304,7 +303,7 @@ static int64_t end_of_polls(const stored_call *x)
 }
 
 /* It puts work into a queue. */
-static bool queues_work(const wait_walk *w, const trace_event *e)
+static bool queues_work(const wr_wait_pass *w, const trace_event *e)
 {
   uint8_t role = w->roles[e->api < api_total ? e->api : 0];
   bool copies = e->kind == WEIR_EV_COPY || e->kind == WEIR_EV_MEMSET;
@@ -335,7 +334,7 @@ static weir_status take_event_row(void *context, sqlite3_value **v)
 
 static weir_status take_incomplete(void *context, sqlite3_stmt *q)
 {
-  wait_walk *w = context;
+  wr_wait_pass *w = context;
   return wr_queues_incomplete(w->queues, sqlite3_column_int64(q, 0))
              ? WEIR_OK
              : weir_fail(WEIR_ENOMEM, "judging waits: out of host memory");
@@ -343,13 +342,13 @@ static weir_status take_incomplete(void *context, sqlite3_stmt *q)
 
 static weir_status judge_call(void *context, const void *kept)
 {
-  wait_walk *w = context;
+  wr_wait_pass *w = context;
   return wr_queues_take(w->queues, kept);
 }
 
 /* What the device did in it is seen in the sweep; of a wait of which nothing is known, and of one
  * that took no time, all is said here. */
-static weir_status divide_wait(wait_walk *w, const wr_wait_verdict *v)
+static weir_status divide_wait(wr_wait_pass *w, const wr_wait_verdict *v)
 {
   int64_t start = v->call->start, end = v->call->end;
   if (v->known && end > start) {
@@ -365,7 +364,7 @@ static weir_status write_verdict(wr_batch *batch, const wr_wait_verdict *v);
 
 static weir_status take_verdict(void *context, const wr_wait_verdict *v)
 {
-  wait_walk *w = context;
+  wr_wait_pass *w = context;
   if (w->device.any) {
     weir_status s = divide_wait(w, v);
     if (s) return s;
@@ -375,18 +374,18 @@ static weir_status take_verdict(void *context, const wr_wait_verdict *v)
 
 static void watch_work(void *context, const wr_queue_call *c, uint32_t queue, uint64_t number)
 {
-  wait_walk *w = context;
+  wr_wait_pass *w = context;
   wr_device_log_work(&w->device, w->queues, c, queue, number);
 }
 
 static void watch_done(void *context, uint32_t queue, uint64_t number, int64_t time)
 {
-  wait_walk *w = context;
+  wr_wait_pass *w = context;
   wr_device_log_done(&w->device, queue, number, time);
 }
 
 /* Of calls that failed, too, it counts that the host was in them. */
-static weir_status read_templates(wait_walk *w, const wr_db *db)
+static weir_status read_templates(wr_wait_pass *w, const wr_db *db)
 {
   return wr_db_each(db,
                     w->device.any
@@ -398,7 +397,7 @@ static weir_status read_templates(wait_walk *w, const wr_db *db)
                     take_template_row, w);
 }
 
-static weir_status judge_all(wait_walk *w)
+static weir_status judge_all(wr_wait_pass *w)
 {
   weir_status s = WEIR_OK;
   if (w->calls.incomplete) s = weir_fail(WEIR_EIO, "%s: no room for temporary files", w->db->path);
@@ -499,7 +498,7 @@ static weir_status write_full(void *context, const wr_full_sum *x)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static weir_status begin_pass(wait_walk *w, bool divide)
+static weir_status begin_pass(wr_wait_pass *w, bool divide)
 {
   const char *beside = w->folder ? w->folder : w->db->path;
   w->calls = (wr_run_log){.beside = beside, .size = sizeof(wr_queue_call), .most = IN_MEMORY};
@@ -520,7 +519,7 @@ static weir_status begin_pass(wait_walk *w, bool divide)
 
 weir_status wr_wait_begin(wr_wait_pass **out, const wr_db *db, bool temporary, bool divide)
 {
-  wait_walk *w = *out = calloc(1, sizeof(*w));
+  wr_wait_pass *w = *out = calloc(1, sizeof(*w));
   if (!w) return out_of_memory(db);
   w->db = db;
   w->temporary = temporary;
