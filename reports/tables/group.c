@@ -109,9 +109,10 @@ static weir_status load_names(wr_groups *g)
       [RANKS] = "SELECT id, 'rank ' || rank FROM process WHERE typeof(rank) = 'integer'"};
   weir_status s = WEIR_OK;
   for (int i = THREADS; !s && i <= RANKS; i++) {
-    if (i == RANKS && !wr_db_has_column(g->db, "process", "rank")) break; /* of an older Weir */
-    name_load l = {g, i};
     if (i == RANGES && (g->by != WEIR_BY_RANGE || !wr_db_has_table(g->db, "range_name"))) continue;
+    if (i == RANKS && (g->by != WEIR_BY_RANK || !wr_db_has_column(g->db, "process", "rank")))
+      continue; /* the column: not in a trace of an older Weir */
+    name_load l = {g, i};
     s = wr_db_each(g->db, queries[i], take_name, &l);
     if (g->names[i]) qsort(g->name[i], g->names[i], sizeof(wr_numbered), by_number);
   }
