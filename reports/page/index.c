@@ -346,19 +346,6 @@ static void put_peaks(index_writer *w)
   (void)fputc(']', w->to);
 }
 
-static void put_leaks(index_writer *w)
-{
-  const page_memory *m = w->p->memory;
-  (void)fputs(",\n\"leaks\":[", w->to);
-  for (size_t i = 0; i < m->leaks; i++) {
-    put_number(w, i ? ",{\"site\":" : "{\"site\":", m->leak[i].site);
-    put_number(w, ",\"blocks\":", (int64_t)m->leak[i].blocks);
-    put_number(w, ",\"bytes\":", (int64_t)m->leak[i].bytes);
-    (void)fputc('}', w->to);
-  }
-  (void)fputc(']', w->to);
-}
-
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* `"what":{"a":3,"b":4` */
@@ -598,7 +585,6 @@ static weir_status put_index(index_writer *w)
   (void)fputc('}', w->to);
   put_memory(w);
   put_peaks(w);
-  put_leaks(w);
   put_cube(w);
   put_changes(w);
   weir_status s = put_lanes(w);

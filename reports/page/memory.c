@@ -128,20 +128,6 @@ static uint64_t place_key(int device, uint32_t place)
   return (uint64_t)device << 32 | place;
 }
 
-static weir_status add_leak(page_memory *m, uint32_t site, uint64_t bytes)
-{
-  bool added;
-  uint64_t *at = hash_map_place(&m->by_leak, site, &added);
-  if (!at || !wr_grow(&m->leak, &m->leak_capacity, m->leaks + 1, sizeof(page_leak)))
-    return wr_db_out_of_memory(m->db);
-  if (added) {
-    *at = m->leaks;
-    m->leak[m->leaks++] = (page_leak){.site = site};
-  }
-  m->leak[*at].blocks++, m->leak[*at].bytes += bytes;
-  return WEIR_OK;
-}
-
 static weir_status add_at_peak(page_memory *m, const page_peak *p, const block_row *b,
                                uint32_t site)
 {
@@ -187,7 +173,6 @@ static weir_status sum_block(void *context, sqlite3_stmt *q)
   m->last_died = b.died;
   if (b.how == WR_BLOCK_UNKNOWN || !is_device_side(&b)) return WEIR_OK;
   weir_status s = page_site_of(m->calls->places, b.stack, 0, &site);
-  if (!s && b.how == WR_BLOCK_LIVE) s = add_leak(m, site, b.bytes);
   if (!s) s = add_changes(m, &b, site);
   for (size_t i = 0; !s && i < m->peaks; i++) {
     const page_peak *p = &m->peak[i];
@@ -413,17 +398,9 @@ static int by_start(const void *left, const void *right)
   return a->bytes < b->bytes ? 1 : -(a->bytes > b->bytes);
 }
 
-static int by_leaked_bytes(const void *left, const void *right)
-{
-  const page_leak *a = left, *b = right;
-  if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
-  return a->site < b->site ? -1 : a->site > b->site;
-}
-
 void page_memory_finish(page_memory *m)
 {
   if (m->blocks) qsort(m->block, m->blocks, sizeof(*m->block), by_start);
-  if (m->leaks) qsort(m->leak, m->leaks, sizeof(*m->leak), by_leaked_bytes);
 }
 
 void page_memory_free(page_memory *m)
@@ -435,12 +412,10 @@ void page_memory_free(page_memory *m)
       free(m->peak[i].area[k].end);
   free(m->series);
   free(m->peak);
-  free(m->leak);
   free(m->block);
   free(m->live);
   hash_map_free(&m->at_peak);
   hash_map_free(&m->site_of);
-  hash_map_free(&m->by_leak);
   hash_map_free(&m->site_of_place);
   page_cube_free(&m->changes);
   *m = (page_memory){0};

@@ -48,11 +48,6 @@ typedef struct page_block {
   int device;
 } page_block;
 
-typedef struct page_leak {
-  uint32_t site;
-  uint64_t blocks, bytes;
-} page_leak;
-
 struct page_live;
 
 typedef struct page_memory {
@@ -66,9 +61,6 @@ typedef struct page_memory {
   size_t peaks, peak_capacity;
   hash_map at_peak; /* device and place -> bytes */
   hash_map site_of; /* device and place -> a site, plus 1 */
-  hash_map by_leak;
-  page_leak *leak; /* owned */
-  size_t leaks, leak_capacity;
   page_cube
       changes; /* of the device side: allocations, and frees where what they free was allocated */
   hash_map site_of_place; /* a site, plus 1 */

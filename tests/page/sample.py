@@ -140,10 +140,6 @@ def make(scale=1, hostile=False):
                 row[0] += 1
                 row[1] += size
     changes = [(*key, *row) for key, row in sorted(changes.items())]
-    leaked = {}
-    for _, finish, size, site in blocks:
-        if finish == end:
-            leaked.setdefault(site, []).append(size)
     total = [t + r for t, r in zip(total, rest)]
     memory = []
     for device, kind, share in ((0, 0, 1.0), (0, 1, 0.1), (0, 3, 1.1), (1, 0, 0.6), (-1, 2, 0.2), (-1, 3, 1.7)):
@@ -213,7 +209,6 @@ def make(scale=1, hostile=False):
         'changes': {**{name: column(changes, i, 'dv' if name == 'bin' else 'v') for i, name in enumerate(('bin', 'site', 'class', 'count', 'bytes'))},
                     'bins': {'count': BINS, 'width_ns': width}},
         'findings': {'schema': 'weir-findings/1', 'findings': findings},
-        'leaks': [{'site': s, 'blocks': len(sizes), 'bytes': sum(sizes)} for s, sizes in leaked.items()],
         'strings': strings, 'columns': columns.list,
     }
     return index, bytes(columns.data)

@@ -20,7 +20,7 @@ export const run = {
 /* What a page has none of, as of a run without memory or copies. */
 const ABSENT = {
   strings: [], frames: { function: [], file: [], line: [] }, stacks: [], sites: { stack: [], frame: [], api: [] }, sources: [], classes: [],
-  memory: [], peak: null, other_peaks: [], cube: null, changes: null, lanes: [], ops: null, lane_bins: null, flames: null, matrix: [], findings: null, leaks: [], columns: [],
+  memory: [], peak: null, other_peaks: [], cube: null, changes: null, lanes: [], ops: null, lane_bins: null, flames: null, matrix: [], findings: null, columns: [],
 };
 
 export function readIndex(text) {
