@@ -20,6 +20,7 @@
 #include "core/weir/graph.h"
 #include "core/weir/history.h"
 #include "core/weir/io.h"
+#include "core/weir/linalg.h"
 #include "core/weir/log.h"
 #include "core/weir/memory.h"
 #include "core/weir/module.h"

@@ -344,12 +344,21 @@ weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor 
   return st ? st : product_of(out, weir_shape(a->size[0], a->size[1], b->size[2]), a, b, &batch);
 }
 
-weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
-                       const weir_tensor *b, double beta, double alpha)
+/* beta c + alpha a b as a new tensor: c is of the result's shape (a view). */
+static weir_status add_product(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
+                               const weir_tensor *b, const weir_shape *batch, double beta,
+                               double alpha)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, c, a, b);
-  WEIR_TENSOR wide = NULL;
+  weir_status st = tensor_new_beside(out, a, weir_shape_of(c->dims, c->size));
+  if (!st && beta != 0) st = loop_copy(*out, c);
+  if (!st && (*out)->numel) st = multiply(*out, a, b, batch, alpha, beta);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+static weir_status check_addmm_dtypes(const weir_tensor *c, const weir_tensor *a,
+                                      const weir_tensor *b)
+{
   weir_status st = check_same_device(c, b);
   if (!st && c->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "self and mat2 must have the same dtype, but got %s and %s",
@@ -357,16 +366,144 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
   if (!st && a->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "mat1 and mat2 must have the same dtype, but got %s and %s",
                    dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
-  if (!st) st = check_mm(a, b, "addmm");
-  if (st) return st;
-  weir_shape shape = weir_shape(a->size[0], b->size[1]);
-  st = weir_expand(&wide, c, shape);
-  if (!st) st = check_mm_dtypes(a, b);
-  if (!st) st = tensor_new_beside(out, a, shape);
-  if (!st && beta != 0) st = loop_copy(*out, wide);
-  if (!st && (*out)->numel) st = multiply(*out, a, b, &no_batch, alpha, beta);
-  if (st) weir_tensor_drop(out);
   return st;
+}
+
+weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
+                       const weir_tensor *b, double beta, double alpha)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_TENSOR wide = NULL;
+  weir_status st = check_addmm_dtypes(c, a, b);
+  if (!st) st = check_mm(a, b, "addmm");
+  if (!st) st = weir_expand(&wide, c, weir_shape(a->size[0], b->size[1]));
+  if (!st) st = check_mm_dtypes(a, b);
+  return st ? st : add_product(out, wide, a, b, &no_batch, beta, alpha);
+}
+
+static weir_status check_addmv(const weir_tensor *c, const weir_tensor *a, const weir_tensor *b)
+{
+  int64_t has = c->dims ? c->size[0] : 1;
+  if (a->dims != 2 || b->dims != 1 || c->dims > 1)
+    return weir_fail(WEIR_EINVAL, "vector + matrix @ vector expected, got %d, %d, %d", c->dims,
+                     a->dims, b->dims);
+  if (a->size[1] != b->size[0] || (has != a->size[0] && has != 1))
+    return weir_fail(WEIR_EINVAL, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
+                     (long long)has, (long long)a->size[0], (long long)a->size[1],
+                     (long long)b->size[0]);
+  if (a->dtype != b->dtype || c->dtype != a->dtype)
+    return weir_fail(WEIR_EINVAL,
+                     "addmv input tensors must have the same dtype, but got %s, %s, and %s",
+                     dtype_title((weir_dtype)c->dtype), dtype_title((weir_dtype)a->dtype),
+                     dtype_title((weir_dtype)b->dtype));
+  return check_kind(a, "addmv_impl_%s");
+}
+
+weir_status weir_addmv(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
+                       const weir_tensor *b, double beta, double alpha)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_TENSOR wide = NULL;
+  weir_status st = check_same_device(c, a);
+  if (!st) st = check_same_device(a, b);
+  if (!st) st = check_addmv(c, a, b);
+  if (!st) st = weir_expand(&wide, c, weir_shape(a->size[0]));
+  return st ? st : add_product(out, wide, a, b, &no_batch, beta, alpha);
+}
+
+/* Size `dim` of t. Errors: torch's, where it has none. */
+static weir_status size_at(int64_t *out, const weir_tensor *t, int dim)
+{
+  int at;
+  weir_status st = dim_resolve(&at, dim, t->dims);
+  if (!st) *out = t->dims ? t->size[at] : 1;
+  return st;
+}
+
+static weir_status check_addbmm(const weir_tensor *a, const weir_tensor *b)
+{
+  if (a->dims != 3) return weir_fail(WEIR_EINVAL, "batch1 must be a 3D tensor");
+  if (b->dims != 3) return weir_fail(WEIR_EINVAL, "batch2 must be a 3D tensor");
+  if (a->size[0] != b->size[0])
+    return weir_fail(WEIR_EINVAL,
+                     "batch1 and batch2 must have same number of batches, got %lld and %lld",
+                     (long long)a->size[0], (long long)b->size[0]);
+  if (a->size[2] != b->size[1])
+    return weir_fail(WEIR_EINVAL, "Incompatible matrix sizes for bmm (%lldx%lld and %lldx%lld)",
+                     (long long)a->size[1], (long long)a->size[2], (long long)b->size[1],
+                     (long long)b->size[2]);
+  return WEIR_OK;
+}
+
+/* The sum over the batch is one product, of matrices side by side and one above the other. */
+weir_status weir_addbmm(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
+                        const weir_tensor *b, double beta, double alpha)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, c, a, b);
+  static const int rows_first[] = {1, 0, 2};
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR left = NULL;
+  WEIR_TENSOR right = NULL;
+  weir_shape shape = weir_shape(0, 0);
+  weir_status st = size_at(&shape.size[0], a, 1);
+  if (!st) st = size_at(&shape.size[1], b, 2);
+  if (!st) st = weir_expand(&wide, c, shape);
+  if (!st) st = check_addbmm(a, b);
+  if (!st) st = check_addmm_dtypes(c, a, b);
+  if (!st) st = check_same_device(a, b);
+  if (!st) st = check_mm_dtypes(a, b);
+  if (st) return st;
+  int64_t k = a->size[0] * a->size[2];
+  st = weir_permute(&turned, a, rows_first);
+  if (!st) st = weir_reshape(&left, turned, weir_shape(a->size[1], k));
+  if (!st) st = weir_reshape(&right, b, weir_shape(k, b->size[2]));
+  return st ? st : add_product(out, wide, left, right, &no_batch, beta, alpha);
+}
+
+static weir_status check_baddbmm(const weir_tensor *c, const weir_tensor *a, const weir_tensor *b)
+{
+  weir_dtype d = (weir_dtype)a->dtype;
+  if (c->dtype != a->dtype)
+    return weir_fail(
+        WEIR_EINVAL, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+        dtype_cxx((weir_dtype)c->dtype), dtype_cxx(d), dtype_cxx((weir_dtype)b->dtype));
+  if (a->dims != 3) return weir_fail(WEIR_EINVAL, "batch1 must be a 3D tensor");
+  if (b->dims != 3) return weir_fail(WEIR_EINVAL, "batch2 must be a 3D tensor");
+  if (a->size[0] != b->size[0] || a->size[2] != b->size[1])
+    return weir_fail(WEIR_EINVAL,
+                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
+                     "but got: [%lld, %lld].",
+                     (long long)a->size[0], (long long)a->size[2], (long long)b->size[0],
+                     (long long)b->size[1]);
+  weir_status st =
+      check_kind(a, device_of_tensor(a).type == WEIR_DEVICE_CPU ? "baddbmm" : "baddbmm_%s");
+  if (!st && a->dtype != b->dtype)
+    st = weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s", dtype_title(d),
+                   dtype_title((weir_dtype)b->dtype));
+  return st;
+}
+
+weir_status weir_baddbmm(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
+                         const weir_tensor *b, double beta, double alpha)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_TENSOR wide = NULL;
+  weir_shape shape = weir_shape(0, 0, 0);
+  weir_status st = check_same_device(c, a);
+  if (!st) st = check_same_device(a, b);
+  if (!st) st = size_at(&shape.size[0], a, 0);
+  if (!st) st = size_at(&shape.size[1], a, 1);
+  if (!st) st = size_at(&shape.size[2], b, 2);
+  if (!st) st = weir_expand(&wide, c, shape);
+  if (!st) st = check_baddbmm(c, a, b);
+  if (st) return st;
+  weir_shape batch = weir_shape_of(1, a->size);
+  return add_product(out, wide, a, b, &batch, beta, alpha);
 }
 
 /* ---- matmul ---------------------------------------------------------------------------------- */

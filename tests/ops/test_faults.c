@@ -219,6 +219,30 @@ STEP(linear)
 {
   return weir_linear(OUT, o.b, o.a, o.row);
 }
+STEP(einsum)
+{
+  return weir_einsum(OUT, "ij,jk,bij->b", (const weir_tensor *[]){o.turned, o.a, o.batch}, 3);
+}
+STEP(contractions)
+{
+  weir_status st = weir_multi_dot(OUT, (const weir_tensor *[]){o.a, o.turned, o.b}, 3);
+  if (!st) st = weir_tensordot(&r->t[1], o.a, o.batch, 0);
+  if (st) weir_tensor_drop(OUT);
+  return st;
+}
+STEP(baddbmm)
+{
+  WEIR_TENSOR rows = NULL;
+  weir_status st = weir_expand(&rows, o.a, weir_shape(2, 3, 4));
+  return st ? st : weir_baddbmm(OUT, o.row, rows, o.batch, 2, 3);
+}
+STEP(distances)
+{
+  weir_status st = weir_cdist(OUT, o.a, o.b, 1);
+  if (!st) st = weir_vander(&r->t[1], o.row, 3, false);
+  if (st) weir_tensor_drop(OUT);
+  return st;
+}
 STEP(conv2d)
 {
   weir_conv2d_options options = {.padding = {1, 1}, .stride = {2, 1}, .groups = 2};
@@ -456,6 +480,10 @@ static const struct step {
              {"matmul", matmul_of_batches, NULL},
              {"addmm", addmm, NULL},
              {"linear", linear, NULL},
+             {"einsum", einsum, NULL},
+             {"multi_dot, tensordot", contractions, NULL},
+             {"baddbmm", baddbmm, NULL},
+             {"cdist, vander", distances, NULL},
              {"conv2d", conv2d, NULL},
              {"max_pool2d", max_pool2d, NULL},
              {"log_softmax", softmax, NULL},

@@ -14,6 +14,7 @@ import warnings
 
 import torch
 
+from linalg import Linalg
 from reductions import Reductions
 from shapes import Shapes
 from tensors import DTYPES, NUMBERS, Failed, Run, Weir, plain, scalar, shape
@@ -52,7 +53,7 @@ def sentence_of(text):
     return text
 
 
-class Calls(Reductions, Shapes, Run):
+class Calls(Linalg, Reductions, Shapes, Run):
     def tensor(self, sizes, dtype, small=False):
         """The same tensor twice: torch's and Weir's, perhaps turned, stepped or repeated."""
         r = self.r
@@ -558,7 +559,8 @@ class Calls(Reductions, Shapes, Run):
             return getattr(self, self.r.choice(self.only))()
         return self.r.choice([self.unary] * 3 + [self.binary] * 6 + [self.reduce] * 4 + [self.product] * 3 +
                       [self.alpha, self.choose, self.image, self.image, self.join, self.overlap] +
-                              [self.variance, self.norm, self.counts] + [self.part, self.arrange, self.matrix] * 2)()
+                              [self.variance, self.norm, self.counts] + [self.part, self.arrange, self.matrix] * 2 +
+                              [self.einsum, self.contraction, self.added, self.vectors])()
 
 
 # ---- promotion and random numbers

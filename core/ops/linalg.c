@@ -1,0 +1,630 @@
+/* linalg.c: products that are made of others: of tensors over chosen dimensions, of chains of
+ * matrices, of vectors.
+ *
+ * All of it is composed of public operations, so that devices and derivatives need nothing more. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
+#include "core/ops/ops.h"
+
+/* ---- tensordot, inner, outer ----------------------------------------------------------------- */
+
+/* Sums a dimension whose counterpart has size 1; a's dtype stays. *a is exchanged. */
+static weir_status sum_broadcast(weir_tensor **a, int dim)
+{
+  WEIR_TENSOR sum = NULL;
+  weir_tensor *same = NULL;
+  weir_status st = weir_sum_dim(&sum, *a, dim, true);
+  if (!st) st = weir_to_dtype(&same, sum, (weir_dtype)(*a)->dtype);
+  if (st) return st;
+  weir_tensor_release(*a);
+  *a = same;
+  return WEIR_OK;
+}
+
+/* An operand of tensordot: its dimensions, contracted ones first or last, as a matrix. */
+typedef struct contracted {
+  weir_tensor *t; /* owned */
+  int dims[WEIR_DIMS], count;
+  const int *asked; /* borrowed; dims as they were asked for */
+} contracted;
+
+static weir_status contract_sizes(contracted *x, contracted *y, int64_t *csize)
+{
+  *csize = 1;
+  for (int i = 0; i < x->count; i++) {
+    int64_t sx = x->t->size[x->dims[i]], sy = y->t->size[y->dims[i]];
+    weir_status st = WEIR_OK;
+    if (sy == 1)
+      st = sum_broadcast(&x->t, x->dims[i]);
+    else if (sx == 1)
+      st = sum_broadcast(&y->t, y->dims[i]);
+    else if (sx != sy)
+      st = weir_fail(WEIR_EINVAL,
+                     "contracted dimensions need to match, but first has size %lld in dim %d and "
+                     "second has size %lld in dim %d",
+                     (long long)sx, x->asked[i], (long long)sy, y->asked[i]);
+    else
+      *csize *= sx;
+    if (st) return st;
+  }
+  return WEIR_OK;
+}
+
+/* (free, csize) or, `first`, (csize, free); the free sizes go behind those of `shape`. */
+static weir_status contract_matrix(weir_tensor **out, const contracted *x, bool first,
+                                   int64_t csize, int64_t shape[2 * WEIR_DIMS], int *count)
+{
+  WEIR_TENSOR turned = NULL;
+  int order[WEIR_DIMS], n = 0;
+  bool in[WEIR_DIMS] = {false};
+  int64_t size = 1;
+  for (int i = 0; i < x->count; i++)
+    in[x->dims[i]] = true;
+  for (int i = 0; first && i < x->count; i++)
+    order[n++] = x->dims[i];
+  for (int d = 0; d < x->t->dims; d++) {
+    if (in[d]) continue;
+    order[n++] = d;
+    size *= x->t->size[d];
+    shape[(*count)++] = x->t->size[d];
+  }
+  for (int i = 0; !first && i < x->count; i++)
+    order[n++] = x->dims[i];
+  weir_status st = weir_permute(&turned, x->t, order);
+  return st ? st
+            : weir_reshape(out, turned, first ? weir_shape(csize, size) : weir_shape(size, csize));
+}
+
+/* Each of them once. */
+static weir_status contract_once(const contracted *x)
+{
+  uint32_t mask = 0;
+  for (int i = 0; i < x->count; i++) {
+    if (mask >> x->dims[i] & 1)
+      return weir_fail(WEIR_EINVAL, "dim %d appears multiple times in the list of dims",
+                       x->dims[i]);
+    mask |= 1u << x->dims[i];
+  }
+  return WEIR_OK;
+}
+
+static weir_status contract(weir_tensor **out, contracted *x, contracted *y)
+{
+  WEIR_TENSOR left = NULL;
+  WEIR_TENSOR right = NULL;
+  WEIR_TENSOR product = NULL;
+  int64_t csize, sizes[2 * WEIR_DIMS];
+  int count = 0;
+  weir_status st = contract_sizes(x, y, &csize);
+  if (!st) st = contract_once(x);
+  if (!st) st = contract_once(y);
+  if (!st) st = contract_matrix(&left, x, false, csize, sizes, &count);
+  if (!st) st = contract_matrix(&right, y, true, csize, sizes, &count);
+  if (!st) st = weir_mm(&product, left, right);
+  return st ? st : weir_reshape(out, product, weir_shape_of(count, sizes));
+}
+
+/* Dimensions counted from the start. */
+static weir_status contract_dims(contracted *x, const weir_tensor *t, const int *dims, int count)
+{
+  x->count = count;
+  x->asked = dims;
+  for (int i = 0; i < count; i++) {
+    weir_status st = dim_resolve(&x->dims[i], dims[i], t->dims);
+    if (st) return st;
+  }
+  return WEIR_OK;
+}
+
+static weir_status run_tensordot(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
+                                 const int *dims_a, const int *dims_b, int count)
+{
+  contracted x, y;
+  weir_status st = check_same_device(a, b);
+  if (!st && a->dtype != b->dtype)
+    st = weir_fail(WEIR_EINVAL, "both inputs should have same dtype");
+  if (!st && (count < 0 || count > WEIR_DIMS))
+    st = weir_fail(WEIR_EINVAL, "tensordot: %d dimensions are contracted", count);
+  if (!st) st = contract_dims(&x, a, dims_a, count);
+  if (!st) st = contract_dims(&y, b, dims_b, count);
+  if (st) return st;
+  x.t = weir_tensor_retain((weir_tensor *)a);
+  y.t = weir_tensor_retain((weir_tensor *)b);
+  st = contract(out, &x, &y);
+  weir_tensor_release(x.t);
+  weir_tensor_release(y.t);
+  return st;
+}
+
+weir_status weir_tensordot_dims(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
+                                const int *dims_a, const int *dims_b, int count)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  if (count > 0) WEIR_REQUIRE(dims_a, dims_b);
+  return run_tensordot(out, a, b, dims_a, dims_b, count);
+}
+
+weir_status weir_tensordot(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, int count)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  int dims_a[WEIR_DIMS], dims_b[WEIR_DIMS];
+  if (count < 0)
+    return weir_fail(WEIR_EINVAL, "tensordot expects dims >= 0, but got dims=%d", count);
+  if (count > a->dims || count > b->dims)
+    return weir_fail(WEIR_EINVAL, "tensordot expects dims < ndim_a or ndim_b, but got dims=%d",
+                     count);
+  for (int i = 0; i < count; i++) {
+    dims_a[i] = i - count;
+    dims_b[i] = i;
+  }
+  return run_tensordot(out, a, b, dims_a, dims_b, count);
+}
+
+weir_status weir_inner(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  static const int last = -1;
+  text_buffer ta, tb;
+  if (!a->dims || !b->dims) return weir_mul(out, a, b);
+  if (a->size[a->dims - 1] != b->size[b->dims - 1])
+    return weir_fail(WEIR_EINVAL,
+                     "inner() the last dimension must match on both input tensors but got shapes "
+                     "%s and %s",
+                     shape_format(&ta, weir_shape_of(a->dims, a->size)),
+                     shape_format(&tb, weir_shape_of(b->dims, b->size)));
+  return run_tensordot(out, a, b, &last, &last, 1);
+}
+
+static weir_status check_vector(const weir_tensor *t, const char *name, const char *argument)
+{
+  if (t->dims == 1) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "%s: Expected 1-D argument %s, but got %d-D", name, argument,
+                   (int)t->dims);
+}
+
+weir_status weir_outer(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_TENSOR column = NULL;
+  weir_status st = check_vector(a, "outer", "self");
+  if (!st) st = check_vector(b, "outer", "vec2");
+  if (!st) st = weir_unsqueeze(&column, a, 1);
+  return st ? st : weir_mul(out, column, b);
+}
+
+/* ---- addr ------------------------------------------------------------------------------------ */
+
+static weir_status check_factor(weir_dtype d, weir_scalar v, const char *name)
+{
+  if (dtype_is_integral_or_bool(d) && v.dtype != WEIR_INT64 && v.dtype != WEIR_BOOL)
+    return weir_fail(WEIR_EINVAL,
+                     "For integral input tensors, argument %s must not be a floating point number.",
+                     name);
+  return WEIR_OK;
+}
+
+static bool is_number(weir_scalar v, int64_t n)
+{
+  return v.dtype == WEIR_FLOAT64 ? v.f == (double)n : v.dtype != WEIR_COMPLEX64 && v.i == n;
+}
+
+/* *t (exchanged) times v, in `dtype`. */
+static weir_status scale_by(weir_tensor **t, weir_scalar v, weir_dtype dtype)
+{
+  WEIR_TENSOR wide = NULL;
+  weir_tensor *scaled = NULL;
+  weir_status st = weir_to_dtype(&wide, *t, dtype);
+  if (!st && !is_number(v, 1)) {
+    st = weir_mul_scalar(&scaled, wide, dtype == WEIR_BOOL ? weir_bool(!is_number(v, 0)) : v);
+  } else if (!st) {
+    scaled = weir_tensor_retain(wide);
+  }
+  if (st) return st;
+  weir_tensor_release(*t);
+  *t = scaled;
+  return WEIR_OK;
+}
+
+weir_status weir_addr(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
+                      const weir_tensor *b, weir_scalar beta, weir_scalar alpha)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, c, a, b);
+  WEIR_TENSOR product = NULL;
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR first = NULL;
+  categories common = {0};
+  weir_dtype dtype;
+  weir_status st = check_vector(a, "addr", "vec1");
+  if (!st) st = check_vector(b, "addr", "vec2");
+  if (!st) st = weir_expand(&wide, c, weir_shape(a->size[0], b->size[0]));
+  if (!st) st = categories_tensor(&common, a);
+  if (!st) st = categories_tensor(&common, b);
+  if (!st) st = categories_tensor(&common, c);
+  if (!st) st = categories_result(&dtype, &common);
+  if (!st) st = check_factor(dtype, beta, "beta");
+  if (!st) st = check_factor(dtype, alpha, "alpha");
+  if (!st) st = weir_to_dtype(&first, a, dtype);
+  if (!st) st = weir_outer(&product, first, b);
+  if (!st) st = scale_by(&product, alpha, dtype);
+  if (!st && is_number(beta, 0)) return weir_contiguous(out, product);
+  if (!st) st = scale_by(&wide, beta, dtype);
+  return st ? st : weir_add(out, wide, product);
+}
+
+/* ---- chains and powers of matrices ----------------------------------------------------------- */
+
+/* A chain, matrices all: cut[i][j] is where the product of i to j is best cut. */
+typedef struct chain {
+  const weir_tensor **matrix; /* owned, what it points to borrowed */
+  int *cut;                   /* owned, count x count */
+  int count;
+} chain;
+
+/* Cormen et al., "Introduction to Algorithms", matrix-chain multiplication. Errors: ENOMEM. */
+static weir_status chain_plan(chain *c)
+{
+  size_t n = (size_t)c->count;
+  double *cost = calloc(n * n, sizeof *cost);
+  c->cut = calloc(n * n, sizeof *c->cut);
+  if (!cost || !c->cut) {
+    free(cost);
+    return weir_fail(WEIR_ENOMEM, "no host memory for the order of a product of %zu matrices", n);
+  }
+  for (size_t length = 2; length <= n; length++)
+    for (size_t i = 0; i + length <= n; i++) {
+      size_t j = i + length - 1;
+      double rows = (double)c->matrix[i]->size[0], columns = (double)c->matrix[j]->size[1];
+      for (size_t k = i; k < j; k++) {
+        double all = cost[i * n + k] + cost[(k + 1) * n + j] +
+                     rows * (double)c->matrix[k]->size[1] * columns;
+        if (k > i && all >= cost[i * n + j]) continue;
+        cost[i * n + j] = all;
+        c->cut[i * n + j] = (int)k;
+      }
+    }
+  free(cost);
+  return WEIR_OK;
+}
+
+static weir_status chain_product(weir_tensor **out, const chain *c, int from, int to)
+{
+  WEIR_TENSOR left = NULL;
+  WEIR_TENSOR right = NULL;
+  if (from == to) {
+    *out = weir_tensor_retain((weir_tensor *)c->matrix[from]);
+    return WEIR_OK;
+  }
+  int cut = c->cut[from * c->count + to];
+  weir_status st = chain_product(&left, c, from, cut);
+  if (!st) st = chain_product(&right, c, cut + 1, to);
+  return st ? st : weir_mm(out, left, right);
+}
+
+static weir_status check_chain_place(const weir_tensor *const *t, int i, int count)
+{
+  bool first = i == 0, last = i == count - 1;
+  if ((first || last) && t[i]->dims != 1 && t[i]->dims != 2)
+    return weir_fail(WEIR_EINVAL, "multi_dot(): the %s tensor must be 1D or 2D but got %dD",
+                     first ? "first" : "last", (int)t[i]->dims);
+  if (!first && !last && t[i]->dims != 2)
+    return weir_fail(WEIR_EINVAL, "multi_dot(): tensor %d must be 2D but got %dD", i,
+                     (int)t[i]->dims);
+  return WEIR_OK;
+}
+
+static weir_status check_chain(const weir_tensor *const *t, int count)
+{
+  text_buffer a, b;
+  weir_status st = check_chain_place(t, 0, count);
+  if (!st) st = check_chain_place(t, count - 1, count);
+  for (int i = 1; !st && i < count - 1; i++)
+    st = check_chain_place(t, i, count);
+  for (int i = 1; !st && i < count; i++)
+    if (t[i]->dtype != t[0]->dtype)
+      st = weir_fail(WEIR_EINVAL,
+                     "multi_dot(): all tensors must have be the same dtype but tensor 0 is %s and "
+                     "tensor %d %s",
+                     dtype_cxx((weir_dtype)t[0]->dtype), i, dtype_cxx((weir_dtype)t[i]->dtype));
+  for (int i = 1; !st && i < count; i++) {
+    int64_t k = t[i - 1]->size[t[i - 1]->dims - 1];
+    if (t[i]->size[0] != k)
+      st = weir_fail(WEIR_EINVAL,
+                     "multi_dot(): tensors %d and %d with shapes %s and %s cannot be multiplied",
+                     i - 1, i, shape_format(&a, weir_shape_of(t[i - 1]->dims, t[i - 1]->size)),
+                     shape_format(&b, weir_shape_of(t[i]->dims, t[i]->size)));
+  }
+  return st;
+}
+
+static weir_status run_chain(weir_tensor **out, chain *c)
+{
+  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR column = NULL;
+  WEIR_TENSOR product = NULL;
+  weir_shape shape = {0, {0}};
+  const weir_tensor *first = c->matrix[0], *last = c->matrix[c->count - 1];
+  weir_status st = first->dims == 1 ? weir_unsqueeze(&row, first, 0) : WEIR_OK;
+  if (!st && last->dims == 1) st = weir_unsqueeze(&column, last, 1);
+  if (row) c->matrix[0] = row;
+  if (column) c->matrix[c->count - 1] = column;
+  if (!st) st = chain_plan(c);
+  if (!st) st = chain_product(&product, c, 0, c->count - 1);
+  if (st) return st;
+  if (!row) shape.size[shape.count++] = product->size[0];
+  if (!column) shape.size[shape.count++] = product->size[1];
+  return weir_view(out, product, shape);
+}
+
+weir_status weir_multi_dot(weir_tensor **out, const weir_tensor *const *tensors, int count)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, tensors);
+  if (count < 2)
+    return weir_fail(WEIR_EINVAL, "multi_dot(): expected at least 2 tensors but got %d", count);
+  for (int i = 0; i < count; i++)
+    if (!tensors[i]) return weir_fail(WEIR_EINVAL, "%s: tensors[%d] is NULL", __func__, i);
+  weir_status st = check_chain(tensors, count);
+  if (st) return st;
+  chain c = {.matrix = malloc((size_t)count * sizeof(weir_tensor *)), .count = count};
+  if (!c.matrix) return weir_fail(WEIR_ENOMEM, "no host memory for %d matrices", count);
+  memcpy(c.matrix, tensors, (size_t)count * sizeof(weir_tensor *));
+  st = run_chain(out, &c);
+  free(c.matrix);
+  free(c.cut);
+  return st;
+}
+
+/* ---- distances ------------------------------------------------------------------------------- */
+
+enum {
+  CDIST_FEW = 25,        /* rows that are subtracted one from the other where p is 2: torch's */
+  CDIST_BLOCK = 1 << 20, /* differences that are held at a time */
+};
+
+static weir_status check_rows(const weir_tensor *a, const weir_tensor *b)
+{
+  for (int i = 0; i < 2; i++)
+    if ((i ? b : a)->dims < 2)
+      return weir_fail(WEIR_EINVAL, "cdist only supports at least 2D tensors, X%d got: %dD", i + 1,
+                       (int)(i ? b : a)->dims);
+  int64_t columns = a->size[a->dims - 1], others = b->size[b->dims - 1];
+  if (columns != others)
+    return weir_fail(WEIR_EINVAL,
+                     "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
+                     (long long)columns, (long long)others);
+  return WEIR_OK;
+}
+
+static weir_status check_distance(const weir_tensor *a, const weir_tensor *b, double p)
+{
+  weir_dtype d = (weir_dtype)a->dtype, e = (weir_dtype)b->dtype;
+  weir_status st = check_same_device(a, b);
+  if (!st) st = check_rows(a, b);
+  if (st) return st;
+  if (!dtype_is_floating(d) || !dtype_is_floating(e))
+    return weir_fail(WEIR_EINVAL, "cdist only supports floating-point dtypes, X%d got: %s",
+                     dtype_is_floating(d) ? 2 : 1, dtype_title(dtype_is_floating(d) ? e : d));
+  if (!(p >= 0)) return weir_fail(WEIR_EINVAL, "cdist only supports non-negative p values");
+  return WEIR_OK;
+}
+
+/* Of what has elements, and is subtracted. */
+static weir_status check_distance_dtypes(const weir_tensor *a, const weir_tensor *b)
+{
+  weir_dtype d = (weir_dtype)a->dtype;
+  if (d != WEIR_FLOAT32 && d != WEIR_FLOAT64)
+    return not_implemented("cdist", device_of_tensor(a), d);
+  if (a->dtype != b->dtype)
+    return weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s", dtype_title(d),
+                     dtype_title((weir_dtype)b->dtype));
+  return WEIR_OK;
+}
+
+/* ||x||^2 + ||y||^2 - 2 x y as one product: rows [-2 x, ||x||^2, 1] and [y, 1, ||y||^2]. */
+static weir_status extended_rows(weir_tensor **out, const weir_tensor *x, bool left)
+{
+  WEIR_TENSOR square = NULL;
+  WEIR_TENSOR norm = NULL;
+  WEIR_TENSOR one = NULL;
+  WEIR_TENSOR scaled = NULL;
+  weir_status st = weir_mul(&square, x, x);
+  if (!st) st = weir_sum_dim(&norm, square, -1, true);
+  if (!st) st = weir_ones_like(&one, norm, NULL);
+  if (!st) st = weir_mul_scalar(&scaled, x, weir_int(left ? -2 : 1));
+  if (st) return st;
+  const weir_tensor *parts[] = {scaled, left ? norm : one, left ? one : norm};
+  return weir_cat(out, parts, 3, -1);
+}
+
+static weir_status distance_by_product(weir_tensor **out, const weir_tensor *a,
+                                       const weir_tensor *b)
+{
+  WEIR_TENSOR left = NULL;
+  WEIR_TENSOR right = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR square = NULL;
+  WEIR_TENSOR positive = NULL;
+  weir_scalar zero = weir_int(0);
+  weir_status st = extended_rows(&left, a, true);
+  if (!st) st = extended_rows(&right, b, false);
+  if (!st) st = weir_transpose(&turned, right, -1, -2);
+  if (!st) st = weir_matmul(&square, left, turned);
+  if (!st) st = weir_clamp(&positive, square, &zero, NULL);
+  return st ? st : weir_sqrt(out, positive);
+}
+
+/* Rows `from` to `from + rows` of a against all of b. */
+static weir_status distance_block(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
+                                  int64_t from, int64_t rows, double p)
+{
+  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR left = NULL;
+  WEIR_TENSOR right = NULL;
+  WEIR_TENSOR difference = NULL;
+  weir_status st = weir_narrow(&part, a, -2, from, rows);
+  if (!st) st = weir_unsqueeze(&left, part, -2);
+  if (!st) st = weir_unsqueeze(&right, b, -3);
+  if (!st) st = weir_sub(&difference, left, right);
+  return st ? st : weir_norm_dim(out, difference, p, -1, false);
+}
+
+/* By differences, some rows at a time, so that memory stays bounded. */
+static weir_status distance_by_rows(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
+                                    weir_shape shape, double p)
+{
+  int64_t rows = a->size[a->dims - 2], each = b->size[b->dims - 2] * a->size[a->dims - 1];
+  for (int i = 0; i < shape.count - 2; i++)
+    each *= shape.size[i];
+  int64_t block = each < CDIST_BLOCK ? CDIST_BLOCK / each : 1, count = (rows + block - 1) / block;
+  if (count == 1) return distance_block(out, a, b, 0, rows, p);
+  weir_tensor **part = calloc((size_t)count, sizeof(weir_tensor *));
+  if (!part) return weir_fail(WEIR_ENOMEM, "no host memory for the parts of cdist");
+  weir_status st = WEIR_OK;
+  for (int64_t i = 0; i < count && !st; i++) {
+    int64_t left = rows - i * block;
+    st = distance_block(&part[i], a, b, i * block, left < block ? left : block, p);
+  }
+  if (!st) st = weir_cat(out, (const weir_tensor *const *)part, (int)count, -2);
+  for (int64_t i = 0; i < count; i++)
+    weir_tensor_release(part[i]);
+  free(part);
+  return st;
+}
+
+weir_status weir_cdist(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, double p)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  weir_status st = check_distance(a, b, p);
+  if (st) return st;
+  weir_shape shape = weir_shape_of(a->dims - 2, a->size);
+  st = shape_broadcast(&shape, b->size, b->dims - 2);
+  if (st) return st;
+  if (shape.count + 3 > WEIR_DIMS)
+    return weir_fail(WEIR_ENOTSUP, "cdist: more than %d dimensions of batch", WEIR_DIMS - 3);
+  int64_t m = a->size[a->dims - 2], n = b->size[b->dims - 2], k = a->size[a->dims - 1], all = m * n;
+  for (int i = 0; i < shape.count; i++)
+    all *= shape.size[i];
+  shape.size[shape.count++] = m;
+  shape.size[shape.count++] = n;
+  if (!all || !k) {
+    weir_options o = {.dtype = (weir_dtype)a->dtype, .device = device_of_tensor(a)};
+    return weir_zeros(out, shape, &o);
+  }
+  if (p == 2 && (m > CDIST_FEW || n > CDIST_FEW)) return distance_by_product(out, a, b);
+  st = check_distance_dtypes(a, b);
+  return st ? st : distance_by_rows(out, a, b, shape, p);
+}
+
+/* ---- kron, cross, vander --------------------------------------------------------------------- */
+
+/* t's sizes at every second of 2 n dimensions, from `at` on; 1 elsewhere. */
+static weir_status spread(weir_tensor **out, const weir_tensor *t, int n, int at)
+{
+  weir_shape shape = {2 * n, {1, 1, 1, 1, 1, 1, 1, 1}};
+  for (int d = 0; d < t->dims; d++)
+    shape.size[2 * (n - t->dims + d) + at] = t->size[d];
+  return weir_reshape(out, t, shape);
+}
+
+weir_status weir_kron(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_TENSOR left = NULL;
+  WEIR_TENSOR right = NULL;
+  WEIR_TENSOR product = NULL;
+  int n = a->dims > b->dims ? a->dims : b->dims;
+  weir_shape shape = {n, {0}};
+  if (2 * n > WEIR_DIMS)
+    return weir_fail(WEIR_ENOTSUP, "kron: tensors of more than %d dimensions", WEIR_DIMS / 2);
+  weir_status st = spread(&left, a, n, 0);
+  if (!st) st = spread(&right, b, n, 1);
+  if (!st) st = weir_mul(&product, left, right);
+  for (int d = 0; !st && d < n; d++)
+    shape.size[d] = product->size[2 * d] * product->size[2 * d + 1];
+  return st ? st : weir_reshape(out, product, shape);
+}
+
+static weir_status check_cross(const weir_tensor *a, const weir_tensor *b, int dim, int *at)
+{
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  weir_status st = check_same_device(a, b);
+  if (st) return st;
+  if (a->dims != b->dims)
+    return weir_fail(WEIR_EINVAL, "linalg.cross: inputs must have the same number of dimensions.");
+  st = dim_resolve(at, dim, a->dims);
+  if (!st && (!a->dims || a->size[*at] != 3 || b->size[*at] != 3))
+    st = weir_fail(
+        WEIR_EINVAL, "linalg.cross: inputs dimension %d must have length 3. Got %lld and %lld", dim,
+        (long long)(a->dims ? a->size[*at] : 1), (long long)(a->dims ? b->size[*at] : 1));
+  if (!st) st = shape_broadcast(&shape, b->size, b->dims);
+  if (!st && a->dtype == WEIR_BOOL) st = not_implemented("cross", device_of_tensor(a), WEIR_BOOL);
+  if (!st && a->dtype != b->dtype)
+    st = weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s",
+                   dtype_title((weir_dtype)a->dtype), dtype_title((weir_dtype)b->dtype));
+  return st;
+}
+
+/* Places moved down by `x` in a, by `y` in b, multiplied. */
+static weir_status turned_product(weir_tensor **out, const weir_tensor *a, int64_t x,
+                                  const weir_tensor *b, int64_t y, int dim)
+{
+  WEIR_TENSOR left = NULL;
+  WEIR_TENSOR right = NULL;
+  weir_status st = weir_roll(&left, a, &x, &dim, 1);
+  if (!st) st = weir_roll(&right, b, &y, &dim, 1);
+  return st ? st : weir_mul(out, left, right);
+}
+
+weir_status weir_cross(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a, b);
+  WEIR_TENSOR plus = NULL;
+  WEIR_TENSOR minus = NULL;
+  int at;
+  weir_status st = check_cross(a, b, dim, &at);
+  if (!st) st = turned_product(&plus, a, -1, b, -2, at);
+  if (!st) st = turned_product(&minus, a, -2, b, -1, at);
+  return st ? st : weir_sub(out, plus, minus);
+}
+
+/* The n columns of powers of x, each the one before times x. */
+static weir_status powers_of(weir_tensor **column, const weir_tensor *x, int64_t n, bool increasing)
+{
+  weir_status st = WEIR_OK;
+  for (int64_t i = 0; i < n && !st; i++) {
+    int64_t at = increasing ? i : n - 1 - i, before = increasing ? i - 1 : n - i;
+    st = i ? weir_mul(&column[at], column[before], x) : weir_ones_like(&column[at], x, NULL);
+  }
+  return st;
+}
+
+weir_status weir_vander(weir_tensor **out, const weir_tensor *a, int64_t n, bool increasing)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, a);
+  WEIR_TENSOR x = NULL;
+  weir_dtype d = (weir_dtype)a->dtype;
+  if (a->dims != 1) return weir_fail(WEIR_EINVAL, "x must be a one-dimensional tensor.");
+  if (n < 0) return weir_fail(WEIR_EINVAL, "N must be non-negative.");
+  weir_status st = weir_to_dtype(&x, a, dtype_is_integral_or_bool(d) ? WEIR_INT64 : d);
+  if (st || !n) return st ? st : tensor_new_beside(out, x, weir_shape(a->size[0], 0));
+  weir_tensor **column = n > INT32_MAX ? NULL : calloc((size_t)n, sizeof(weir_tensor *));
+  if (!column) return weir_fail(WEIR_ENOMEM, "no host memory for %lld columns", (long long)n);
+  st = powers_of(column, x, n, increasing);
+  if (!st) st = weir_stack(out, (const weir_tensor *const *)column, (int)n, 1);
+  for (int64_t i = 0; i < n; i++)
+    weir_tensor_release(column[i]);
+  free(column);
+  return st;
+}
