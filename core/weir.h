@@ -12,6 +12,7 @@
 
 #include "core/base/status.h"
 #include "core/weir/blas.h"
+#include "core/weir/checkpoint.h"
 #include "core/weir/cuda.h"
 #include "core/weir/data.h"
 #include "core/weir/device.h"

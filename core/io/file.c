@@ -41,6 +41,14 @@ weir_status file_open(tensor_file *out, const char *path)
 
 weir_status file_read(const tensor_file *f, void *to, uint64_t at, uint64_t bytes)
 {
+  if (f->memory) {
+    if (at > f->bytes || bytes > f->bytes - at)
+      return weir_fail(WEIR_ECORRUPT, "%s: an entry ends at byte %llu, before byte %llu", f->path,
+                       (unsigned long long)f->bytes, (unsigned long long)at + bytes);
+    memcpy(to, (const char *)f->memory + at, bytes);
+    return WEIR_OK;
+  }
+  at += f->base;
   for (uint64_t done = 0; done < bytes;) {
     uint64_t left = bytes - done;
     ssize_t n =
@@ -253,17 +261,22 @@ weir_status file_tensor(weir_tensor **out, const tensor_file *f, const file_arra
   return WEIR_OK;
 }
 
-weir_status file_put(tensor_file *f, const weir_tensor *t, bool fortran)
+weir_status file_dense(weir_tensor **out, const weir_tensor *t, bool fortran)
 {
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR here = NULL;
-  WEIR_TENSOR dense = NULL;
   int back[WEIR_MAX_DIMS], dims = weir_tensor_dim(t);
+  *out = NULL;
   for (int i = 0; i < dims; i++)
     back[i] = dims - 1 - i;
   weir_status st = fortran ? weir_permute(&turned, t, back) : WEIR_OK;
   if (!st) st = weir_cpu(&here, turned ? turned : t);
-  if (!st) st = weir_contiguous(&dense, here);
-  if (!st) st = file_write(f, dense->data, (uint64_t)dense->numel * itemsize(dense->dtype));
-  return st;
+  return st ? st : weir_contiguous(out, here);
+}
+
+weir_status file_put(tensor_file *f, const weir_tensor *t, bool fortran)
+{
+  WEIR_TENSOR dense = NULL;
+  weir_status st = file_dense(&dense, t, fortran);
+  return st ? st : file_write(f, dense->data, (uint64_t)dense->numel * itemsize(dense->dtype));
 }

@@ -6,8 +6,11 @@
 #include "core/tensor/tensor.h"
 
 typedef struct tensor_file {
-  int fd;           /* -1: none */
-  uint64_t bytes;   /* reading: its size when it was opened; writing: written so far */
+  int fd;         /* -1: none */
+  uint64_t bytes; /* reading: its size when it was opened; writing: written so far */
+  uint64_t base;  /* reading: of a window, where it begins in the file; else 0 */
+  const void
+      *memory;      /* reading: borrowed, a window of bytes that are in memory already; else NULL */
   const char *path; /* borrowed: the caller's */
   char *target;     /* writing, owned: the path behind symbolic links */
   char *beside;     /* writing, owned: the file that takes its place */
@@ -37,7 +40,20 @@ typedef struct file_array {
 /* The array as a tensor, by options as those of weir_npy_read(). */
 weir_status file_tensor(weir_tensor **out, const tensor_file *f, const file_array *array,
                         const weir_options *options);
-/* All elements of t, row by row (fortran: first dimension innermost). Waits for the device. */
+/* t with all its elements row by row (fortran: first dimension innermost) on the cpu; waits for the
+ * device. */
+weir_status file_dense(weir_tensor **out, const weir_tensor *t, bool fortran);
+/* Its elements. */
 weir_status file_put(tensor_file *f, const weir_tensor *t, bool fortran);
+
+/* ---- npy.c: arrays within other files -------------------------------------------------------- */
+
+enum { NPY_HEADER = 512 };
+
+/* The array that the file, or the window of one, begins with. */
+weir_status npy_read_file(weir_tensor **out, const tensor_file *f, const weir_options *options);
+/* The header for t, its length; and how its elements are to be put. Errors: EINVAL: a dtype the
+ * format has not. */
+weir_status npy_header(char out[NPY_HEADER], size_t *bytes, bool *fortran, const weir_tensor *t);
 
 #endif

@@ -20,7 +20,7 @@ weir_status weir_tensors_create(weir_tensors **out)
   return *out ? WEIR_OK : no_memory();
 }
 
-static void list_free(named_list *l)
+void named_free(named_list *l)
 {
   for (size_t i = 0; i < l->count; i++)
     free(l->items[i].name);
@@ -35,8 +35,8 @@ void weir_tensors_release(weir_tensors *set)
     weir_tensor_release(set->tensors.items[i].value);
   for (size_t i = 0; i < set->metadata.count; i++)
     free(set->metadata.items[i].value);
-  list_free(&set->tensors);
-  list_free(&set->metadata);
+  named_free(&set->tensors);
+  named_free(&set->metadata);
   free(set);
 }
 

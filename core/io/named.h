@@ -25,5 +25,7 @@ named_item *named_find(const named_list *l, const char *name);
 /* Behind all others; the name is new and is copied, `value` is stolen unless it fails. Errors:
  * ENOMEM. */
 weir_status named_add(named_list *l, const char *name, void *value);
+/* Names and tables; values are the caller's. */
+void named_free(named_list *l);
 
 #endif

@@ -205,23 +205,28 @@ static weir_status read_header(const tensor_file *f, file_array *array)
   return st;
 }
 
+weir_status npy_read_file(weir_tensor **out, const tensor_file *f, const weir_options *options)
+{
+  file_array array = {.dtype = WEIR_DTYPE_NONE};
+  int64_t numel = 0;
+  weir_status st = read_header(f, &array);
+  if (!st && shape_numel(&numel, array.shape, array.dtype)) st = WEIR_ECORRUPT;
+  if (st) return st;
+  uint64_t bytes = (uint64_t)numel * itemsize(array.dtype), left = f->bytes - array.at;
+  if (bytes > left)
+    return weir_fail(WEIR_ECORRUPT, "%s holds %llu bytes of elements, its header says %llu",
+                     f->path, (unsigned long long)left, (unsigned long long)bytes);
+  return file_tensor(out, f, &array, options);
+}
+
 weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_options *options)
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, path);
   tensor_file f;
-  file_array array = {.dtype = WEIR_DTYPE_NONE};
-  int64_t numel = 0;
   weir_status st = file_open(&f, path);
   if (st) return st;
-  st = read_header(&f, &array);
-  if (!st && shape_numel(&numel, array.shape, array.dtype)) st = WEIR_ECORRUPT;
-  uint64_t bytes = (uint64_t)numel * itemsize(array.dtype), left = f.bytes - array.at;
-  if (!st && bytes > left)
-    st = weir_fail(WEIR_ECORRUPT, "%s holds %llu bytes of elements, its header says %llu", path,
-                   (unsigned long long)left, (unsigned long long)bytes);
-  if (!st) st = file_tensor(out, &f, &array, options);
-  return file_end(&f, st);
+  return file_end(&f, npy_read_file(out, &f, options));
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -259,21 +264,31 @@ static size_t make_header(char *out, size_t room, const weir_tensor *t, const ch
   return at;
 }
 
-weir_status weir_npy_write(const char *path, const weir_tensor *t)
+weir_status npy_header(char out[NPY_HEADER], size_t *bytes, bool *fortran, const weir_tensor *t)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(path, t);
-  char header[512];
   const char *code = NULL;
-  tensor_file f;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (kinds[i].dtype == t->dtype) code = kinds[i].code;
   if (!code)
     return weir_fail(WEIR_EINVAL, "the .npy format has no %s: convert the tensor first",
                      weir_dtype_name((weir_dtype)t->dtype));
-  weir_status st = file_begin(&f, path);
+  *bytes = make_header(out, NPY_HEADER, t, code);
+  *fortran = is_fortran(t);
+  return WEIR_OK;
+}
+
+weir_status weir_npy_write(const char *path, const weir_tensor *t)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(path, t);
+  char header[NPY_HEADER];
+  size_t bytes;
+  bool fortran;
+  tensor_file f;
+  weir_status st = npy_header(header, &bytes, &fortran, t);
+  if (!st) st = file_begin(&f, path);
   if (st) return st;
-  st = file_write(&f, header, make_header(header, sizeof header, t, code));
-  if (!st) st = file_put(&f, t, is_fortran(t));
+  st = file_write(&f, header, bytes);
+  if (!st) st = file_put(&f, t, fortran);
   return file_end(&f, st);
 }

@@ -16,6 +16,7 @@
 #include "core/base/json.h"
 #include "core/io/file.h"
 #include "core/io/named.h"
+#include "core/io/safetensors.h"
 
 enum { HEADER_MOST = 100000000 };
 
@@ -27,31 +28,14 @@ static const char *const codes[WEIR_DTYPES] = {
     [WEIR_FLOAT32] = "F32", [WEIR_FLOAT64] = "F64",  [WEIR_COMPLEX64] = "C64",
     [WEIR_BOOL] = "BOOL",   [WEIR_BFLOAT16] = "BF16"};
 
-/* A tensor as the header says, checked on its own. */
-typedef struct entry {
-  char *name; /* borrowed: the header's text */
-  weir_dtype dtype;
-  weir_shape shape;
-  uint64_t begin, end;
-} entry;
-
-typedef struct header {
-  const tensor_file *file; /* borrowed */
-  char *text;              /* owned */
-  uint64_t bytes;          /* of the text */
-  entry *entries;          /* owned */
-  size_t count, room;
-  weir_tensors *set; /* borrowed: gets the metadata */
-} header;
-
 /* ---- the header, read ------------------------------------------------------------------------ */
 
-static weir_status wrong_entry(const header *h, const entry *e, const char *what)
+static weir_status wrong_entry(const st_header *h, const st_entry *e, const char *what)
 {
   return weir_fail(WEIR_ECORRUPT, "%s: tensor '%.100s' %s", h->file->path, e->name, what);
 }
 
-static weir_status read_dtype(const header *h, json_reader *j, entry *e)
+static weir_status read_dtype(const st_header *h, json_reader *j, st_entry *e)
 {
   char *code;
   weir_status st = json_reader_string(j, &code);
@@ -64,7 +48,7 @@ static weir_status read_dtype(const header *h, json_reader *j, entry *e)
                    h->file->path, e->name, code);
 }
 
-static weir_status read_shape(const header *h, json_reader *j, entry *e)
+static weir_status read_shape(const st_header *h, json_reader *j, st_entry *e)
 {
   bool more;
   uint64_t size;
@@ -80,7 +64,7 @@ static weir_status read_shape(const header *h, json_reader *j, entry *e)
   return st;
 }
 
-static weir_status read_offsets(const header *h, json_reader *j, entry *e)
+static weir_status read_offsets(const st_header *h, json_reader *j, st_entry *e)
 {
   uint64_t offsets[2] = {0, 0};
   int n = 0;
@@ -96,7 +80,7 @@ static weir_status read_offsets(const header *h, json_reader *j, entry *e)
 }
 
 /* What follows from dtype and shape. */
-static weir_status check_entry(const header *h, entry *e)
+static weir_status check_entry(const st_header *h, st_entry *e)
 {
   int64_t numel;
   if (shape_numel(&numel, e->shape, e->dtype))
@@ -111,7 +95,7 @@ static weir_status check_entry(const header *h, entry *e)
   return WEIR_OK;
 }
 
-static weir_status read_entry(const header *h, json_reader *j, entry *e)
+static weir_status read_entry(const st_header *h, json_reader *j, st_entry *e)
 {
   static const char *const keys[] = {"dtype", "shape", "data_offsets"};
   unsigned seen = 0;
@@ -134,7 +118,7 @@ static weir_status read_entry(const header *h, json_reader *j, entry *e)
   return st ? st : check_entry(h, e);
 }
 
-static weir_status read_metadata(const header *h, json_reader *j)
+static weir_status read_metadata(const st_header *h, json_reader *j)
 {
   bool more;
   char *key, *text;
@@ -149,21 +133,21 @@ static weir_status read_metadata(const header *h, json_reader *j)
   return st;
 }
 
-static weir_status new_entry(header *h, entry **out)
+static weir_status new_entry(st_header *h, st_entry **out)
 {
   if (h->count == h->room) {
     size_t room = h->room ? h->room * 2 : 64;
-    entry *more = realloc(h->entries, room * sizeof *more);
+    st_entry *more = realloc(h->entries, room * sizeof *more);
     if (!more) return weir_fail(WEIR_ENOMEM, "no host memory left for %zu tensors", room);
     h->entries = more;
     h->room = room;
   }
   *out = &h->entries[h->count++];
-  **out = (entry){.name = NULL};
+  **out = (st_entry){.name = NULL};
   return WEIR_OK;
 }
 
-static weir_status parse_header(header *h)
+static weir_status parse_header(st_header *h)
 {
   json_reader j = json_reader_of(h->text, h->bytes);
   bool more, metadata = false;
@@ -172,7 +156,7 @@ static weir_status parse_header(header *h)
   weir_status st = json_reader_open(&j, '{');
   while (!st && !(st = json_reader_next(&j, '}', &more)) && more) {
     char *name;
-    entry *e = NULL;
+    st_entry *e = NULL;
     if ((st = json_reader_key(&j, &name))) break;
     if (strcmp(name, METADATA) != 0) {
       st = new_entry(h, &e);
@@ -194,7 +178,7 @@ static weir_status parse_header(header *h)
 
 static int by_place(const void *a, const void *b)
 {
-  const entry *x = a, *y = b;
+  const st_entry *x = a, *y = b;
   if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
   if (x->end != y->end) return x->end < y->end ? -1 : 1;
   return strcmp(x->name, y->name);
@@ -202,11 +186,11 @@ static int by_place(const void *a, const void *b)
 
 static int by_name(const void *a, const void *b)
 {
-  return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
+  return strcmp(((const st_entry *)a)->name, ((const st_entry *)b)->name);
 }
 
 /* No name twice; the entries are then in the order of their bytes, without hole or overlap. */
-static weir_status check_all(const header *h)
+static weir_status check_all(const st_header *h)
 {
   if (h->count) qsort(h->entries, h->count, sizeof *h->entries, by_name);
   for (size_t i = 1; i < h->count; i++)
@@ -225,7 +209,7 @@ static weir_status check_all(const header *h)
   return WEIR_OK;
 }
 
-static weir_status read_header(header *h)
+weir_status st_header_read(st_header *h)
 {
   unsigned char length[8];
   const tensor_file *f = h->file;
@@ -251,40 +235,18 @@ static weir_status read_header(header *h)
   return st ? st : check_all(h);
 }
 
-static weir_status read_tensors(const header *h, const weir_options *options)
+void st_header_free(st_header *h)
 {
-  weir_status st = WEIR_OK;
-  for (size_t i = 0; !st && i < h->count; i++) {
-    const entry *e = &h->entries[i];
-    weir_tensor *t = NULL;
-    file_array array = {e->dtype, e->shape, 8 + h->bytes + e->begin, false, false};
-    st = file_tensor(&t, h->file, &array, options);
-    if (!st) st = weir_tensor_set_name(t, e->name);
-    if (!st) st = weir_tensors_put(h->set, e->name, t);
-    weir_tensor_release(t);
-  }
-  return st;
+  free(h->entries);
+  free(h->text);
+  h->entries = NULL;
+  h->text = NULL;
+  h->count = 0;
 }
 
-weir_status weir_safetensors_load(weir_tensors **out, const char *path, const weir_options *options)
+file_array st_array(const st_header *h, const st_entry *e)
 {
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, path);
-  tensor_file f;
-  header h = {.file = &f};
-  weir_status st = file_open(&f, path);
-  if (st) return st;
-  st = weir_tensors_create(&h.set);
-  if (!st) st = read_header(&h);
-  if (!st) st = read_tensors(&h, options);
-  free(h.entries);
-  free(h.text);
-  (void)file_end(&f, WEIR_OK);
-  if (st)
-    weir_tensors_release(h.set);
-  else
-    *out = h.set;
-  return st;
+  return (file_array){e->dtype, e->shape, sizeof(uint64_t) + h->bytes + e->begin, false, false};
 }
 
 /* ---- writing ----------------------------------------------------------------------------------

@@ -239,7 +239,7 @@ weir_status weir_module_load(weir_module *m, const char *path, bool strict)
   WEIR_REQUIRE(m, path);
   weir_tensors *set;
   weir_options host = {.device = WEIR_CPU};
-  weir_status st = weir_safetensors_load(&set, path, &host);
+  weir_status st = weir_tensors_load(&set, path, &host);
   if (!st) st = weir_module_load_state(m, set, strict);
   weir_tensors_release(set);
   return st;

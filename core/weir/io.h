@@ -66,7 +66,8 @@ WEIR_PUBLIC size_t weir_tensors_metadata_count(const weir_tensors *set);
 WEIR_PUBLIC const char *weir_tensors_metadata_key(const weir_tensors *set, size_t place);
 
 /* All tensors of a .safetensors file (*out is new), in the order of their bytes; each has its name
- * (weir_tensor_name). options as of weir_npy_read(): a dtype is given to all of them. */
+ * (weir_tensor_name). options as of weir_npy_read(): a dtype is given to all of them. path may be an
+ * index of shards or a folder, too: weir_safetensors_open() of checkpoint.h. */
 WEIR_PUBLIC weir_status weir_safetensors_load(weir_tensors **out, const char *path,
                                               const weir_options *options);
 /* Writes all of the set (any devices, any strides); waits for the devices, and takes host memory

@@ -150,7 +150,8 @@ WEIR_PUBLIC weir_status weir_module_state(weir_tensors **out, const weir_module 
  * in current model is weir.Size([20, 1, 3, 3])." Module.load_state_dict(). */
 WEIR_PUBLIC weir_status weir_module_load_state(weir_module *m, const weir_tensors *state,
                                                bool strict);
-/* The same to and from a .safetensors file. Errors: also those of io.h. */
+/* The same to a .safetensors file, and from whatever weir_tensors_load() reads: that, an index of
+ * shards, a file of torch.save(model.state_dict()), an .npz. Errors: also those of io.h. */
 WEIR_PUBLIC weir_status weir_module_save(const weir_module *m, const char *path);
 WEIR_PUBLIC weir_status weir_module_load(weir_module *m, const char *path, bool strict);
 

@@ -1,4 +1,4 @@
-/* fuzz_io.c: the readers of .npy and .safetensors under a fuzzer (clang's, or
+/* fuzz_io.c: the readers of .npy, .npz, .safetensors and PyTorch's files under a fuzzer (clang's, or
  * fuzz_alone.c). What is read in is written out and read again, and must be the same. */
 #include <stdint.h>
 #include <stdio.h>
@@ -60,6 +60,42 @@ static void safetensors(const char *path, const char *again)
   weir_tensors_release(back);
 }
 
+static void npz(const char *path, const char *again)
+{
+  weir_tensors *set, *back;
+  if (weir_npz_load(&set, path, NULL)) return;
+  if (weir_npz_save(again, set) || weir_npz_load(&back, again, NULL)) abort();
+  if (weir_tensors_count(set) != weir_tensors_count(back)) abort();
+  for (size_t i = 0; i < weir_tensors_count(set); i++)
+    abort_unless_equal(weir_tensors_at(set, i), weir_tensors_get(back, weir_tensors_name(set, i)));
+  weir_tensors_release(set);
+  weir_tensors_release(back);
+}
+
+/* Elements of views of any strides are read by way of a copy. */
+static void pt(const char *path)
+{
+  weir_tensors *set;
+  if (weir_pt_load(&set, path, NULL)) return;
+  for (size_t i = 0; i < weir_tensors_count(set); i++) {
+    weir_tensor *dense;
+    if (weir_tensor_numel(weir_tensors_at(set, i)) > 1 << 24) continue; /* strides of 0 */
+    if (weir_contiguous(&dense, weir_tensors_at(set, i))) continue;
+    read_all_elements(dense);
+    weir_tensor_release(dense);
+  }
+  weir_tensors_release(set);
+}
+
+static void mapped(const char *path)
+{
+  weir_tensors *set;
+  if (weir_safetensors_map_all(&set, path)) return;
+  for (size_t i = 0; i < weir_tensors_count(set); i++)
+    read_all_elements(weir_tensors_at(set, i));
+  weir_tensors_release(set);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   static char path[64], again[64];
@@ -72,6 +108,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   if (ftruncate(fd, 0) || pwrite(fd, data, size, 0) != (ssize_t)size) abort();
   npy(path, again);
   safetensors(path, again);
+  mapped(path);
+  npz(path, again);
+  pt(path);
   (void)unlink(again);
   return 0;
 }

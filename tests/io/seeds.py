@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """seeds.py FOLDER: files for the fuzzer to begin with."""
+import io
 import json
 import os
 import struct
 import sys
+import zipfile
 
 folder = sys.argv[1]
 os.makedirs(folder, exist_ok=True)
@@ -35,3 +37,21 @@ put('st1', safetensors({'a': {'dtype': 'F32', 'shape': [2, 2], 'data_offsets': [
 put('st2', safetensors({'__metadata__': {'k': 'v', 'é': '"\\\n'}, 'b': {'dtype': 'BOOL', 'shape': [], 'data_offsets': [0, 1]},
                         'c': {'dtype': 'BF16', 'shape': [1, 0], 'data_offsets': [1, 1], 'x': [{'y': None}, 1e3, True]}}, 1))
 put('st3', safetensors(b'{"\\ud83d\\ude00":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}}   ', 8))
+
+
+def archive(method, **entries):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, 'w', method) as z:
+        for name, data in entries.items():
+            z.writestr(name.replace('_', '/').replace('0npy', '.npy'), data)
+    return out.getvalue()
+
+
+array = npy(repr({'descr': '<i4', 'fortran_order': False, 'shape': (40,)}), bytes(160))
+put('npz0', archive(zipfile.ZIP_STORED, a0npy=array, b0npy=array))
+put('npz1', archive(zipfile.ZIP_DEFLATED, a0npy=array))
+pickle = (b'\x80\x02ccollections\nOrderedDict\n)Rq\x00(X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storage'
+          b'ctorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x06tQK\x00K\x02K\x03\x86K\x03K\x01\x86\x89h\x00tRX\x01\x00\x00\x00b'
+          b']q\x01(K\x05G?\xf0\x00\x00\x00\x00\x00\x00\x88Ne}(K\x01h\x01uu.')
+put('pt0', archive(zipfile.ZIP_STORED, **{'archive/data.pkl': pickle, 'archive/byteorder': b'little', 'archive/data/0': bytes(24)}))
+put('pt1', archive(zipfile.ZIP_DEFLATED, **{'archive/data.pkl': pickle, 'archive/byteorder': b'big', 'archive/data/0': bytes(24)}))

@@ -66,6 +66,8 @@ unset LD_LIBRARY_PATH WEIR_SIM_DEVICES
 compare dlpack "$here/dlpack.py" "$WEIR_LIBRARY"
 mkdir -p "$scratch/files"
 compare files "$here/../io/numpy_files.py" "$WEIR_LIBRARY" "$scratch/files"
+mkdir -p "$scratch/loading"
+compare loading "$here/loading.py" "$WEIR_LIBRARY" "$scratch/loading"
 compare exports "$here/exports.py" "$out" "$scratch/exports"
 compare page "$here/axe.py" "$out" "$scratch/page" "$(echo "$out"/peers/venv/lib/python3*/site-packages/axe_playwright_python/axe.min.js)"
 

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import zipfile
 
 OK, EINVAL, EOOM = 0, 1, 10
 
@@ -122,6 +123,11 @@ GOOD = {
     'weir_pinned_stat': {1: lambda m: b'active_bytes.current'},
     'weir_npy_read': {1: lambda m: m.file('weir_npy_write', m.tensor())},
     'weir_safetensors_load': {1: lambda m: m.file('weir_safetensors_save', m.handle('weir_tensors *'))},
+    'weir_tensors_load': {1: lambda m: m.file('weir_npy_write', m.tensor())},
+    'weir_npz_load': {1: lambda m: m.file('weir_npz_save', m.handle('weir_tensors *'))},
+    'weir_pt_load': {1: lambda m: m.checkpoint()},
+    'weir_safetensors_open': {1: lambda m: m.file('weir_safetensors_save', m.handle('weir_tensors *'))},
+    'weir_safetensors_map_all': {1: lambda m: m.file('weir_safetensors_save', m.handle('weir_tensors *'))},
     'weir_module_load': {1: lambda m: m.file('weir_safetensors_save', m.handle('weir_tensors *'))},
     'weir_trace_start': {0: lambda m: m.path('t')},
     'weir_where': {1: lambda m: m.made('weir_to_dtype', m.tensor(), C.c_int(10))},
@@ -217,6 +223,19 @@ class Maker:
         self.must(getattr(self.lib, write)(path, what))
         return path
 
+    def checkpoint(self):
+        """A file of torch.save({})."""
+        path = self.path('file')
+        with zipfile.ZipFile(path.decode(), 'w') as z:
+            z.writestr('archive/data.pkl', b'\x80\x02}.')
+        return path
+
+    def opened(self):
+        """A .safetensors file with a tensor 'x'."""
+        names = self.made('weir_tensors_create')
+        self.must(self.lib.weir_tensors_put(names, b'x', self.tensor((2, 2))))
+        return self.made('weir_safetensors_open', self.file('weir_safetensors_save', names))
+
     def block(self):
         return self.made('weir_malloc', C.c_size_t(64), CUDA, None)
 
@@ -278,6 +297,8 @@ class Maker:
             return self.made('weir_module_relu')
         if of == 'weir_tensors *':
             return self.made('weir_tensors_create')
+        if of == 'weir_safetensors *':
+            return self.opened()
         if of == 'weir_event *':
             return self.made('weir_event_new', None)
         if of == 'weir_graph_pool *':

@@ -1,0 +1,90 @@
+/* npz.c: .npz files: zip files of .npy files (numpy.lib.npyio). */
+#include "core/base/require.h"
+#include "core/io/zip.h"
+#include "core/stream/async_error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ARRAY_SUFFIX ".npy"
+enum { SUFFIX_BYTES = sizeof ARRAY_SUFFIX - 1, NAME_MOST = UINT16_MAX - SUFFIX_BYTES };
+
+static weir_status read_array(weir_tensors *set, const zip_archive *z, const char *entry,
+                              const weir_options *options)
+{
+  size_t length = strlen(entry);
+  tensor_file window;
+  void *owned = NULL;
+  weir_tensor *t = NULL;
+  if (length < SUFFIX_BYTES || strcmp(entry + length - SUFFIX_BYTES, ARRAY_SUFFIX) != 0)
+    return weir_fail(WEIR_ENOTSUP, "%s: '%.100s' is no " ARRAY_SUFFIX " array", z->file->path,
+                     entry);
+  char *name = strndup(entry, length - SUFFIX_BYTES);
+  if (!name) return weir_fail(WEIR_ENOMEM, "no host memory left for an array's name");
+  weir_status st = zip_window(&window, &owned, z, entry, true);
+  if (!st) st = npy_read_file(&t, &window, options);
+  if (!st) st = weir_tensor_set_name(t, name);
+  if (!st) st = weir_tensors_put(set, name, t);
+  weir_tensor_release(t);
+  free(owned);
+  free(name);
+  return st;
+}
+
+weir_status weir_npz_load(weir_tensors **out, const char *path, const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE_OUT(out, path);
+  tensor_file f;
+  zip_archive z;
+  weir_tensors *set = NULL;
+  weir_status st = file_open(&f, path);
+  if (st) return st;
+  st = zip_open(&z, &f);
+  if (!st) st = weir_tensors_create(&set);
+  for (size_t i = 0; !st && i < z.names.count; i++)
+    st = read_array(set, &z, z.names.items[i].name, options);
+  zip_close(&z);
+  (void)file_end(&f, WEIR_OK);
+  if (st)
+    weir_tensors_release(set);
+  else
+    *out = set;
+  return st;
+}
+
+static weir_status write_array(zip_writer *w, const char *name, const weir_tensor *t)
+{
+  WEIR_TENSOR dense = NULL;
+  char header[NPY_HEADER];
+  size_t bytes;
+  bool fortran;
+  size_t length = strlen(name);
+  if (length > NAME_MOST)
+    return weir_fail(WEIR_EINVAL, "a name of %zu bytes: %d are the most in an .npz file", length,
+                     NAME_MOST);
+  char *entry = malloc(length + sizeof ARRAY_SUFFIX);
+  if (!entry) return weir_fail(WEIR_ENOMEM, "no host memory left for an array's name");
+  memcpy(entry, name, length);
+  memcpy(entry + length, ARRAY_SUFFIX, sizeof ARRAY_SUFFIX);
+  weir_status st = npy_header(header, &bytes, &fortran, t);
+  if (!st) st = file_dense(&dense, t, fortran);
+  if (!st)
+    st = zip_put(w, entry, header, bytes, dense->data,
+                 (uint64_t)dense->numel * itemsize((weir_dtype)dense->dtype));
+  free(entry);
+  return st;
+}
+
+weir_status weir_npz_save(const char *path, const weir_tensors *set)
+{
+  WEIR_OP_HERE;
+  WEIR_REQUIRE(path, set);
+  tensor_file f;
+  zip_writer w = {.file = &f};
+  weir_status st = file_begin(&f, path);
+  if (st) return st;
+  for (size_t i = 0; !st && i < set->tensors.count; i++)
+    st = write_array(&w, set->tensors.items[i].name, set->tensors.items[i].value);
+  return file_end(&f, zip_finish(&w, st));
+}
