@@ -265,6 +265,22 @@ typedef struct weir_im2col {
   int64_t oh, ow; /* of the output */
 } weir_im2col;
 
+/* ---- rows -------------------------------------------------------------------------------------
+ */
+
+/* Softmax of `each` elements, `inner` elements apart, for outer x inner of them; all contiguous.
+ * grad: what comes back for the result, which is `in` then; out is what goes on: in (grad - sum of
+ * grad in), of the logarithm grad - exp(in) sum of grad. Calculated in float32 (float64 in
+ * float64). */
+typedef struct weir_softmax_request {
+  weir_dtype dtype; /* of all: FLOAT16, BFLOAT16, FLOAT32, FLOAT64 */
+  const void *in;
+  const void *grad;           /* NULL: forward */
+  void *out;                  /* may be `in` or `grad` */
+  int64_t outer, each, inner; /* none is 0 */
+  bool logarithm;
+} weir_softmax_request;
+
 /* map is there; the others are optional. Missing: ENOTSUP, for who asks. */
 typedef struct weir_compute {
   weir_status (*map)(void *self, void *stream, const weir_loop *l);
@@ -272,6 +288,7 @@ typedef struct weir_compute {
   weir_status (*random)(void *self, void *stream, const weir_random *r);
   weir_status (*gemm)(void *self, void *stream, const weir_gemm *g);
   weir_status (*im2col)(void *self, void *stream, const weir_im2col *c);
+  weir_status (*softmax)(void *self, void *stream, const weir_softmax_request *s);
 } weir_compute;
 
 #endif

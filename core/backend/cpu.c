@@ -152,7 +152,8 @@ static const weir_compute compute = {.map = cpu_map,
                                      .reduce = cpu_reduce,
                                      .random = cpu_random,
                                      .gemm = cpu_gemm,
-                                     .im2col = cpu_im2col};
+                                     .im2col = cpu_im2col,
+                                     .softmax = cpu_softmax};
 
 const weir_backend weir_cpu_backend = {
     .name = "cpu",

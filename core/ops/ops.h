@@ -39,6 +39,11 @@ weir_status reduction_mask(uint32_t *out, const weir_tensor *a, const int *dims,
 /* other NULL: only one result is asked for; places (int64), or the mean of VAR and STD. */
 weir_status reduction_run(weir_tensor **out, weir_tensor **other, const reduction *r);
 
+/* What comes back through softmax over `dim` (logarithm: log_softmax): `result` is what it gave,
+ * `grad` what came for that, of the same shape, dtype and device. *out is new. */
+weir_status softmax_backward(weir_tensor **out, const weir_tensor *grad, const weir_tensor *result,
+                             int dim, bool logarithm);
+
 /* ---- arrange.c ------------------------------------------------------------------------------- */
 
 /* Copies `length` places of dimension `dim` of `in`, from `from` on, to those of `out` from `to` on;

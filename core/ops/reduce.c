@@ -304,23 +304,106 @@ static weir_status shifted(weir_tensor **out, weir_tensor **exps, weir_tensor **
   return st ? st : weir_sum_dim(sums, *exps, dim, true);
 }
 
-static weir_status softmax(weir_tensor **out, const weir_tensor *a, int dim, bool logarithm)
+/* Of a device that has no request for it: the operations it is made of. */
+static weir_status composed_softmax(weir_tensor **out, const weir_tensor *row_major, int dim,
+                                    bool logarithm)
 {
-  WEIR_TENSOR row_major = NULL;
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR x = NULL;
   WEIR_TENSOR exps = NULL;
   WEIR_TENSOR sums = NULL;
   WEIR_TENSOR result = NULL;
-  weir_dtype d = (weir_dtype)a->dtype;
+  weir_dtype d = (weir_dtype)row_major->dtype;
   bool narrow = d == WEIR_FLOAT16 || d == WEIR_BFLOAT16;
-  weir_status st = weir_contiguous(&row_major, a);
-  if (!st) st = narrow ? weir_to_dtype(&wide, row_major, WEIR_FLOAT32) : WEIR_OK;
+  weir_status st = narrow ? weir_to_dtype(&wide, row_major, WEIR_FLOAT32) : WEIR_OK;
   if (!st) st = shifted(&x, &exps, &sums, narrow ? wide : row_major, dim);
   if (!st && logarithm) st = weir_log_(sums);
   if (!st) st = logarithm ? weir_sub(&result, x, sums) : weir_div(&result, exps, sums);
   if (!st && narrow) st = weir_to_dtype(out, result, d);
   if (!st && !narrow) *out = weir_tensor_retain(result);
+  return st;
+}
+
+/* The request over dimension `at` of `in`, contiguous; grad NULL: forward. */
+static weir_status request_softmax(const compute_target *t, weir_tensor *out, const weir_tensor *in,
+                                   const weir_tensor *grad, int at, bool logarithm)
+{
+  weir_softmax_request s = {.dtype = (weir_dtype)in->dtype,
+                            .in = in->data,
+                            .grad = grad ? grad->data : NULL,
+                            .out = out->data,
+                            .outer = 1,
+                            .each = in->dims ? in->size[at] : 1,
+                            .inner = 1,
+                            .logarithm = logarithm};
+  for (int d = 0; d < at; d++)
+    s.outer *= in->size[d];
+  for (int d = at + 1; d < in->dims; d++)
+    s.inner *= in->size[d];
+  return compute_target_done(t, t->compute->softmax(t->self, t->stream, &s),
+                             logarithm ? "log_softmax" : "softmax");
+}
+
+static weir_status softmax(weir_tensor **out, const weir_tensor *a, int at, bool logarithm)
+{
+  WEIR_TENSOR row_major = NULL;
+  compute_target t;
+  weir_status st = compute_target_of(&t, device_of_tensor(a));
+  if (!st) st = weir_contiguous(&row_major, a);
+  if (st) return st;
+  if (!t.compute->softmax) return composed_softmax(out, row_major, at, logarithm);
+  st = tensor_new_beside(out, row_major, weir_shape_of(a->dims, a->size));
+  if (!st) st = request_softmax(&t, *out, row_major, NULL, at, logarithm);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* Of a device that has no request for it, in float32 or float64: what the operations give. */
+static weir_status composed_back(weir_tensor **out, const weir_tensor *grad,
+                                 const weir_tensor *result, int dim, bool logarithm)
+{
+  WEIR_TENSOR product = NULL;
+  WEIR_TENSOR sums = NULL;
+  WEIR_TENSOR part = NULL;
+  weir_status st = logarithm ? weir_exp(&part, result) : weir_mul(&product, grad, result);
+  if (!st) st = weir_sum_dim(&sums, logarithm ? grad : product, dim, true);
+  if (!st && logarithm) st = weir_mul_(part, sums);
+  if (!st && logarithm) return weir_sub(out, grad, part);
+  if (!st) st = weir_sub(&part, grad, sums);
+  return st ? st : weir_mul(out, part, result);
+}
+
+static weir_status composed_backward(weir_tensor **out, const weir_tensor *grad,
+                                     const weir_tensor *result, int dim, bool logarithm)
+{
+  WEIR_TENSOR wide_grad = NULL;
+  WEIR_TENSOR wide_result = NULL;
+  WEIR_TENSOR back = NULL;
+  weir_dtype d = (weir_dtype)result->dtype;
+  if (d != WEIR_FLOAT16 && d != WEIR_BFLOAT16)
+    return composed_back(out, grad, result, dim, logarithm);
+  weir_status st = weir_to_dtype(&wide_grad, grad, WEIR_FLOAT32);
+  if (!st) st = weir_to_dtype(&wide_result, result, WEIR_FLOAT32);
+  if (!st) st = composed_back(&back, wide_grad, wide_result, dim, logarithm);
+  return st ? st : weir_to_dtype(out, back, d);
+}
+
+weir_status softmax_backward(weir_tensor **out, const weir_tensor *grad, const weir_tensor *result,
+                             int dim, bool logarithm)
+{
+  WEIR_TENSOR g = NULL;
+  WEIR_TENSOR y = NULL;
+  compute_target t;
+  int at;
+  weir_status st = dim_resolve(&at, dim, result->dims);
+  if (!st) st = compute_target_of(&t, device_of_tensor(result));
+  if (!st) st = weir_contiguous(&g, grad);
+  if (!st) st = weir_contiguous(&y, result);
+  if (st) return st;
+  if (y->numel && !t.compute->softmax) return composed_backward(out, g, y, at, logarithm);
+  st = tensor_new_beside(out, y, weir_shape_of(y->dims, y->size));
+  if (!st && y->numel) st = request_softmax(&t, *out, y, g, at, logarithm);
+  if (st) weir_tensor_drop(out);
   return st;
 }
 
@@ -337,7 +420,7 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
   if (a->numel && !dtype_is_floating((weir_dtype)a->dtype))
     return not_implemented(softmax_kernels[logarithm][at >= a->dims - 1], device_of_tensor(a),
                            (weir_dtype)a->dtype);
-  return a->numel ? softmax(out, a, dim, logarithm)
+  return a->numel ? softmax(out, a, at, logarithm)
                   : tensor_new_beside(out, a, weir_shape_of(a->dims, a->size));
 }
 

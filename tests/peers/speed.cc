@@ -7,8 +7,8 @@
 // the cost of Python is not in its times. First the results are compared: a row whose results are
 // unlike measures nothing and fails. Then the two take turns, N milliseconds each (default 8), ROUNDS
 // times; between turns there is a pause, as OpenMP's threads spin for a while after their work. What
-// counts is the least time of a call in a turn, which other programs on the machine disturb least;
-// the medians are in the JSON beside it. PATTERN: only rows whose name has one of them.
+// counts is the least time of a call in a turn, which other programs on the machine disturb least
+// (one thread's is the time it had a processor); the medians are in the JSON beside it. PATTERN: only rows whose name has one of them.
 //
 // The target: of all rows the geometric mean of Weir's time by PyTorch's at most MEAN, of each row at
 // most MOST. Exit status 0 whether it is met or not; 1 where results are unlike or a call failed.
@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -462,10 +463,12 @@ void join_rows(rows &all)
 
 // ---- measuring ---------------------------------------------------------------------------------
 
-double now()
+// Of this thread where it works alone: what other programs take does not count.
+double now(int threads)
 {
-  auto t = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(t).count());
+  timespec t;
+  (void)clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
 // Whether both give the same, to the rounding of long sums.
@@ -494,20 +497,21 @@ bool alike(const row &r)
   return same;
 }
 
-double time_of(const std::function<void()> &call, int64_t times)
+double time_of(const std::function<void()> &call, int64_t times, int threads)
 {
-  double begin = now();
+  double begin = now(threads);
   for (int64_t i = 0; i < times; i++)
     call();
-  return (now() - begin) / static_cast<double>(times);
+  return (now(threads) - begin) / static_cast<double>(times);
 }
 
 // Calls that fill `target` nanoseconds.
-int64_t times_in(const std::function<void()> &call, double target)
+int64_t times_in(const std::function<void()> &call, double target, int threads)
 {
   call();
-  double once = time_of(call, 1);
-  if (once * 8 < target) once = time_of(call, 1 + static_cast<int64_t>(target / 8 / (once + 20)));
+  double once = time_of(call, 1, threads);
+  if (once * 8 < target)
+    once = time_of(call, 1 + static_cast<int64_t>(target / 8 / (once + 20)), threads);
   return 1 + static_cast<int64_t>(target / (once + 1));
 }
 
@@ -531,11 +535,11 @@ result measure(const row &r, int threads, double target)
   std::vector<double> times[2];
   int64_t count[2];
   for (int side : {0, 1})
-    count[side] = times_in(calls[side], target);
+    count[side] = times_in(calls[side], target, threads);
   for (int round = 0; round < ROUNDS; round++)
     for (int side : {0, 1}) {
       if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(4));
-      times[side].push_back(time_of(calls[side], count[side]));
+      times[side].push_back(time_of(calls[side], count[side], threads));
     }
   return {r.name, threads, figures_of(times[0]), figures_of(times[1])};
 }
