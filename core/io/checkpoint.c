@@ -116,7 +116,8 @@ void weir_safetensors_close(weir_safetensors *f)
 
 static weir_status add_found(weir_safetensors *f, const st_shard *s, const st_entry *e)
 {
-  st_found *found = &f->found[f->names.count];
+  st_found *found = f->found ? &f->found[f->names.count] : NULL; /* there by whoever opens */
+  if (!found) return weir_fail(WEIR_EINTERNAL, "no room for what was found");
   *found = (st_found){s, e};
   return named_add(&f->names, e->name, found);
 }

@@ -3,6 +3,7 @@
 #include "core/io/zip.h"
 #include "core/stream/async_error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,10 +64,9 @@ static weir_status write_array(zip_writer *w, const char *name, const weir_tenso
   if (length > NAME_MOST)
     return weir_fail(WEIR_EINVAL, "a name of %zu bytes: %d are the most in an .npz file", length,
                      NAME_MOST);
-  char *entry = malloc(length + sizeof ARRAY_SUFFIX);
-  if (!entry) return weir_fail(WEIR_ENOMEM, "no host memory left for an array's name");
-  memcpy(entry, name, length);
-  memcpy(entry + length, ARRAY_SUFFIX, sizeof ARRAY_SUFFIX);
+  char *entry;
+  if (asprintf(&entry, "%s" ARRAY_SUFFIX, name) < 0)
+    return weir_fail(WEIR_ENOMEM, "no host memory left for an array's name");
   weir_status st = npy_header(header, &bytes, &fortran, t);
   if (!st) st = file_dense(&dense, t, fortran);
   if (!st)

@@ -64,7 +64,7 @@ static weir_status grow_room(void **array, size_t count, size_t *room, size_t si
 static weir_status push_value(pickle *p, pickle_value *v)
 {
   void *array = p->stack;
-  weir_status st = grow_room(&array, p->depth, &p->room, sizeof *p->stack);
+  weir_status st = grow_room(&array, p->depth, &p->room, sizeof(pickle_value *));
   p->stack = array;
   if (!st) p->stack[p->depth++] = v;
   return st;
@@ -107,7 +107,7 @@ static weir_status push_mark(pickle *p)
 static weir_status add_item(pickle_value *to, pickle_value *item)
 {
   void *array = to->item;
-  weir_status st = grow_room(&array, to->count, &to->room, sizeof *to->item);
+  weir_status st = grow_room(&array, to->count, &to->room, sizeof(pickle_value *));
   to->item = array;
   if (!st) to->item[to->count++] = item;
   return st;
@@ -130,7 +130,7 @@ static weir_status put_memo(pickle *p, size_t index)
   if (index > p->memos + 1) return wrong_pickle(p, "a memo's number is skipped");
   while (index >= p->memos) {
     void *array = p->memo;
-    weir_status st = grow_room(&array, p->memos, &p->memo_room, sizeof *p->memo);
+    weir_status st = grow_room(&array, p->memos, &p->memo_room, sizeof(pickle_value *));
     p->memo = array;
     if (st) return st;
     p->memo[p->memos++] = NULL;

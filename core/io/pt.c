@@ -131,7 +131,8 @@ static weir_status storage_by_key(pt_reader *r, pt_storage **out, const char *ke
     return (*out)->bytes == bytes ? WEIR_OK : wrong_pt(r, "a storage has two sizes");
   }
   pt_storage *s = malloc(sizeof *s);
-  weir_status st = s ? named_add(&r->storages, key, s) : no_pt_memory();
+  if (!s) return no_pt_memory();
+  weir_status st = named_add(&r->storages, key, s);
   if (st) {
     free(s);
     return st;
@@ -145,7 +146,7 @@ static weir_status storage_by_key(pt_reader *r, pt_storage **out, const char *ke
 static weir_status pt_refer(void *user, const pickle_value *id, pickle_value *out)
 {
   pt_reader *r = user;
-  pt_storage *s;
+  pt_storage *s = NULL;
   if (id->kind != PICKLE_TUPLE || id->count != 5 || !is_text(id->item[0], "storage") ||
       id->item[1]->kind != PICKLE_GLOBAL || id->item[1]->which != PT_STORAGE ||
       id->item[2]->kind != PICKLE_TEXT || id->item[4]->kind != PICKLE_INT)
@@ -237,7 +238,7 @@ static weir_status check_reinterpreted(const pt_reader *r, const pt_storage *s, 
 static weir_status rebuild_tensor(pt_reader *r, const pickle_value *args, pickle_value *made)
 {
   weir_shape size = {0}, stride = {0};
-  int64_t numel;
+  int64_t numel = 0;
   weir_tensor *t;
   if (args->count < 4 || args->item[0]->kind != PICKLE_OBJECT ||
       args->item[0]->which != PT_IS_STORAGE || args->item[1]->kind != PICKLE_INT)
@@ -446,16 +447,17 @@ static weir_status read_record(char **out, size_t *bytes, const pt_reader *r, co
   if (!st && window.bytes > most)
     st = weir_fail(WEIR_ENOTSUP, "%s: %s has %llu bytes; %llu are the most", r->path, record,
                    (unsigned long long)window.bytes, (unsigned long long)most);
-  if (!st && !(*out = malloc(window.bytes + 1))) st = no_pt_memory();
-  if (!st) st = file_read(&window, *out, 0, window.bytes);
+  char *text = st ? NULL : malloc(window.bytes + 1);
+  if (!st && !text) st = no_pt_memory();
+  if (text) st = file_read(&window, text, 0, window.bytes);
   free(owned);
-  if (st) {
-    free(*out);
-    *out = NULL;
+  if (st || !text) {
+    free(text);
     return st;
   }
-  (*out)[window.bytes] = 0;
+  text[window.bytes] = 0;
   *bytes = (size_t)window.bytes;
+  *out = text;
   return WEIR_OK;
 }
 

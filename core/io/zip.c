@@ -278,6 +278,13 @@ static char *put_little(char *p, uint64_t v, int bytes)
   return p;
 }
 
+static char *put_bytes(char *p, const char *from, size_t bytes)
+{
+  for (size_t i = 0; i < bytes; i++)
+    *p++ = from[i];
+  return p;
+}
+
 static uint64_t narrow(uint64_t v)
 {
   return v < UINT32_MAX ? v : UINT32_MAX;
@@ -316,15 +323,14 @@ static weir_status put_in_directory(zip_writer *w, const char *name, uint64_t at
   weir_status st = directory_room(w, ENTRY_BYTES + length + 28);
   if (st) return st;
   char *start = w->directory + w->bytes, *p = start;
-  memcpy(p, "PK\1\2", 4);
-  p = put_little(p + 4, 3 << 8 | 45, 2); /* made on a Unix */
+  p = put_bytes(p, "PK\1\2", 4);
+  p = put_little(p, 3 << 8 | 45, 2); /* made on a Unix */
   p = put_common(p, crc, bytes, length, wide);
   p = put_little(p, wide ? 28 : 0, 2);
   p = put_little(p, 0, 6);                       /* no comment; the first part; no attributes */
   p = put_little(p, UINT64_C(0100600) << 16, 4); /* -rw------- */
   p = put_little(p, wide ? UINT32_MAX : at, 4);
-  memcpy(p, name, length);
-  p += length;
+  p = put_bytes(p, name, length);
   if (wide) {
     p = put_little(put_little(p, 1, 2), 24, 2);
     p = put_little(put_little(put_little(p, bytes, 8), bytes, 8), at, 8);
@@ -346,8 +352,8 @@ weir_status zip_put(zip_writer *w, const char *name, const void *head, size_t he
   uint32_t crc = crc32_of(crc32_of(0, head, head_bytes), data, data_bytes);
   weir_status st = put_in_directory(w, name, at, crc, bytes);
   if (st) return st;
-  memcpy(local, "PK\3\4", 4);
-  char *p = put_little(put_common(local + 4, crc, bytes, length, wide), wide ? 20 : 0, 2);
+  char *p = put_bytes(local, "PK\3\4", 4);
+  p = put_little(put_common(p, crc, bytes, length, wide), wide ? 20 : 0, 2);
   st = file_write(w->file, local, (uint64_t)(p - local));
   if (!st) st = file_write(w->file, name, length);
   if (!st && wide) {
@@ -365,18 +371,18 @@ weir_status zip_finish(zip_writer *w, weir_status st)
   uint64_t at = w->file->bytes, count = w->count;
   if (!st) st = file_write(w->file, w->directory, w->bytes);
   if (at >= UINT32_MAX || count >= UINT16_MAX || w->bytes >= UINT32_MAX) {
-    memcpy(p, "PK\6\6", 4);
-    p = put_little(p + 4, END64_BYTES - 12, 8);
+    p = put_bytes(p, "PK\6\6", 4);
+    p = put_little(p, END64_BYTES - 12, 8);
     p = put_little(put_little(p, 3 << 8 | 45, 2), 45, 2);
     p = put_little(p, 0, 8);
     p = put_little(put_little(p, count, 8), count, 8);
     p = put_little(put_little(p, w->bytes, 8), at, 8);
-    memcpy(p, "PK\6\7", 4);
-    p = put_little(put_little(p + 4, 0, 4), at + w->bytes, 8);
+    p = put_bytes(p, "PK\6\7", 4);
+    p = put_little(put_little(p, 0, 4), at + w->bytes, 8);
     p = put_little(p, 1, 4);
   }
-  memcpy(p, "PK\5\6", 4);
-  p = put_little(p + 4, 0, 4);
+  p = put_bytes(p, "PK\5\6", 4);
+  p = put_little(p, 0, 4);
   uint64_t few = count < UINT16_MAX ? count : UINT16_MAX;
   p = put_little(put_little(p, few, 2), few, 2);
   p = put_little(put_little(p, narrow(w->bytes), 4), narrow(at), 4);

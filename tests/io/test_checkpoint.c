@@ -149,11 +149,13 @@ START_TEST(what_a_file_does_not_align_is_read)
   WEIR_TENSORS set = NULL;
   static const char header[] =
       "{\"a\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[0,8]}} "; /* 57 bytes and one */
-  char file[8 + sizeof header + 8] = {0};
+  static const int32_t values[2] = {1, 2};
+  char file[8 + sizeof header + sizeof values] = {0};
   size_t n = sizeof header - 1 - (sizeof header % 4 == 1);
   file[0] = (char)n;
-  memcpy(file + 8, header, n);
-  memcpy(file + 8 + n, "\1\0\0\0\2\0\0\0", 8);
+  for (size_t i = 0; i < n; i++)
+    file[8 + i] = header[i];
+  memcpy(file + 8 + n, values, sizeof values);
   ck_assert_uint_ne((8 + n) % 4, 0);
   put_file("odd.safetensors", file, 8 + n + 8);
   must(weir_safetensors_map_all(&set, "odd.safetensors"));
