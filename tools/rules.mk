@@ -45,7 +45,7 @@ ALL_HDRS  := $(filter %.h %.def,$(shell tools/scripts/sources.sh c) $(wildcard c
 format: ## lay out all C and CUDA sources with clang-format
 	$(Q)tools/scripts/sources.sh c | xargs clang-format -i
 
-lint: lint-format lint-shell lint-names lint-man lint-exports lint-statics lint-floors check-table lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, names of files, names of static functions, export lists, which folder may use which, the table of functions
+lint: lint-format lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-porting check-table lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, names of files, names of static functions, export lists, which folder may use which, the tables of functions and of PyTorch's names
 
 lint-format:
 	$(say) FORMAT "all C and CUDA sources"
@@ -75,6 +75,14 @@ lint-statics:
 lint-floors: all
 	$(say) FLOORS "all folders"
 	$(Q)CC="$(CC)" python3 tools/scripts/check-floors.py "$(OBJ)"
+
+# PyTorch's names and ours: each has a function and a comparison, or a word on why not.
+porting: ## make tools/doc/porting.md of tools/doc/porting.tsv, what libweir exports and what is compared with PyTorch
+	$(Q)tools/scripts/porting.py
+
+lint-porting:
+	$(say) PORTING "tools/doc/porting.md"
+	$(Q)tools/scripts/porting.py --check
 
 # How far the static analyzer follows paths: shallow finds what deep does, but through fewer calls, in
 # a quarter of the time. make test-long is deep.
@@ -106,7 +114,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 	@$(MAKE) all
 	@tools/scripts/demo.sh "$(O)"
 
-.PHONY: format lint lint-format lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
+.PHONY: porting lint-porting format lint lint-format lint-shell lint-names lint-man lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
 
 # ---- benchmarks ----------------------------------------------------------------------------------
 
