@@ -151,6 +151,8 @@ GOOD = {
     'weir_module_sequential': {1: lambda m: m.modules(1), 2: lambda m: C.c_size_t(1)},
     'weir_module_append': {0: lambda m: m.made('weir_module_sequential', None, C.c_size_t(0))},
     'weir_module_drop': {0: lambda m: m.modules(1)},
+    'weir_scope_made': {0: lambda m: m.tensors(1)},
+    'weir_keep': {0: lambda m: m.in_scope()},
     'weir_tensor_drop': {0: lambda m: m.tensors(1)},
     'weir_memory_last_oom': {0: lambda m: m.out_of_memory()},
     'weir_replicate': {2: lambda m: m.devices(1)},
@@ -222,6 +224,11 @@ class Maker:
         path = self.path('file')
         self.must(getattr(self.lib, write)(path, what))
         return path
+
+    def in_scope(self):
+        """Room for a tensor, and an open scope."""
+        self.lib.weir_scope_enter(self.room((C.c_char * 4096)()), None)
+        return self.room((C.c_void_p * 1)(None))
 
     def checkpoint(self):
         """A file of torch.save({})."""

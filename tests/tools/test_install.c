@@ -155,6 +155,20 @@ START_TEST(every_function_of_the_library_has_a_page)
 }
 END_TEST
 
+START_TEST(every_macro_of_the_headers_has_a_page)
+{
+  sh_status(0, INSTALL "$here/there ''" VERSION);
+  outcome *o = sh_status(
+      0, "n=0\n"
+         "for m in $(sed -nE 's/^#define (WEIR_[A-Z0-9_]*[A-Z0-9]|weir_[a-z_]*[a-z])\\b.*/\\1/p' "
+         "$WEIR_SOURCE/core/weir/*.h | grep -vE '_(H|MAP|DECLARE|ENUM|FIELD)$|WEIR_PUBLIC'); do\n"
+         "  test -f there/share/man/man3/$m.3 || echo \"$m has no page\"\n"
+         "  n=$((n + 1))\n"
+         "done; test $n -gt 30 || echo only $n");
+  ck_assert_str_eq(o->out, "");
+}
+END_TEST
+
 START_TEST(uninstall_leaves_nothing)
 {
   sh_status(0, INSTALL "/usr $here/root" VERSION
@@ -177,6 +191,7 @@ int main(void)
   tcase_add_test(t, the_static_library_is_enough_for_a_program);
   tcase_add_test(t, each_pages_example_is_built_and_run);
   tcase_add_test(t, every_function_of_the_library_has_a_page);
+  tcase_add_test(t, every_macro_of_the_headers_has_a_page);
   tcase_add_test(t, uninstall_leaves_nothing);
   suite_add_tcase(s, t);
   return run_suite(s);

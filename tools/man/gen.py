@@ -3,7 +3,7 @@
 from the table in core/weir/README.md.
 
 What the headers say of each function is its documentation; the pages show it by family, with an example
-(examples/FAMILY.c) at the end. Each function has a page of its own name that refers to its family's. A
+(examples/FAMILY.c) at the end. Each function and macro has a page of its own name that refers to its family's. A
 header that is in no family is a page of its own.
 
 A header is read as a row of pieces: comments, declarations, macros. A comment that begins with dashes is a
@@ -17,7 +17,7 @@ import sys
 FAMILIES = [
     ('weir_status', 'errors, and what the library says', ['core/weir.h', 'core/base/status.h', 'core/weir/log.h']),
     ('weir_device', 'devices, what is current, threads of the cpu', ['core/weir/device.h', 'core/weir/cuda.h', 'core/weir/threads.h']),
-    ('weir_tensor', 'tensors that live on devices', ['core/weir/tensor.h', 'core/weir/dtype.h']),
+    ('weir_tensor', 'tensors that live on devices', ['core/weir/tensor.h', 'core/weir/dtype.h', 'core/weir/scope.h']),
     ('weir_ops', 'what is calculated with tensors', ['core/weir/ops.h', 'core/weir/linalg.h', 'core/weir/reduce.h', 'core/weir/shape.h', 'core/weir/blas.h']),
     ('weir_stream', 'streams, events and graphs', ['core/weir/stream.h', 'core/weir/graph.h']),
     ('weir_memory', 'device memory and pinned memory',
@@ -189,6 +189,7 @@ class Page:
                 first = False
             elif item[0] == 'code':
                 codes.append(declaration(item[1]))
+                self.names += re.findall(r'^#define (\w+)(?<!_ENUM)(?<!_FIELD)(?<!WEIR_PUBLIC)\b', item[1])
                 self.names += re.findall(r'\b(weir_\w+)\(', re.sub(r'\(\*\w+\)\(.*?\)', '', declaration(item[1]))) \
                     if 'WEIR_PUBLIC' in item[1] or 'static inline' in item[1] else []
             else:
