@@ -265,6 +265,21 @@ typedef struct weir_im2col {
   int64_t oh, ow; /* of the output */
 } weir_im2col;
 
+/* Cross-correlation of n images of groups x `channels` planes: for each image, group and one of its
+ * `outs` output planes, out[y][x] = bias + the sum over channels, r and s of
+ * in[y stride - pad + r dilation][x stride - pad + s dilation] weight[out][channel][r][s], 0 outside;
+ * all contiguous. */
+typedef struct weir_conv {
+  weir_dtype dtype; /* of all: FLOAT16, BFLOAT16 (summed in float32), FLOAT32, FLOAT64 */
+  const void *in, *weight;
+  const void *bias; /* groups x outs elements; NULL: none */
+  void *out;
+  int64_t n, groups, channels, outs; /* the last two of a group; none is 0 */
+  int64_t size[2], kernel[2];        /* of the input; rows, columns, as all pairs */
+  int64_t stride[2], pad[2], dilation[2];
+  int64_t result[2]; /* of the output */
+} weir_conv;
+
 /* ---- rows -------------------------------------------------------------------------------------
  */
 
@@ -288,6 +303,7 @@ typedef struct weir_compute {
   weir_status (*random)(void *self, void *stream, const weir_random *r);
   weir_status (*gemm)(void *self, void *stream, const weir_gemm *g);
   weir_status (*im2col)(void *self, void *stream, const weir_im2col *c);
+  weir_status (*conv)(void *self, void *stream, const weir_conv *c); /* NULL: im2col and gemm */
   weir_status (*softmax)(void *self, void *stream, const weir_softmax_request *s);
 } weir_compute;
 

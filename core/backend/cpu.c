@@ -153,6 +153,7 @@ static const weir_compute compute = {.map = cpu_map,
                                      .random = cpu_random,
                                      .gemm = cpu_gemm,
                                      .im2col = cpu_im2col,
+                                     .conv = cpu_conv,
                                      .softmax = cpu_softmax};
 
 const weir_backend weir_cpu_backend = {

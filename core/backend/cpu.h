@@ -97,6 +97,7 @@ weir_status cpu_reduce(void *self, void *stream, const weir_reduce *r);
 weir_status cpu_random(void *self, void *stream, const weir_random *r);
 weir_status cpu_gemm(void *self, void *stream, const weir_gemm *g);
 weir_status cpu_im2col(void *self, void *stream, const weir_im2col *c);
+weir_status cpu_conv(void *self, void *stream, const weir_conv *c);
 weir_status cpu_softmax(void *self, void *stream, const weir_softmax_request *s);
 
 /* Words that `what` is not implemented for a dtype, as torch does. */

@@ -24,8 +24,7 @@ enum {
   STEPS = 256,
   A_BYTES = 256 << 10, /* of a block of A */
   B_BYTES = 2 << 20,   /* of a block of B */
-  KEEP_BYTES = 16 << 20,
-  FEW = 1 << 18 /* multiplications one thread does as soon alone */
+  FEW = 1 << 18        /* multiplications one thread does as soon alone */
 };
 
 typedef struct product {
@@ -49,17 +48,6 @@ typedef struct product {
   int64_t column, columns, step, steps;
 } product;
 
-static const cpu_tile_level *tile_level(void)
-{
-#if defined(__x86_64__)
-  int most = cpu_level_most;
-  if (most > 1 && __builtin_cpu_supports("avx512f")) return &cpu_tile_avx512;
-  if (most > 0 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return &cpu_tile_avx2;
-#endif
-  return &cpu_tile_base;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
   return a < b ? a : b;
@@ -68,36 +56,6 @@ static int64_t least(int64_t a, int64_t b)
 static int64_t in_units(int64_t n, int64_t unit)
 {
   return (n + unit - 1) / unit;
-}
-
-/* ---- room for panels: kept for the next product ---------------------------------------------- */
-
-typedef struct room {
-  size_t bytes;
-  _Alignas(64) char data[];
-} room;
-
-static _Atomic(room *) kept;
-
-static room *room_take(size_t bytes)
-{
-  room *r = atomic_exchange(&kept, NULL);
-  if (r && r->bytes >= bytes) return r;
-  free(r);
-  r = aligned_alloc(64, (sizeof *r + bytes + 63) & ~(size_t)63);
-  if (r) r->bytes = bytes;
-  return r;
-}
-
-static void room_give(room *r)
-{
-  if (r->bytes <= KEEP_BYTES) r = atomic_exchange(&kept, r);
-  free(r);
-}
-
-static __attribute__((destructor)) void room_end(void)
-{
-  free(atomic_exchange(&kept, NULL));
 }
 
 /* ---- a product ------------------------------------------------------------------------------- */
@@ -191,12 +149,12 @@ static void measure(product *p)
 /* C = alpha A B, or that added to it. k is not 0. */
 static weir_status multiply(product *p)
 {
-  p->level = tile_level();
+  p->level = cpu_tile_in_use();
   measure(p);
   int64_t most = B_BYTES / (STEPS * p->size) / p->width * p->width;
   int64_t wide = least(most, in_units(p->n, p->width) * p->width);
   size_t bytes_a = (size_t)(p->height * STEPS * p->size) * (size_t)p->threads;
-  room *r = room_take(bytes_a + (size_t)(wide * STEPS * p->size));
+  cpu_room *r = cpu_room_take(bytes_a + (size_t)(wide * STEPS * p->size));
   if (!r) return weir_fail(WEIR_ENOMEM, "no host memory for the panels of a matrix product");
   p->panels_a = r->data;
   p->panels_b = r->data + bytes_a;
@@ -209,7 +167,7 @@ static weir_status multiply(product *p)
       parallel_for_most(p->threads, in_units(p->m, p->height) * p->chunks, 1, multiply_items, p);
     }
   }
-  room_give(r);
+  cpu_room_give(r);
   return WEIR_OK;
 }
 

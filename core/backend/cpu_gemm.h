@@ -5,7 +5,11 @@
 #include "core/backend/cpu.h"
 #include "core/weir/blas.h"
 
-enum { CPU_TILE_ROWS = 16, CPU_TILE_BYTES = 128 }; /* the largest of all levels */
+enum {
+  CPU_TILE_ROWS = 16, /* the largest of all levels */
+  CPU_TILE_BYTES = 128,
+  CPU_THIN_TILES = 2
+};
 
 typedef struct cpu_tile_level {
   int rows;  /* of a tile */
@@ -14,9 +18,24 @@ typedef struct cpu_tile_level {
                             void *c_tile, int64_t ldc, bool add); /* FLOAT32, FLOAT64 */
   void (*pack[WEIR_DTYPES])(void *panel, int64_t width, int64_t has, int64_t k, const void *matrix,
                             int64_t across, int64_t along); /* by the matrix's dtype */
+  /* The same where row p of B is at `b` + offset[p]; one row of A, CPU_THIN_TILES tiles wide. */
+  void (*virtual_tile[WEIR_DTYPES])(int64_t k, const void *a_panel, const void *b,
+                                    const int64_t *offset, void *c_tile, int64_t ldc, bool add);
+  void (*thin_tile[WEIR_DTYPES])(int64_t k, const void *a_row, const void *b, const int64_t *offset,
+                                 void *c_row, bool add);
 } cpu_tile_level;
 
 extern const cpu_tile_level cpu_tile_base, cpu_tile_avx2, cpu_tile_avx512;
+const cpu_tile_level *cpu_tile_in_use(void); /* of this machine (borrowed, static) */
+
+/* cpu_room.c: room for panels, kept for the next who asks. *out is cpu_room_give()'s; NULL: no
+ * memory. */
+typedef struct cpu_room {
+  size_t bytes; /* of data */
+  _Alignas(64) char data[];
+} cpu_room;
+cpu_room *cpu_room_take(size_t bytes);
+void cpu_room_give(cpu_room *r); /* steals it */
 
 /* Integers, and nothing else. */
 weir_status cpu_gemm_int(const weir_gemm *g);

@@ -42,6 +42,52 @@
 TILE(float)
 TILE(double)
 
+/* Rows of B lie anywhere. */
+#define VIRTUAL_TILE(T)                                                                            \
+  static void T##_virtual_tile(int64_t k, const void *a_panel, const void *matrix,                 \
+                               const int64_t *offset, void *c_tile, int64_t ldc, bool add)         \
+  {                                                                                                \
+    enum { LANES = TILE_BYTES / sizeof(T) };                                                       \
+    const T *a = a_panel, *b = matrix;                                                             \
+    T##_vector sum[TILE_ROWS][2] = {{{0}}};                                                        \
+    for (int64_t p = 0; p < k; p++, a += TILE_ROWS) {                                              \
+      const T *at = b + offset[p];                                                                 \
+      T##_vector left = *(const T##_vector *)at, right = *(const T##_vector *)(at + LANES);        \
+      UNROLL for (int i = 0; i < TILE_ROWS; i++)                                                   \
+      {                                                                                            \
+        sum[i][0] += a[i] * left;                                                                  \
+        sum[i][1] += a[i] * right;                                                                 \
+      }                                                                                            \
+    }                                                                                              \
+    UNROLL for (int i = 0; i < TILE_ROWS; i++)                                                     \
+    {                                                                                              \
+      T *row = (T *)c_tile + i * ldc;                                                              \
+      T##_vector *left = (T##_vector *)row, *right = (T##_vector *)(row + LANES);                  \
+      if (add) sum[i][0] += *left, sum[i][1] += *right;                                            \
+      *left = sum[i][0];                                                                           \
+      *right = sum[i][1];                                                                          \
+    }                                                                                              \
+  }                                                                                                \
+                                                                                                   \
+  static void T##_thin_tile(int64_t k, const void *a_row, const void *matrix,                      \
+                            const int64_t *offset, void *c_row, bool add)                          \
+  {                                                                                                \
+    enum { LANES = TILE_BYTES / sizeof(T), WIDE = 2 * CPU_THIN_TILES };                            \
+    const T *a = a_row, *b = matrix;                                                               \
+    T##_vector sum[WIDE] = {{0}};                                                                  \
+    for (int64_t p = 0; p < k; p++)                                                                \
+      UNROLL for (int i = 0; i < WIDE; i++) sum[i] +=                                              \
+          a[p] * *(const T##_vector *)(b + offset[p] + (int64_t)(i * LANES));                      \
+    UNROLL for (int i = 0; i < WIDE; i++)                                                          \
+    {                                                                                              \
+      T##_vector *to = (T##_vector *)((T *)c_row + i * LANES);                                     \
+      if (add) sum[i] += *to;                                                                      \
+      *to = sum[i];                                                                                \
+    }                                                                                              \
+  }
+VIRTUAL_TILE(float)
+VIRTUAL_TILE(double)
+
 /* One panel: `width` rows (columns of B), `has` of them there, k steps; element (i, p) of the
  * matrix is at i * across + p * along. */
 #define PACK(name, T, S, LOAD)                                                                     \
@@ -70,4 +116,6 @@ const cpu_tile_level TILE_LEVEL = {
     .pack = {[WEIR_FLOAT32] = pack_float,
              [WEIR_FLOAT64] = pack_double,
              [WEIR_FLOAT16] = pack_float16,
-             [WEIR_BFLOAT16] = pack_bfloat16}};
+             [WEIR_BFLOAT16] = pack_bfloat16},
+    .virtual_tile = {[WEIR_FLOAT32] = float_virtual_tile, [WEIR_FLOAT64] = double_virtual_tile},
+    .thin_tile = {[WEIR_FLOAT32] = float_thin_tile, [WEIR_FLOAT64] = double_thin_tile}};

@@ -291,6 +291,41 @@ static weir_status run_images(const compute_target *t, const conv *c, double bet
   return st;
 }
 
+/* ---- by one request -------------------------------------------------------------------------- */
+
+/* Whether the device convolves what is asked for: in floating point, with windows to unfold, and
+ * padding in proportion. */
+static bool is_request(const compute_target *t, const conv *c)
+{
+  if (!t->compute->conv || !dtype_is_floating((weir_dtype)c->a->dtype)) return false;
+  int64_t padded = 1, area = 1;
+  for (int i = 0; i < 2; i++)
+    if (__builtin_mul_overflow(padded, c->in[i] + 2 * c->pad[i] + c->stride[i], &padded) ||
+        __builtin_mul_overflow(area, c->in[i] + c->size[i] + c->kernel[i], &area))
+      return false;
+  return needs_columns(c) && c->channels && c->outs && padded / 4 <= area + 4096;
+}
+
+static weir_status request_conv(const compute_target *t, const conv *c, const weir_tensor *bias)
+{
+  weir_conv q = {.dtype = (weir_dtype)c->a->dtype,
+                 .in = c->a->data,
+                 .weight = c->weight->data,
+                 .bias = bias ? bias->data : NULL,
+                 .out = c->out->data,
+                 .n = c->n,
+                 .groups = c->groups,
+                 .channels = c->channels / c->groups,
+                 .outs = c->outs / c->groups};
+  memcpy(q.size, c->in, sizeof q.size);
+  memcpy(q.kernel, c->kernel, sizeof q.kernel);
+  memcpy(q.stride, c->stride, sizeof q.stride);
+  memcpy(q.pad, c->pad, sizeof q.pad);
+  memcpy(q.dilation, c->dilation, sizeof q.dilation);
+  memcpy(q.result, c->size, sizeof q.result);
+  return compute_target_done(t, t->compute->conv(t->self, t->stream, &q), "conv2d");
+}
+
 /* Every output channel filled with its bias. */
 static weir_status fill_bias(const conv *c, const weir_tensor *bias)
 {
@@ -305,6 +340,16 @@ static weir_status dense(weir_tensor **out, const weir_tensor *t)
   if (!t->dense) return loop_dense(out, t);
   *out = weir_tensor_retain((weir_tensor *)t);
   return WEIR_OK;
+}
+
+/* Into c->out, which has elements; bias: any strides, or NULL. */
+static weir_status convolve(const compute_target *t, const conv *c, const weir_tensor *bias)
+{
+  WEIR_TENSOR row = NULL;
+  weir_status st = bias ? weir_contiguous(&row, bias) : WEIR_OK;
+  if (!st && is_request(t, c)) return request_conv(t, c, row);
+  if (!st && bias) st = fill_bias(c, row);
+  return st ? st : run_images(t, c, bias ? 1 : 0);
 }
 
 weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
@@ -325,8 +370,7 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   if (!st) st = dense(&input, a);
   if (!st) st = dense(&kernel, weight);
   c.a = input, c.weight = kernel, c.out = *out;
-  if (!st && bias && c.out->numel) st = fill_bias(&c, bias);
-  if (!st && c.out->numel) st = run_images(&t, &c, bias ? 1 : 0);
+  if (!st && c.out->numel) st = convolve(&t, &c, bias);
   if (st) weir_tensor_drop(out);
   return st;
 }
